@@ -1,0 +1,62 @@
+/** The identifiers of the model: branded strings whose prefix says what they name, sortable by the time of their birth. */
+import { randomBytes } from 'node:crypto';
+import type { Clock } from './clock.ts';
+
+declare const brand: unique symbol;
+type Id<Name extends string> = string & { readonly [brand]: Name };
+
+export type NodeId = Id<'node_id'>;
+export type NodeInstanceId = Id<'node_instance_id'>;
+export type AllocationId = Id<'allocation_id'>;
+export type WorkflowId = Id<'workflow_id'>;
+export type TaskId = Id<'task_id'>;
+export type TokenId = Id<'token_id'>;
+export type ReplicaId = Id<'replica_id'>;
+export type CorrelationId = Id<'correlation_id'>;
+
+const prefixes = {
+  node: 'node',
+  instance: 'inst',
+  allocation: 'alloc',
+  workflow: 'op',
+  task: 'task',
+  token: 'tok',
+  replica: 'rep',
+} as const;
+
+const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
+const timeLength = 9;
+const randomLength = 11;
+
+function sortableBody(nowMs: number): string {
+  let time = '';
+  for (let left = nowMs, i = 0; i < timeLength; i++) {
+    time = alphabet.charAt(left % 32) + time;
+    left = Math.floor(left / 32);
+  }
+  let random = '';
+  for (const byte of randomBytes(randomLength)) random += alphabet.charAt(byte % 32);
+  return time + random;
+}
+
+const make = (prefix: string, clock: Clock) => `${prefix}_${sortableBody(clock.nowMs())}`;
+
+export const newNodeId = (clock: Clock) => make(prefixes.node, clock) as NodeId;
+export const newNodeInstanceId = (clock: Clock) => make(prefixes.instance, clock) as NodeInstanceId;
+export const newAllocationId = (clock: Clock) => make(prefixes.allocation, clock) as AllocationId;
+export const newWorkflowId = (clock: Clock) => make(prefixes.workflow, clock) as WorkflowId;
+export const newTaskId = (clock: Clock) => make(prefixes.task, clock) as TaskId;
+export const newTokenId = (clock: Clock) => make(prefixes.token, clock) as TokenId;
+export const newReplicaId = (clock: Clock) => make(prefixes.replica, clock) as ReplicaId;
+
+/** A correlation id that we make is a W3C trace id, so that traces and evidence share one name. */
+export const newCorrelationId = () => randomBytes(16).toString('hex') as CorrelationId;
+
+/** The five identifiers that every fact carries as far as it knows them; spelled alike in columns, JSON and log lines. */
+export interface KnownIds {
+  node_id?: NodeId | null;
+  node_instance_id?: NodeInstanceId | null;
+  correlation_id?: CorrelationId | null;
+  allocation_id?: AllocationId | null;
+  workflow_id?: WorkflowId | null;
+}
