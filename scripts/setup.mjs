@@ -1,0 +1,38 @@
+/**
+ * Makes a clone ready to run, and does nothing when it is: packages, the console, the agent's bundle and, for the tests,
+ * a browser. It runs before `npm start` and `npm test`, on whatever Node the machine has and before any package is
+ * installed; so it must not import a package and must not use what Node 20 lacks.
+ */
+import { buildSteps } from './setup/build.mjs';
+import { chromiumStep } from './setup/chromium.mjs';
+import { installSteps, nodeToRun } from './setup/install.mjs';
+import { withSetupLock } from './setup/lock.mjs';
+import { SetupError, say, seconds } from './setup/say.mjs';
+
+/**
+ * A step is `{ doing, done, needed(): false | true | string, run(): void }`; a string is the reason why it is left out,
+ * to be shown. A step is asked again once the lock is held, because another set-up may just have done it.
+ */
+const steps = [...installSteps, ...buildSteps, ...(process.argv.includes('--for-tests') ? [chromiumStep] : [])];
+
+function runStep(step) {
+  if (step.needed() !== true) return;
+  say(`${step.doing} …`);
+  const startedAt = Date.now();
+  step.run();
+  say(`${step.done} in ${seconds(Date.now() - startedAt)}`);
+}
+
+try {
+  for (const step of steps) {
+    const needed = step.needed();
+    if (typeof needed === 'string') say(needed);
+    if (needed === true) withSetupLock(() => runStep(step));
+  }
+  // Says so here, in words, where the packages bring no Node for this platform and the machine's own is too old.
+  nodeToRun();
+} catch (error) {
+  if (!(error instanceof SetupError)) throw error;
+  say(error.message);
+  process.exitCode = 1;
+}

@@ -1,0 +1,84 @@
+/** The two things that are built: the console and the agent's single file; each only when what it is made of changed. */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { nodeToRun } from './install.mjs';
+import { inRoot, runQuietly } from './say.mjs';
+
+const neverBuiltFrom = new Set(['node_modules', 'dist']);
+
+function filesBelow(path) {
+  if (!existsSync(path)) return [];
+  if (!statSync(path).isDirectory()) return [path];
+  return readdirSync(path)
+    .filter((name) => !neverBuiltFrom.has(name) && !name.includes('.test.'))
+    .sort()
+    .flatMap((name) => filesBelow(join(path, name)));
+}
+
+function fingerprint(sources) {
+  const hash = createHash('sha256');
+  for (const file of [...sources, 'package-lock.json'].flatMap((source) => filesBelow(inRoot(source)))) {
+    hash.update(file).update('\0').update(readFileSync(file)).update('\0');
+  }
+  return hash.digest('hex');
+}
+
+/**
+ * Built beside its place and then moved in, so that a server that is already running never serves a half-written file,
+ * and a build that fails leaves the last good one.
+ */
+function buildStep({ what, entry, sources, output, build }) {
+  const stampFile = inRoot('dist', `.${what}.stamp`);
+  const made = inRoot('dist', output);
+  const isCurrent = () =>
+    existsSync(made) && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === fingerprint(sources);
+  return {
+    doing: `building the ${what}`,
+    done: `${what} built`,
+    needed: () => (existsSync(inRoot(entry)) ? !isCurrent() : `no ${what} to build: ${entry} is not there`),
+    run() {
+      const stamp = fingerprint(sources);
+      const fresh = inRoot('dist', `.new-${output}`);
+      const old = inRoot('dist', `.old-${output}`);
+      for (const path of [fresh, old]) rmSync(path, { recursive: true, force: true });
+      mkdirSync(inRoot('dist'), { recursive: true });
+      build(fresh);
+      if (existsSync(made)) renameSync(made, old);
+      renameSync(fresh, made);
+      rmSync(old, { recursive: true, force: true });
+      writeFileSync(stampFile, stamp);
+    },
+  };
+}
+
+const shared = ['src/base', 'src/contract', 'src/lifecycle'];
+
+export const buildSteps = [
+  buildStep({
+    what: 'console',
+    entry: 'console/src',
+    sources: ['console', ...shared],
+    output: 'console',
+    build: (outDir) =>
+      runQuietly(
+        'vite build',
+        nodeToRun(),
+        [inRoot('node_modules/vite/bin/vite.js'), 'build', '--outDir', outDir, '--emptyOutDir', '--logLevel', 'warn'],
+        { cwd: inRoot('console'), env: { ...process.env, NODE_ENV: 'production' } },
+      ),
+  }),
+  buildStep({
+    what: 'agent',
+    entry: 'src/agent/main.ts',
+    sources: ['src/agent', ...shared],
+    output: 'agent.mjs',
+    build: (file) =>
+      runQuietly('rolldown', nodeToRun(), [
+        inRoot('node_modules/rolldown/bin/cli.mjs'),
+        inRoot('src/agent/main.ts'),
+        ...['--file', file, '--format', 'esm', '--platform', 'node', '--no-codeSplitting', '--logLevel', 'warn'],
+        ...['--transform.target', 'node20'],
+      ]),
+  }),
+];

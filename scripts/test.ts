@@ -1,0 +1,51 @@
+/**
+ * `npm test`: type check, lint and format check, then every suite. All stages run even when one fails, so that one run
+ * shows everything. A run passes only when nothing failed, nothing was skipped and every required suite ran something;
+ * its last line counts the tests, and says `0 failed` exactly when the exit status is 0.
+ */
+import { existsSync } from 'node:fs';
+import { root, type Stage, StageRun } from './test/stage.ts';
+import { readOutcome, requiredSuites } from './test/suites.ts';
+
+const tool = (path: string) => `${root}/node_modules/${path}`;
+const resultsFile = `${root}/reports/vitest.json`;
+
+const staticStages: Stage[] = [
+  { name: 'type check', args: [tool('typescript/bin/tsc'), '--noEmit', '-p', 'tsconfig.json'] },
+  {
+    name: 'type check of the console',
+    args: [tool('typescript/bin/tsc'), '--noEmit', '-p', 'console/tsconfig.json'],
+    applies: () => existsSync(`${root}/console/tsconfig.json`),
+  },
+  { name: 'lint and format', args: [tool('@biomejs/biome/bin/biome'), 'check', '--error-on-warnings'] },
+];
+
+const suites: Stage = {
+  name: 'tests',
+  args: [tool('vitest/vitest.mjs'), 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${resultsFile}`],
+};
+
+const run = new StageRun();
+const staticOnly = process.argv.includes('--static-only');
+for (const stage of staticStages) await run.stage(stage);
+
+let passed = 0;
+let failed = 0;
+const complaints: string[] = [];
+if (!staticOnly) {
+  const startedAt = Date.now();
+  await run.stage(suites);
+  const outcome = await readOutcome(resultsFile, startedAt, requiredSuites(root), root);
+  passed = outcome.passed;
+  failed = outcome.failed;
+  complaints.push(...outcome.complaints);
+}
+
+// A failed stage that no failed test accounts for still makes the count say so.
+const unexplained = run.failures().filter((name) => name !== suites.name || failed + complaints.length === 0).length;
+const total = failed + complaints.length + unexplained;
+
+console.log(`\n${run.summary()}`);
+for (const complaint of complaints) console.log(`  FAIL  ${complaint}`);
+if (!staticOnly) console.log(`\nTests: ${passed} passed, ${total} failed`);
+process.exitCode = total === 0 ? 0 : 1;

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { outcomeOf } from './suites.ts';
+
+const required = [
+  { name: 'unit', under: ['src/'] },
+  { name: 'browser', under: ['test/browser/'] },
+];
+
+const file = (name: string, statuses: string[], status = 'passed', message = '') => ({
+  name: `/clone/${name}`,
+  status,
+  message,
+  assertionResults: statuses.map((status, i) => ({ status, fullName: `test ${i}` })),
+});
+
+const outcome = (...testResults: ReturnType<typeof file>[]) =>
+  outcomeOf({ success: true, testResults }, required, '/clone');
+
+test('a run in which every required suite passed has nothing to complain about', () => {
+  const both = outcome(file('src/a.test.ts', ['passed', 'passed']), file('test/browser/b.test.ts', ['passed']));
+  expect(both).toEqual({ passed: 3, failed: 0, complaints: [] });
+});
+
+test('a required suite without tests is a complaint', () => {
+  expect(outcome(file('src/a.test.ts', ['passed'])).complaints).toEqual(['the required suite "browser" ran no tests']);
+});
+
+test.for(['skipped', 'pending', 'todo'])('a %s test is a complaint that names it', (status) => {
+  const run = outcome(file('src/a.test.ts', ['passed', status]), file('test/browser/b.test.ts', ['passed']));
+  expect(run.passed).toBe(2);
+  expect(run.complaints).toEqual([expect.stringContaining('src/a.test.ts: test 1')]);
+});
+
+test('a file that failed outside its tests is a complaint, with its first line', () => {
+  const run = outcome(
+    file('src/a.test.ts', [], 'failed', 'Cannot find module x\nat …'),
+    file('src/b.test.ts', ['failed'], 'failed'),
+    file('test/browser/b.test.ts', ['passed']),
+  );
+  expect(run.failed).toBe(1);
+  expect(run.complaints).toEqual(['src/a.test.ts: Cannot find module x']);
+});

@@ -1,0 +1,74 @@
+/** Reads what the test runner reported and says what a green run may not contain: a skipped test, an empty suite. */
+import { existsSync } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
+import { relative } from 'node:path';
+
+export interface Suite {
+  name: string;
+  /** What a test file's path, from the root, starts with. */
+  under: string[];
+}
+
+const suites: Suite[] = [
+  { name: 'unit', under: ['src/', 'console/src/'] },
+  { name: 'tidy', under: ['test/tidy.test.ts'] },
+  { name: 'scenarios', under: ['test/scenarios/'] },
+  { name: 'chaos', under: ['test/chaos/'] },
+  { name: 'browser', under: ['test/browser/'] },
+];
+
+/** A suite is required once its place exists. */
+export const requiredSuites = (root: string): Suite[] =>
+  suites.filter(({ under }) => under.some((path) => existsSync(`${root}/${path}`)));
+
+interface ReportedFile {
+  name: string;
+  status: string;
+  message: string;
+  assertionResults: { status: string; fullName: string }[];
+}
+
+interface Report {
+  success: boolean;
+  testResults: ReportedFile[];
+}
+
+export interface Outcome {
+  passed: number;
+  failed: number;
+  /** Each is one more reason why the run is not green. */
+  complaints: string[];
+}
+
+export async function readOutcome(file: string, notBefore: number, required: Suite[], root: string): Promise<Outcome> {
+  const written = existsSync(file) ? (await stat(file)).mtimeMs : 0;
+  if (written < notBefore) return { passed: 0, failed: 0, complaints: ['the test runner ended without a report'] };
+  const report = JSON.parse(await readFile(file, 'utf8')) as Report;
+  return outcomeOf(report, required, root);
+}
+
+export function outcomeOf(report: Report, required: Suite[], root: string): Outcome {
+  const tests = report.testResults.flatMap((reported) =>
+    reported.assertionResults.map((test) => ({ ...test, path: relative(root, reported.name) })),
+  );
+  const count = (status: string) => tests.filter((test) => test.status === status).length;
+  const failed = count('failed');
+  const notRun = tests.filter(({ status }) => status !== 'passed' && status !== 'failed');
+  const brokenFiles = report.testResults.filter(
+    ({ status, assertionResults }) => status === 'failed' && !assertionResults.some((test) => test.status === 'failed'),
+  );
+  const empty = required.filter(
+    ({ under }) => !tests.some(({ path }) => under.some((start) => path.startsWith(start))),
+  );
+  return {
+    passed: count('passed'),
+    failed,
+    complaints: [
+      ...notRun.map(({ path, fullName, status }) => `${status}, and no test may be: ${path}: ${fullName}`),
+      ...brokenFiles.map(
+        ({ name, message }) => `${relative(root, name)}: ${message.split('\n')[0] || 'failed outside its tests'}`,
+      ),
+      ...empty.map(({ name }) => `the required suite "${name}" ran no tests`),
+    ],
+  };
+}

@@ -1,0 +1,35 @@
+/** The suites. One embedded PostgreSQL serves the whole run (test/support/global-setup.ts); each test file clones a database. */
+import { defineConfig } from 'vitest/config';
+
+/** Bounds for a slow machine under load; a test that needs them is waiting for a condition, not sleeping. */
+const shared = {
+  pool: 'forks' as const,
+  testTimeout: 60_000,
+  hookTimeout: 120_000,
+  teardownTimeout: 30_000,
+};
+
+/** Suites run one after another; inside one, as many files at once as it can bear. */
+const suite = (name: string, order: number, maxWorkers: number, include: string[]) => ({
+  test: { ...shared, name, include, maxWorkers, sequence: { groupOrder: order } },
+});
+
+export default defineConfig({
+  test: {
+    ...shared,
+    maxWorkers: 2,
+    globalSetup: ['test/support/global-setup.ts'],
+    projects: [
+      suite('unit', 0, 2, [
+        'src/**/*.test.ts',
+        'console/src/**/*.test.{ts,tsx}',
+        'scripts/**/*.test.ts',
+        'test/tidy.test.ts',
+        'test/support/**/*.test.ts',
+      ]),
+      suite('scenarios', 1, 2, ['test/scenarios/**/*.test.ts']),
+      suite('chaos', 2, 1, ['test/chaos/**/*.test.ts']),
+      suite('browser', 3, 1, ['test/browser/**/*.test.ts']),
+    ],
+  },
+});
