@@ -1,0 +1,177 @@
+/** The agent protocol: what a node's agent says and hears. */
+import { type Static, Type } from 'typebox';
+import { BootStage, NodeStatusName } from './node.ts';
+import { Labels, Name, nullable, strict, Timestamp } from './primitives.ts';
+
+export const agentClaims = ['starting', 'ready', 'degraded', 'stopping'] as const;
+export type AgentClaim = (typeof agentClaims)[number];
+
+export const TaskKey = Type.Object({
+  kid: Type.String(),
+  public_key: Type.String({ description: 'Ed25519, SPKI DER, base64' }),
+});
+export type TaskKey = Static<typeof TaskKey>;
+
+const HttpUrl = Type.String({ maxLength: 2048, pattern: '^https?://[!-~]+$' });
+
+export const RegisterRequest = Type.Object(
+  {
+    enrollment_token: Type.Optional(Type.String({ minLength: 1, maxLength: 2048 })),
+    join_token: Type.Optional(Type.String({ minLength: 1, maxLength: 512 })),
+    name: Type.Optional(Name),
+    base_url: Type.Optional(HttpUrl),
+    version: Type.String({ minLength: 1, maxLength: 128 }),
+    agent_public_key: Type.Optional(Type.String({ maxLength: 512 })),
+    boot: Type.Optional(Type.Object({ stages: Type.Array(BootStage, { maxItems: 256 }) }, strict)),
+    labels: Type.Optional(Labels),
+  },
+  { ...strict, $id: 'RegisterRequest' },
+);
+export type RegisterRequest = Static<typeof RegisterRequest>;
+
+export const RegisterReply = Type.Object(
+  {
+    node_id: Type.String(),
+    node_instance_id: Type.String(),
+    credential: Type.Optional(
+      Type.String({ description: 'Absent when the caller registered again with its credential.' }),
+    ),
+    task_keys: Type.Array(TaskKey),
+    heartbeat_interval_seconds: Type.Number(),
+    deadline_at: nullable(Timestamp),
+  },
+  { $id: 'RegisterReply' },
+);
+export type RegisterReply = Static<typeof RegisterReply>;
+
+const beatFields = {
+  status: Type.Optional(Type.Enum([...agentClaims])),
+  health_score: Type.Optional(Type.Number({ minimum: 0, maximum: 100 })),
+  error_rate: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+  active_tasks: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+  boot_stage: Type.Optional(Type.String({ maxLength: 128 })),
+  message: Type.Optional(Type.String({ maxLength: 1024 })),
+};
+
+export const Heartbeat = Type.Object(beatFields, { ...strict, $id: 'Heartbeat' });
+export type Heartbeat = Static<typeof Heartbeat>;
+
+export const HeartbeatReply = Type.Object(
+  {
+    node_status: NodeStatusName,
+    heartbeat_interval_seconds: Type.Number(),
+    tasks_waiting: Type.Integer(),
+    task_keys: Type.Optional(Type.Array(TaskKey)),
+  },
+  { $id: 'HeartbeatReply' },
+);
+export type HeartbeatReply = Static<typeof HeartbeatReply>;
+
+export const HeartbeatBatch = Type.Object(
+  {
+    beats: Type.Array(
+      Type.Object({ credential: Type.String({ minLength: 1, maxLength: 512 }), ...beatFields }, strict),
+      {
+        minItems: 1,
+        maxItems: 1000,
+      },
+    ),
+  },
+  { ...strict, $id: 'HeartbeatBatch' },
+);
+export const HeartbeatBatchReply = Type.Object(
+  {
+    results: Type.Array(
+      Type.Union([HeartbeatReply, Type.Object({ code: Type.String(), status: Type.Integer(), detail: Type.String() })]),
+    ),
+  },
+  { $id: 'HeartbeatBatchReply' },
+);
+
+/** What is signed, as canonical JSON, is this object without `signature`. */
+export const SignedTask = Type.Object(
+  {
+    task_id: Type.String(),
+    type: Type.String(),
+    params: Type.Object({}, { additionalProperties: true }),
+    node_id: Type.String(),
+    node_instance_id: Type.String(),
+    correlation_id: nullable(Type.String()),
+    allocation_id: nullable(Type.String()),
+    workflow_id: nullable(Type.String()),
+    lease_seconds: Type.Number(),
+    expires_at: Timestamp,
+    kid: Type.String(),
+    signature: Type.String({ description: 'Ed25519, base64' }),
+  },
+  { $id: 'SignedTask' },
+);
+export type SignedTask = Static<typeof SignedTask>;
+
+export const NextTaskQuery = Type.Object({ wait: Type.Optional(Type.Number({ minimum: 0, maximum: 60 })) }, strict);
+export const NextTaskReply = Type.Object({ task: nullable(SignedTask) }, { $id: 'NextTaskReply' });
+export type NextTaskReply = Static<typeof NextTaskReply>;
+
+export const TaskProgress = Type.Object(
+  {
+    message: Type.Optional(Type.String({ maxLength: 1024 })),
+    percent: Type.Optional(Type.Number({ minimum: 0, maximum: 100 })),
+  },
+  { ...strict, $id: 'TaskProgress' },
+);
+export const TaskProgressReply = Type.Object({ lease_seconds: Type.Number() }, { $id: 'TaskProgressReply' });
+
+export const TaskResult = Type.Object(
+  {
+    status: Type.Enum(['succeeded', 'failed']),
+    result: Type.Optional(Type.Object({}, { additionalProperties: true })),
+    error: Type.Optional(
+      Type.Object({ code: Type.String({ maxLength: 128 }), message: Type.String({ maxLength: 8192 }) }, strict),
+    ),
+    /** Ed25519 by the agent's own key over canonical JSON of {task_id, node_instance_id, status, result}. */
+    signature: Type.Optional(Type.String({ maxLength: 512 })),
+  },
+  { ...strict, $id: 'TaskResult' },
+);
+export type TaskResult = Static<typeof TaskResult>;
+
+/** One line of the NDJSON body of `POST /v1/agent/logs`. */
+export const ShippedLine = Type.Object(
+  {
+    seq: Type.Integer({ minimum: 1 }),
+    at: Type.String({ format: 'date-time' }),
+    stream: Type.Enum(['agent', 'setup', 'stdout', 'stderr', 'clean']),
+    line: Type.String({ maxLength: 16_384 }),
+  },
+  strict,
+);
+export type ShippedLine = Static<typeof ShippedLine>;
+export const LogsReply = Type.Object({ acknowledged_seq: Type.Integer() }, { $id: 'LogsReply' });
+
+export const BootReport = Type.Object(
+  { stages: Type.Array(BootStage, { minItems: 1, maxItems: 256 }) },
+  { ...strict, $id: 'BootReport' },
+);
+
+/** What the machine alone saw, kept until it could be said: failed calls, crashes, checks. */
+export const AgentEvidence = Type.Object(
+  {
+    facts: Type.Array(
+      Type.Object(
+        {
+          at: Type.String({ format: 'date-time' }),
+          layer: Type.Enum(['node', 'transport']),
+          kind: Type.String({ minLength: 1, maxLength: 64, pattern: '^[a-z0-9_.-]+$' }),
+          summary: Type.String({ maxLength: 1024 }),
+          data: Type.Optional(Type.Object({}, { additionalProperties: true })),
+        },
+        strict,
+      ),
+      { minItems: 1, maxItems: 100 },
+    ),
+  },
+  { ...strict, $id: 'AgentEvidence' },
+);
+
+export const CredentialReply = Type.Object({ credential: Type.String() }, { $id: 'CredentialReply' });
+export const Acknowledged = Type.Object({ ok: Type.Literal(true) }, { $id: 'Acknowledged' });

@@ -1,0 +1,72 @@
+/** Allocations on the wire: a tenant's claim on a node. */
+import { type Static, Type } from 'typebox';
+import { allocationStatusNames } from '../lifecycle/states.ts';
+import { budgetSources, Verdict } from './node.ts';
+import { Operation } from './operation.ts';
+import { Labels, Name, nullable, PositiveSeconds, pageOf, paging, strict, Timestamp } from './primitives.ts';
+import { OwnerLayer } from './problem.ts';
+import { Progress } from './progress.ts';
+
+export const AllocationStatusName = Type.Enum([...allocationStatusNames]);
+
+export const Allocation = Type.Object(
+  {
+    allocation_id: Type.String(),
+    pool: Type.String(),
+    node_id: nullable(Type.String()),
+    tenant: Type.String(),
+    name: nullable(Type.String()),
+    status: AllocationStatusName,
+    status_since: Timestamp,
+    reason: nullable(Type.String()),
+    owner_layer: nullable(OwnerLayer),
+    workflow_id: nullable(Type.String()),
+    correlation_id: Type.String(),
+    progress: nullable(Progress),
+    endpoint: nullable(Type.String()),
+    deadline_at: nullable(Timestamp),
+    budget_seconds: nullable(Type.Number()),
+    budget_source: nullable(Type.Enum([...budgetSources])),
+    verdict: nullable(Verdict),
+    labels: Labels,
+    created_at: Timestamp,
+    active_at: nullable(Timestamp),
+    released_at: nullable(Timestamp),
+  },
+  { $id: 'Allocation' },
+);
+export type Allocation = Static<typeof Allocation>;
+export const AllocationPage = pageOf(Allocation, 'AllocationPage');
+
+export const AllocationCreate = Type.Object(
+  {
+    pool: Name,
+    name: Type.Optional(Name),
+    labels: Type.Optional(Labels),
+    provision_timeout_seconds: Type.Optional(PositiveSeconds),
+  },
+  { ...strict, $id: 'AllocationCreate' },
+);
+export type AllocationCreate = Static<typeof AllocationCreate>;
+
+/** A bodiless call may still carry a reason, which is kept as evidence. */
+export const ActionReason = Type.Object(
+  { reason: Type.Optional(Type.String({ minLength: 1, maxLength: 1024 })) },
+  { ...strict, $id: 'ActionReason' },
+);
+
+export const AllocationTouched = Type.Object(
+  { allocation: Allocation, operation: Operation },
+  { $id: 'AllocationTouched' },
+);
+
+export const AllocationListQuery = Type.Object(
+  {
+    pool: Type.Optional(Name),
+    status: Type.Optional(AllocationStatusName),
+    tenant: Type.Optional(Name),
+    label: Type.Optional(Type.String({ maxLength: 320, pattern: '^[^=]+=.*$' })),
+    ...paging,
+  },
+  strict,
+);

@@ -1,0 +1,356 @@
+/**
+ * The catalogue of every error code: what it means, who owns it, what to do. `docs/errors.md` is made from it and a test
+ * compares the two, so a code that is not here cannot be sent and one that is not documented cannot exist.
+ */
+import type { OwnerLayer } from './problem.ts';
+
+export interface ErrorEntry {
+  status: number;
+  title: string;
+  owner_layer: OwnerLayer;
+  detail_layer?: string;
+  cause: string;
+  remedy: string;
+}
+
+export const errorCatalogue = {
+  malformed_json: {
+    status: 400,
+    title: 'The body is not valid JSON',
+    owner_layer: 'request',
+    cause: 'The body could not be parsed.',
+    remedy: 'Send well-formed JSON, or YAML with its content type where it is accepted.',
+  },
+  invalid_request: {
+    status: 400,
+    title: 'The request does not match the contract',
+    owner_layer: 'request',
+    cause: 'A field is missing, unknown, of the wrong type or out of range; `errors` lists each.',
+    remedy: 'Correct the listed fields; /docs shows the schema.',
+  },
+  invalid_cursor: {
+    status: 400,
+    title: 'The cursor is not one of ours',
+    owner_layer: 'request',
+    cause: 'The cursor was changed or belongs to another list.',
+    remedy: 'Start again without a cursor.',
+  },
+  invalid_spec: {
+    status: 400,
+    title: "The pool's spec does not fit its driver",
+    owner_layer: 'request',
+    cause: "The driver's own schema refused `spec`.",
+    remedy: 'Correct the listed fields; the driver page documents its spec.',
+  },
+  unsupported_media_type: {
+    status: 415,
+    title: 'This content type is not accepted here',
+    owner_layer: 'request',
+    cause: 'The content type is missing or not one the route reads.',
+    remedy: 'Send application/json (pools also take application/yaml, logs application/x-ndjson).',
+  },
+  body_too_large: {
+    status: 413,
+    title: 'The body is too large',
+    owner_layer: 'request',
+    cause: "The body exceeds the route's limit.",
+    remedy: 'Send less at once.',
+  },
+  not_found: {
+    status: 404,
+    title: 'There is nothing at this address',
+    owner_layer: 'request',
+    cause: 'No route matches the method and path.',
+    remedy: 'See /docs for the routes.',
+  },
+  method_not_allowed: {
+    status: 405,
+    title: 'This address does not take that method',
+    owner_layer: 'request',
+    cause: 'The path exists with other methods.',
+    remedy: 'See /docs for the routes.',
+  },
+  rate_limited: {
+    status: 429,
+    title: 'Too many requests',
+    owner_layer: 'control_plane',
+    cause: 'The server sheds load.',
+    remedy: 'Wait `retry_after_seconds`, then repeat.',
+  },
+
+  token_missing: {
+    status: 401,
+    title: 'A token is needed',
+    owner_layer: 'auth',
+    detail_layer: 'credential',
+    cause: 'The request carries no bearer token and no session.',
+    remedy: 'Send `Authorization: Bearer …` or sign in.',
+  },
+  token_unknown: {
+    status: 401,
+    title: 'This token is not known',
+    owner_layer: 'auth',
+    detail_layer: 'credential',
+    cause: 'The token was mistyped, revoked, or belongs to another installation.',
+    remedy: 'Use a valid token; an admin can make one.',
+  },
+  token_expired: {
+    status: 401,
+    title: 'This token has expired',
+    owner_layer: 'auth',
+    detail_layer: 'credential',
+    cause: 'Its expiry has passed.',
+    remedy: 'Ask an admin for a new one, or sign in again.',
+  },
+  role_insufficient: {
+    status: 403,
+    title: "The token's role is not enough",
+    owner_layer: 'auth',
+    cause: 'The call needs a higher role.',
+    remedy: 'Use a token with the role named in `detail`.',
+  },
+  scope_insufficient: {
+    status: 403,
+    title: "This is outside the token's tenant",
+    owner_layer: 'auth',
+    cause: 'A tenant-scoped token asked for something that is not for tenants.',
+    remedy: 'Use a token scoped to all tenants.',
+  },
+  origin_refused: {
+    status: 403,
+    title: 'The request came from a foreign page',
+    owner_layer: 'auth',
+    detail_layer: 'ingress',
+    cause: 'Origin or Host does not match this server.',
+    remedy: 'Open the console at its own address; behind a proxy, pass the Host header on.',
+  },
+  host_bound_pool_refused: {
+    status: 403,
+    title: 'Pools that run commands on this host are not allowed here',
+    owner_layer: 'auth',
+    cause:
+      "The server listens beyond loopback and was not started with --allow-local-driver, or the token is not an admin's.",
+    remedy: 'Start with --allow-local-driver if you mean it, and declare the pool as admin.',
+  },
+
+  pool_not_found: {
+    status: 404,
+    title: 'There is no such pool',
+    owner_layer: 'request',
+    cause: 'The pool was never declared or has been deleted.',
+    remedy: 'List the pools, or declare it.',
+  },
+  pool_in_use: {
+    status: 409,
+    title: 'The pool still has live nodes',
+    owner_layer: 'request',
+    cause: 'Deleting it would orphan them.',
+    remedy: 'Release and retire its nodes first.',
+  },
+  pool_paused: {
+    status: 409,
+    title: 'The pool is paused',
+    owner_layer: 'request',
+    cause: 'An operator paused new launches.',
+    remedy: 'Unpause the pool, or use another.',
+  },
+  driver_unknown: {
+    status: 400,
+    title: 'There is no such driver',
+    owner_layer: 'request',
+    cause: 'This server has no driver of that name.',
+    remedy: 'Use one of those named in `detail`.',
+  },
+  driver_fixed: {
+    status: 409,
+    title: "A pool's driver cannot change",
+    owner_layer: 'request',
+    cause: 'The pool exists with another driver.',
+    remedy: 'Declare a new pool.',
+  },
+  pool_not_external: {
+    status: 409,
+    title: 'Only external pools expect nodes',
+    owner_layer: 'request',
+    cause: "This pool's driver launches its own machines.",
+    remedy: 'Allocate from the pool instead.',
+  },
+  pool_external: {
+    status: 409,
+    title: 'External pools do not launch machines',
+    owner_layer: 'request',
+    cause: "No free node is there, and this pool's machines are brought by others.",
+    remedy: 'Enrol a node first.',
+  },
+  allocation_not_found: {
+    status: 404,
+    title: 'There is no such allocation',
+    owner_layer: 'request',
+    cause: 'The id is unknown, or belongs to another tenant.',
+    remedy: 'List your allocations.',
+  },
+  node_not_found: {
+    status: 404,
+    title: 'There is no such node',
+    owner_layer: 'request',
+    cause: 'The id is unknown, or not visible to this tenant.',
+    remedy: 'List the nodes.',
+  },
+  operation_not_found: {
+    status: 404,
+    title: 'There is no such operation',
+    owner_layer: 'request',
+    cause: 'The id is unknown, or belongs to another tenant.',
+    remedy: 'List the operations.',
+  },
+  task_not_found: {
+    status: 404,
+    title: 'There is no such task for this node',
+    owner_layer: 'request',
+    cause: 'The id is unknown, or the task belongs to another instance.',
+    remedy: 'Ask for the next task.',
+  },
+  token_not_found: {
+    status: 404,
+    title: 'There is no such token',
+    owner_layer: 'request',
+    cause: 'The id is unknown or already deleted.',
+    remedy: 'List the tokens.',
+  },
+  action_illegal: {
+    status: 409,
+    title: 'That cannot be done in this state',
+    owner_layer: 'request',
+    cause: 'The state in `detail` has no such way out.',
+    remedy: 'Read the current state; it names what is open.',
+  },
+  operation_ended: {
+    status: 409,
+    title: 'The operation has already ended',
+    owner_layer: 'request',
+    cause: 'Only queued and running operations can be cancelled, only failed ones retried.',
+    remedy: 'Read the operation; start a new one if needed.',
+  },
+  idempotency_mismatch: {
+    status: 409,
+    title: 'The idempotency key was used for another request',
+    owner_layer: 'request',
+    cause: 'The same key came with another body or route.',
+    remedy: 'Use a new key for a new request.',
+  },
+  idempotency_in_progress: {
+    status: 409,
+    title: 'The first request with this key is still running',
+    owner_layer: 'request',
+    cause: 'A repeat came before the first answer.',
+    remedy: 'Repeat after `retry_after_seconds`.',
+  },
+  name_taken: {
+    status: 409,
+    title: 'The name is held by a live instance',
+    owner_layer: 'request',
+    cause: 'Another machine is registered under this name.',
+    remedy: 'Choose another name, or retire the other node.',
+  },
+  task_lease_lost: {
+    status: 409,
+    title: 'The task is no longer leased to this caller',
+    owner_layer: 'node',
+    detail_layer: 'claim',
+    cause: 'The lease expired or the task already ended.',
+    remedy: 'Drop the work and ask for the next task.',
+  },
+
+  credential_unknown: {
+    status: 401,
+    title: 'This instance credential is not known',
+    owner_layer: 'auth',
+    detail_layer: 'credential',
+    cause: 'The credential was never issued here, or was replaced.',
+    remedy: 'Re-enrol the node.',
+  },
+  enrollment_invalid: {
+    status: 401,
+    title: 'The enrolment token is not valid',
+    owner_layer: 'auth',
+    detail_layer: 'credential',
+    cause: 'Its signature does not match, or it was already used up.',
+    remedy: 'Re-enrol the node to get a new one.',
+  },
+  enrollment_pending: {
+    status: 425,
+    title: 'The enrolment is not in the store yet',
+    owner_layer: 'control_plane',
+    detail_layer: 'credential',
+    cause: 'The machine was quicker than the record of it.',
+    remedy: 'Repeat after `retry_after_seconds`, until `deadline_at`.',
+  },
+  join_token_invalid: {
+    status: 401,
+    title: 'The join token is not valid',
+    owner_layer: 'auth',
+    detail_layer: 'credential',
+    cause: 'It is unknown, expired, revoked, or its uses are spent.',
+    remedy: 'Ask an operator for a new one.',
+  },
+  instance_fenced: {
+    status: 409,
+    title: 'This instance has been replaced or given up',
+    owner_layer: 'node',
+    detail_layer: 'fence',
+    cause: 'The node has a newer instance, or this one was released.',
+    remedy: 'Stop the old machine; nothing it says counts any more. It is kept as evidence.',
+  },
+  node_fenced: {
+    status: 423,
+    title: 'The node is fenced',
+    owner_layer: 'node',
+    detail_layer: 'fence',
+    cause: 'The node is failed, draining, cleaning, quarantined or retired, and this call is barred for it.',
+    remedy: 'Wait, or let an operator reactivate the node.',
+  },
+
+  store_unavailable: {
+    status: 503,
+    title: 'The database does not answer',
+    owner_layer: 'store',
+    cause: 'PostgreSQL is down, restarting or unreachable.',
+    remedy: 'Repeat after `retry_after_seconds`; nothing was changed.',
+  },
+  not_ready: {
+    status: 503,
+    title: 'The server is not ready',
+    owner_layer: 'control_plane',
+    cause: 'It is starting up or shutting down.',
+    remedy: 'Repeat after `retry_after_seconds`.',
+  },
+  internal_error: {
+    status: 500,
+    title: 'The server made a mistake',
+    owner_layer: 'control_plane',
+    cause: 'A defect. The log has the details under the correlation id.',
+    remedy: 'Report it with the correlation id.',
+  },
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorCode = keyof typeof errorCatalogue;
+
+export interface ProblemExtras {
+  detail?: string;
+  retry_after_seconds?: number;
+  deadline_at?: string;
+  errors?: { path: string; message: string }[];
+}
+
+/** An operating error on its way to the wire. */
+export class ApiProblem extends Error {
+  override name = 'ApiProblem';
+  readonly code: ErrorCode;
+  readonly extras: ProblemExtras;
+  constructor(code: ErrorCode, extras: ProblemExtras | string = {}) {
+    const all = typeof extras === 'string' ? { detail: extras } : extras;
+    super(all.detail ?? errorCatalogue[code].cause);
+    this.code = code;
+    this.extras = all;
+  }
+}

@@ -1,0 +1,62 @@
+/** Evidence on the wire: one append-only fact with all the ids it knows. */
+import { type Static, Type } from 'typebox';
+import { Id, nullable, pageOf, paging, strict, Timestamp } from './primitives.ts';
+
+export const evidenceLayers = [
+  'node',
+  'provider',
+  'api',
+  'workflow',
+  'rule',
+  'operator',
+  'store',
+  'transport',
+] as const;
+export type EvidenceLayer = (typeof evidenceLayers)[number];
+export const EvidenceLayer = Type.Enum([...evidenceLayers]);
+
+export const Actor = Type.Object({ kind: Type.String(), id: Type.String(), name: Type.String() }, { $id: 'Actor' });
+export type Actor = Static<typeof Actor>;
+
+export const Evidence = Type.Object(
+  {
+    cursor: Type.String(),
+    at: Timestamp,
+    layer: EvidenceLayer,
+    kind: Type.String(),
+    summary: Type.String(),
+    data: Type.Object({}, { additionalProperties: true }),
+    actor: nullable(Actor),
+    node_id: nullable(Type.String()),
+    node_instance_id: nullable(Type.String()),
+    correlation_id: nullable(Type.String()),
+    allocation_id: nullable(Type.String()),
+    workflow_id: nullable(Type.String()),
+  },
+  { $id: 'Evidence' },
+);
+export type Evidence = Static<typeof Evidence>;
+export const EvidencePage = pageOf(Evidence, 'EvidencePage');
+
+const evidenceFilters = {
+  layer: Type.Optional(EvidenceLayer),
+  kind: Type.Optional(Type.String({ maxLength: 128 })),
+  since: Type.Optional(Type.String({ format: 'date-time' })),
+  until: Type.Optional(Type.String({ format: 'date-time' })),
+  order: Type.Optional(Type.Enum(['newest', 'oldest'])),
+  ...paging,
+};
+
+export const TimelineQuery = Type.Object(evidenceFilters, strict);
+export const JoinedTimelineQuery = Type.Object(
+  {
+    node_id: Type.Optional(Id),
+    node_instance_id: Type.Optional(Id),
+    correlation_id: Type.Optional(Id),
+    allocation_id: Type.Optional(Id),
+    workflow_id: Type.Optional(Id),
+    ...evidenceFilters,
+  },
+  strict,
+);
+export type JoinedTimelineQuery = Static<typeof JoinedTimelineQuery>;

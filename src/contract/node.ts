@@ -1,0 +1,109 @@
+/** Nodes on the wire, with their boot stages and logs. */
+import { type Static, Type } from 'typebox';
+import { nodeStatusNames } from '../lifecycle/states.ts';
+import { Id, Labels, Name, nullable, PositiveSeconds, pageOf, paging, strict, Timestamp } from './primitives.ts';
+
+export const budgetSources = ['allocation', 'learned', 'pool', 'class', 'default'] as const;
+export type BudgetSource = (typeof budgetSources)[number];
+
+export const Verdict = Type.Object({ rule: Type.String(), reason: Type.String(), at: Timestamp }, { $id: 'Verdict' });
+export type Verdict = Static<typeof Verdict>;
+
+export const NodeStatusName = Type.Enum([...nodeStatusNames]);
+
+export const Node = Type.Object(
+  {
+    node_id: Type.String(),
+    node_instance_id: nullable(Type.String()),
+    pool: Type.String(),
+    name: Type.String(),
+    zone: nullable(Type.String()),
+    status: NodeStatusName,
+    status_since: Timestamp,
+    occupancy: Type.Enum(['free', 'reserved', 'occupied', 'cleanup']),
+    fenced: Type.Boolean(),
+    fence_reason: nullable(Type.String()),
+    allocation_id: nullable(Type.String()),
+    workflow_id: nullable(Type.String()),
+    registered_at: nullable(Timestamp),
+    last_seen_at: nullable(Timestamp),
+    deadline_at: nullable(Timestamp),
+    budget_seconds: nullable(Type.Number()),
+    budget_source: nullable(Type.Enum([...budgetSources])),
+    endpoint: nullable(Type.String()),
+    reported: nullable(Type.Object({}, { additionalProperties: true })),
+    observed: nullable(Type.Object({ state: Type.String(), at: Timestamp })),
+    held: nullable(Type.Object({ reason: Type.String(), since: Timestamp, held_until: Timestamp })),
+    verdict: nullable(Verdict),
+    restarts: Type.Integer(),
+    labels: Labels,
+    created_at: Timestamp,
+  },
+  { $id: 'Node' },
+);
+export type Node = Static<typeof Node>;
+export const NodePage = pageOf(Node, 'NodePage');
+
+export const NodeCreate = Type.Object(
+  {
+    pool: Name,
+    name: Type.Optional(Name),
+    provision_timeout_seconds: Type.Optional(PositiveSeconds),
+    labels: Type.Optional(Labels),
+  },
+  { ...strict, $id: 'NodeCreate' },
+);
+export const NodeCreated = Type.Object({ node: Node, enrollment_token: Type.String() }, { $id: 'NodeCreated' });
+
+export const NodeListQuery = Type.Object(
+  {
+    pool: Type.Optional(Name),
+    status: Type.Optional(NodeStatusName),
+    q: Type.Optional(Type.String({ maxLength: 128 })),
+    sort: Type.Optional(Type.Enum(['newest', 'oldest'])),
+    ...paging,
+  },
+  strict,
+);
+
+export const BootStage = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: 128 }),
+    seconds: Type.Number({ minimum: 0, maximum: 31_536_000 }),
+    started_at: Type.Optional(Type.String({ format: 'date-time' })),
+    parent: Type.Optional(Type.String({ maxLength: 128 })),
+  },
+  strict,
+);
+export type BootStage = Static<typeof BootStage>;
+export const BootQuery = Type.Object({ instance: Type.Optional(Id) }, strict);
+export const Boot = Type.Object(
+  { node_id: Type.String(), node_instance_id: nullable(Type.String()), stages: Type.Array(BootStage) },
+  { $id: 'Boot' },
+);
+
+export const LogLine = Type.Object(
+  {
+    node_instance_id: Type.String(),
+    seq: Type.Integer(),
+    at: Timestamp,
+    stream: Type.String(),
+    line: Type.String(),
+  },
+  { $id: 'LogLine' },
+);
+export type LogLine = Static<typeof LogLine>;
+export const LogPage = pageOf(LogLine, 'LogPage');
+export const LogQuery = Type.Object(
+  {
+    instance: Type.Optional(Id),
+    since: Type.Optional(Type.String({ format: 'date-time' })),
+    q: Type.Optional(Type.String({ maxLength: 256 })),
+    /** Waits up to half a minute for lines beyond `cursor` instead of answering an empty page. */
+    follow: Type.Optional(Type.Boolean()),
+    /** `newest` gives the last lines, still in the order they were written. */
+    tail: Type.Optional(Type.Boolean()),
+    ...paging,
+  },
+  strict,
+);

@@ -1,0 +1,33 @@
+/** The counts a person sees first, and the server's own health. */
+import { type Static, Type } from 'typebox';
+import { nullable, Timestamp } from './primitives.ts';
+
+export const Overview = Type.Object(
+  {
+    at: Timestamp,
+    nodes: Type.Record(Type.String(), Type.Integer()),
+    allocations: Type.Record(Type.String(), Type.Integer()),
+    operations: Type.Record(Type.String(), Type.Integer()),
+    pools: Type.Integer(),
+    replicas: Type.Array(
+      Type.Object({
+        replica_id: Type.String(),
+        host: Type.String(),
+        address: Type.String(),
+        live: Type.Boolean(),
+        started_at: Timestamp,
+      }),
+    ),
+  },
+  { $id: 'Overview' },
+);
+export type Overview = Static<typeof Overview>;
+
+export const Health = Type.Object({ status: Type.String(), version: Type.String() }, { $id: 'Health' });
+export const Readiness = Type.Object(
+  {
+    status: Type.String(),
+    checks: Type.Record(Type.String(), Type.Object({ ok: Type.Boolean(), detail: nullable(Type.String()) })),
+  },
+  { $id: 'Readiness' },
+);

@@ -1,0 +1,40 @@
+/** The small types that every wire schema is made of. */
+import { type Static, type TSchema, Type } from 'typebox';
+
+/** Ids are opaque, but bounded and plain, so that nothing else ever reaches a query or a path. */
+export const Id = Type.String({
+  minLength: 1,
+  maxLength: 128,
+  pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]*(_[A-Za-z0-9._:-]+)*$',
+});
+/** Pool names, node names and tenants: what fits a host name, a label and a URL without quoting. */
+export const Name = Type.String({ minLength: 1, maxLength: 63, pattern: '^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$' });
+export const Timestamp = Type.String({ description: 'UTC, RFC 3339' });
+export const Seconds = Type.Number({ minimum: 0, maximum: 31_536_000 });
+export const PositiveSeconds = Type.Number({ exclusiveMinimum: 0, maximum: 31_536_000 });
+export const Labels = Type.Record(
+  Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$' }),
+  Type.String({ maxLength: 256 }),
+  { maxProperties: 64, additionalProperties: false },
+);
+export type Labels = Record<string, string>;
+
+export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+export const strict = { additionalProperties: false } as const;
+
+/** Query fields that every list takes. */
+export const paging = {
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500 })),
+  cursor: Type.Optional(Type.String({ maxLength: 512 })),
+};
+
+export const pageOf = <T extends TSchema>(item: T, $id: string) =>
+  Type.Object({ items: Type.Array(item), next_cursor: nullable(Type.String()) }, { $id });
+
+export interface Page<T> {
+  items: T[];
+  next_cursor: string | null;
+}
+
+export const IdParams = Type.Object({ id: Id }, strict);
+export type IdParams = Static<typeof IdParams>;

@@ -1,0 +1,43 @@
+/** What a route declares about itself. The server, the OpenAPI document, the clients and the authorization test read it. */
+import type { Static, TSchema } from 'typebox';
+import type { Role } from './token.ts';
+
+/**
+ * - public: no credential
+ * - person: a token or session with at least `role`; `tenants: 'own'` means that a tenant's token is let in and sees only
+ *   its own, `'none'` that only tokens for all tenants are
+ * - agent: an instance credential
+ * - enrolment: an enrolment or join token in the body, or an instance credential
+ */
+export type Access =
+  | { kind: 'public' }
+  | { kind: 'person'; role: Role; tenants: 'own' | 'none' }
+  | { kind: 'agent' }
+  | { kind: 'enrolment' };
+
+export interface RouteDeclaration {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** With `{name}` for parameters. */
+  path: string;
+  summary: string;
+  tag: string;
+  access: Access;
+  params?: TSchema;
+  query?: TSchema;
+  body?: TSchema;
+  /** The body may be left out altogether. */
+  body_optional?: boolean;
+  /** Content types read besides application/json. */
+  also_reads?: readonly string[];
+  body_limit_bytes?: number;
+  success: number;
+  reply?: TSchema;
+  /** The reply is a stream or a text, not JSON. */
+  reply_type?: 'text/event-stream' | 'text/plain';
+}
+
+type Of<S> = S extends TSchema ? Static<S> : undefined;
+export type ParamsOf<R> = R extends { params: infer S } ? Of<S> : undefined;
+export type QueryOf<R> = R extends { query: infer S } ? Of<S> : undefined;
+export type BodyOf<R> = R extends { body: infer S } ? Of<S> : undefined;
+export type ReplyOf<R> = R extends { reply: infer S } ? Of<S> : undefined;

@@ -1,0 +1,136 @@
+/**
+ * The contract between operations and whatever brings machines up.
+ *
+ * A driver is idempotent and restartable: every call may be repeated after a crash at any point, finds its own earlier
+ * work by its tags (installation, node, instance), and never waits inside: it answers `done`, `wait` or `failed`.
+ * It deletes only what carries its tags. It writes no status and knows no store.
+ */
+import type { TSchema } from 'typebox';
+import type { CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../base/ids.ts';
+import type { OwnerLayer } from '../contract/problem.ts';
+import type { ProgressPart } from '../contract/progress.ts';
+
+export type DriverState = { [key: string]: string | number | boolean | null };
+
+/** The machine a call is about. `state` is what the driver last asked us to keep for this instance. */
+export interface DriverTarget {
+  installation_id: string;
+  pool: string;
+  node_id: NodeId;
+  node_instance_id: NodeInstanceId;
+  name: string;
+  zone: string | null;
+  /** Already validated against the driver's own schema. */
+  spec: unknown;
+  workflow_id: WorkflowId | null;
+  correlation_id: CorrelationId | null;
+  state: DriverState;
+}
+
+export interface EnsureTarget extends DriverTarget {
+  /** What the machine needs in order to phone home. */
+  bootstrap: {
+    server_url: string;
+    enrollment_token: string;
+    deadline_at: string;
+    requires: { name: string; check: string }[];
+  };
+}
+
+export interface DriverFailure {
+  outcome: 'failed';
+  owner_layer: OwnerLayer;
+  code: string;
+  message: string;
+  retryable: boolean;
+}
+
+export interface DriverWait {
+  outcome: 'wait';
+  /** Ask again after this long, or when woken. */
+  retry_seconds: number;
+  message: string;
+  parts?: ProgressPart[];
+  state?: DriverState;
+}
+
+export interface DriverDone {
+  outcome: 'done';
+  message: string;
+  endpoint?: string;
+  parts?: ProgressPart[];
+  state?: DriverState;
+}
+
+export type DriverOutcome = DriverDone | DriverWait | DriverFailure;
+
+export type ProofKind = 'absent' | 'clean' | 'revoked';
+
+/** A statement that holds at `nonce`'s asking, and only then: an old proof cannot be shown again. */
+export interface DriverProof {
+  kind: ProofKind;
+  nonce: string;
+  /** What was looked at and what was seen, in words and facts a stranger can check. */
+  checked: { what: string; seen: string }[];
+}
+
+export type ProveOutcome = { outcome: 'done'; proof: DriverProof } | DriverWait | DriverFailure;
+
+export interface Observation {
+  /** The upstream's own word, never ours. `absent` when nothing of this instance exists upstream. */
+  state: string;
+  present: boolean;
+  /** Upstream says it is ready for use; only drivers with `supervision: observe` are asked to mean it. */
+  ready: boolean;
+  detail: string | null;
+}
+
+export interface Diagnosis {
+  summary: string;
+  /** A certain crash: waiting longer cannot help. */
+  certain: boolean;
+  /** Named texts that only the machine or its upstream knows: console output, last lines, process list. */
+  attachments: { name: string; text: string }[];
+}
+
+export interface OwnedResource {
+  /** The upstream's own identifier. */
+  resource: string;
+  kind: string;
+  node_id: NodeId | null;
+  node_instance_id: NodeInstanceId | null;
+}
+
+export interface PlannedStep {
+  phase: string;
+  label: string;
+  usual_seconds: number | null;
+}
+
+export interface Driver {
+  readonly name: string;
+  /** `agent`: the node's agent registers and beats. `observe`: each successful observation counts as the heartbeat. */
+  readonly supervision: 'agent' | 'observe';
+  /** Whether this driver starts machines; one that does not (external) waits for somebody else to. */
+  readonly launches: boolean;
+  /** Runs commands on the control plane's own host, so only an admin may declare such a pool. */
+  readonly host_bound: boolean;
+  /** The proof that ends a release of a node that is not reused. */
+  readonly final_proof: ProofKind;
+  readonly spec_schema: TSchema;
+  plan(spec: unknown): PlannedStep[];
+  ensure(target: EnsureTarget): Promise<DriverOutcome>;
+  observe(target: DriverTarget): Promise<Observation>;
+  /** Ends the workload; the machine may stay. */
+  stop(target: DriverTarget): Promise<DriverOutcome>;
+  /** Removes what the workload left, where the driver can reach it. */
+  clean(target: DriverTarget): Promise<DriverOutcome>;
+  /** Ends the machine and everything tagged with this instance. */
+  destroy(target: DriverTarget): Promise<DriverOutcome>;
+  prove(target: DriverTarget, asked: { kind: ProofKind; nonce: string }): Promise<ProveOutcome>;
+  diagnose(target: DriverTarget): Promise<Diagnosis>;
+  /** Everything upstream that carries this installation's tag. */
+  list_owned(installation_id: string): Promise<OwnedResource[]>;
+  /** Ends an `ensure` that is still under way upstream. */
+  abort(target: DriverTarget): Promise<DriverOutcome>;
+}

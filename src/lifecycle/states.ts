@@ -1,0 +1,122 @@
+/** Every status there is, and what each promises about leaving it. Data: the API, console, CLI, docs and model checker read it. */
+
+/**
+ * - moving: has a deadline and an automatic exit
+ * - serving: supervised by heartbeat or observation
+ * - parked: carries a verdict, an owner and an open action, and is verified again at least hourly
+ * - terminal: nothing follows
+ */
+export type StatusClass = 'moving' | 'serving' | 'parked' | 'terminal';
+
+export type BudgetPhase = 'queue' | 'provision' | 'start' | 'offline' | 'drain' | 'release' | 'rescue' | 'clean';
+
+export interface StatusDeclaration {
+  class: StatusClass;
+  /** The phase whose budget becomes `deadline_at` when the status is entered; moving statuses have one. */
+  deadline: BudgetPhase | null;
+  /** Bars new allocations and all task types but `release.*`. */
+  fenced: boolean;
+  /** One sentence for a person. */
+  means: string;
+}
+
+export const nodeStatuses = {
+  provisioning: {
+    class: 'moving',
+    deadline: 'provision',
+    fenced: false,
+    means: 'Being brought up; its agent has not registered yet.',
+  },
+  starting: { class: 'moving', deadline: 'start', fenced: false, means: 'Registered; start-up is not over yet.' },
+  ready: { class: 'serving', deadline: null, fenced: false, means: 'Up and serving.' },
+  degraded: {
+    class: 'serving',
+    deadline: null,
+    fenced: false,
+    means: 'Serving, but it reports errors or answers only probes.',
+  },
+  offline: {
+    class: 'moving',
+    deadline: 'offline',
+    fenced: false,
+    means: 'Silent; it may come back until its deadline.',
+  },
+  failed: {
+    class: 'moving',
+    deadline: 'rescue',
+    fenced: true,
+    means: 'Given up by a verdict; it can still come back inside its rescue window.',
+  },
+  draining: { class: 'moving', deadline: 'drain', fenced: true, means: 'Takes nothing new and is emptied.' },
+  cleaning: { class: 'moving', deadline: 'clean', fenced: true, means: 'Being cleaned, destroyed or proven absent.' },
+  quarantined: { class: 'parked', deadline: null, fenced: true, means: 'Set aside until a person decides.' },
+  retired: { class: 'terminal', deadline: null, fenced: true, means: 'Gone, with proof.' },
+} as const satisfies Record<string, StatusDeclaration>;
+
+export type NodeStatus = keyof typeof nodeStatuses;
+
+export const allocationStatuses = {
+  requested: { class: 'moving', deadline: 'queue', fenced: false, means: 'Waiting for a machine.' },
+  provisioning: { class: 'moving', deadline: 'provision', fenced: false, means: 'Its machine is coming up.' },
+  active: { class: 'serving', deadline: null, fenced: false, means: 'In use.' },
+  releasing: { class: 'moving', deadline: 'release', fenced: false, means: 'Being taken down.' },
+  released: {
+    class: 'terminal',
+    deadline: null,
+    fenced: false,
+    means: 'Given back, with proof or with residue on record.',
+  },
+  failed: {
+    class: 'moving',
+    deadline: 'rescue',
+    fenced: false,
+    means: 'Could not be served; it can still be rescued inside its window.',
+  },
+  release_failed: {
+    class: 'parked',
+    deadline: null,
+    fenced: false,
+    means: 'Taking it down failed; it is tried again until it works.',
+  },
+} as const satisfies Record<string, StatusDeclaration>;
+
+export type AllocationStatus = keyof typeof allocationStatuses;
+
+export const operationStatuses = ['queued', 'running', 'succeeded', 'failed', 'cancelling', 'cancelled'] as const;
+export type OperationStatus = (typeof operationStatuses)[number];
+
+export const stepStatuses = ['pending', 'running', 'waiting', 'done', 'skipped', 'failed'] as const;
+export type StepStatus = (typeof stepStatuses)[number];
+
+export const taskStatuses = ['queued', 'leased', 'succeeded', 'failed'] as const;
+export type TaskStatus = (typeof taskStatuses)[number];
+
+export const nodeStatusNames = Object.keys(nodeStatuses) as NodeStatus[];
+export const allocationStatusNames = Object.keys(allocationStatuses) as AllocationStatus[];
+
+export const isFenced = (status: NodeStatus): boolean => nodeStatuses[status].fenced;
+
+/** Allocation statuses under which the node belongs to that allocation and to no other. */
+export const holdingStatuses = [
+  'provisioning',
+  'active',
+  'releasing',
+  'release_failed',
+  'failed',
+] as const satisfies AllocationStatus[];
+
+export type Occupancy = 'free' | 'reserved' | 'occupied' | 'cleanup';
+
+const occupancyByStatus: Record<AllocationStatus, Occupancy> = {
+  requested: 'reserved',
+  provisioning: 'reserved',
+  failed: 'reserved',
+  active: 'occupied',
+  releasing: 'cleanup',
+  release_failed: 'cleanup',
+  released: 'free',
+};
+
+/** Derived, served, never stored. */
+export const occupancyOf = (allocation: AllocationStatus | null): Occupancy =>
+  allocation === null ? 'free' : occupancyByStatus[allocation];
