@@ -23,7 +23,10 @@ export const onceOnly: RetryPolicy = { tries: 1, base_seconds: 0, max_seconds: 0
 export interface StepCall {
   /** 1 for the first try. */
   try: number;
-  /** Stable over retries and restarts: the key for client tokens and for door calls that must happen once. */
+  /**
+   * Stable over retries and restarts: the key for client tokens and for door calls that must happen once. A name that an
+   * operation uses again gets its ordinal (`observe`, `observe#2`).
+   */
   step: string;
 }
 
@@ -37,7 +40,8 @@ export interface OperationContext {
   sleep(seconds: number): Promise<void>;
   /**
    * Asks `check` now, at every wake and at least every `poll_seconds`, until it answers something other than undefined,
-   * or until `until` has passed (then the answer is undefined). Each answer is recorded.
+   * or until `until` has passed (then the answer is undefined). Each answer is recorded. A check that fails for now
+   * counts as no answer yet; a final error fails the step.
    */
   waitFor<T extends Json>(
     name: string,
@@ -46,7 +50,7 @@ export interface OperationContext {
   ): Promise<T | undefined>;
   /** Publishes progress. Its failure never stops the work. */
   emit(progress: Json): Promise<void>;
-  /** Whether somebody asked to cancel this operation. */
+  /** Whether somebody asked to cancel this operation. Once it answered true, cancel is not thrown any more. */
   cancelled(): Promise<boolean>;
 }
 
@@ -58,7 +62,10 @@ export interface OperationDefinition<Params extends Json = Json> {
   run(context: OperationContext, params: Params): Promise<Json | undefined>;
 }
 
-/** Thrown by waits and between steps once cancel was heard; an operation may catch it to tidy up, then throws it on. */
+/**
+ * Thrown once, by the first wait or step after cancel. An operation may catch it to tidy up with steps and waits, which
+ * work as before, and then throws it on.
+ */
 export class OperationCancelled extends Error {
   override name = 'OperationCancelled';
   constructor() {
@@ -113,7 +120,8 @@ export interface OperationRun {
 export interface EngineListener {
   /** Before anything of this run executes here, at the start and at every recovery. Throwing keeps the run from executing here. */
   executing(run: OperationRun): Promise<void>;
-  stepStarted(run: OperationRun, step: string, tryNumber: number): Promise<void>;
+  /** `waiting` is given for a `waitFor`, which is announced once, not at every check. */
+  stepStarted(run: OperationRun, step: string, tryNumber: number, waiting?: { waiting_until: Date }): Promise<void>;
   stepEnded(
     run: OperationRun,
     step: string,
@@ -136,7 +144,8 @@ export interface Engine {
   start(run: OperationRun): Promise<void>;
   /** Makes the run's current wait ask again. Harmless when nothing waits; never lost when a wait comes later. */
   wake(workflow_id: WorkflowId, attempt: number): Promise<void>;
-  cancel(workflow_id: WorkflowId, attempt: number): Promise<void>;
+  /** Answers whether there is such a run; false also when it was not started yet, so start first and cancel then. */
+  cancel(workflow_id: WorkflowId, attempt: number): Promise<boolean>;
   /** Takes over the unfinished runs of executors that are dead. Returns how many. */
   recover(deadExecutorIds: string[]): Promise<number>;
   shutdown(): Promise<void>;

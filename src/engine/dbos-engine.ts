@@ -1,0 +1,189 @@
+/**
+ * The engine on DBOS Transact, its tables in schema `dbos` of our own database. It starts, wakes, cancels and recovers
+ * runs; what happens inside a run is `execute-run.ts`. DBOS keeps its state per process, so one engine is launched at a time.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { DBOS, Error as DbosErrors } from '@dbos-inc/dbos-sdk';
+import { DBOSExecutor } from '@dbos-inc/dbos-sdk/internal/dbos-executor';
+import { INTERNAL_QUEUE_NAME } from '@dbos-inc/dbos-sdk/internal/utils';
+import { Pool } from 'pg';
+import { type Clock, pause } from '../base/clock.ts';
+import { createDbosJournal } from './dbos-journal.ts';
+import { dbosLogger } from './dbos-logger.ts';
+import { finishedBefore, handBack, messageSent, messageUnread, withLaunchLock } from './dbos-tables.ts';
+import type { Engine, EngineListener, OperationDefinition, OperationRun } from './engine.ts';
+import type { EngineLog } from './engine-log.ts';
+import { executeRun } from './execute-run.ts';
+import { identity } from './operation-context.ts';
+
+export interface DbosEngine extends Engine {
+  /** Deletes the engine's records of runs that ended that long ago; never start those again. Returns how many. */
+  collectFinished(olderThanSeconds: number): Promise<number>;
+}
+
+export interface DbosEngineOptions {
+  connectionString: string;
+  clock: Clock;
+  /** New for every process: the runs of a dead one are found by it. */
+  executor_id: string;
+  listener: EngineListener;
+  log: EngineLog;
+  pool_size?: number;
+  random?: () => number;
+}
+
+type Workflow = (run: OperationRun) => Promise<void>;
+
+/** Fixed, because operations carry their own revision: any replica may take over any run whose revision it has. */
+const applicationVersion = 'slipway';
+/** With our own pool DBOS only checks and logs this, and it refuses addresses that PostgreSQL itself takes. */
+const placeholderUrl = 'postgresql://slipway@given.pool/slipway';
+/** A run that kills its replica is ended by its deadline, not silently shelved by DBOS. */
+const maxRecoveryAttempts = 1_000_000;
+const cancelKey = 'cancel';
+const collectBatch = 500;
+const handBackPauseMs = 5_000;
+
+let launched: string | undefined;
+
+/** DBOS marks code that runs inside a workflow; a start or a wake from there must not become part of that workflow. */
+const outsideWorkflows = AsyncLocalStorage.snapshot();
+
+const workflowName = (of: { kind: string; revision: number }) => `${of.kind}@${of.revision}`;
+const dbosId = (workflow_id: string, attempt: number) => `${workflow_id}#${attempt}`;
+
+export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
+  const { clock, executor_id, listener, log, random = Math.random } = options;
+  const definitions = new Map<string, OperationDefinition>();
+  const workflows = new Map<string, Workflow>();
+  const stop = new AbortController();
+  const pool = new Pool({
+    connectionString: options.connectionString,
+    max: options.pool_size ?? 10,
+    application_name: 'slipway-engine',
+    connectionTimeoutMillis: 10_000,
+    idle_in_transaction_session_timeout: 60_000,
+  });
+  pool.on('error', (error) => log.warn({ err: error }, 'an idle engine connection failed'));
+
+  const handBackLater = async (run: OperationRun, error: unknown) => {
+    log.error({ ...identity(run), err: error }, 'the engine could not record a step; the run is handed back');
+    const id = dbosId(run.workflow_id, run.attempt);
+    while (!stop.signal.aborted) {
+      await pause(clock, handBackPauseMs, stop.signal);
+      try {
+        return await handBack(pool, id, executor_id, INTERNAL_QUEUE_NAME);
+      } catch (failure) {
+        log.error({ ...identity(run), err: failure }, 'a run could not be handed back yet');
+      }
+    }
+  };
+
+  const workflowOf =
+    (definition: OperationDefinition): Workflow =>
+    (run) => {
+      const journal = createDbosJournal({
+        dbos_id: dbosId(run.workflow_id, run.attempt),
+        stopped: stop.signal,
+        cancelSent: (id) => messageSent(pool, id, cancelKey),
+        runTaken: (error) => log.warn({ ...identity(run), err: error }, 'another executor took this run over'),
+        journalFailed: (error) => void handBackLater(run, error),
+      });
+      return executeRun(definition, { run, journal, listener, clock, log, random });
+    };
+
+  /** Says whether the run exists. */
+  const send = async (id: string, topic: 'wake' | 'cancel', key?: string): Promise<boolean> => {
+    try {
+      await outsideWorkflows(() => DBOS.send(id, topic, topic, key));
+      return true;
+    } catch (error) {
+      if (error instanceof DbosErrors.DBOSNonExistentWorkflowError) return false;
+      throw error;
+    }
+  };
+
+  /** A wake nobody has read yet makes its reader look after this moment too, so a second one would only cost a check. */
+  const wakeOnce = async (id: string): Promise<boolean> => (await messageUnread(pool, id, 'wake')) || send(id, 'wake');
+
+  return {
+    register(definition) {
+      const name = workflowName(definition);
+      if (launched === executor_id) throw new Error(`operation ${name} must be registered before the engine launches`);
+      if (definitions.has(name)) throw new Error(`operation ${name} is registered twice`);
+      definitions.set(name, definition);
+    },
+
+    async launch() {
+      if (launched !== undefined) {
+        throw new Error(`a DBOS engine (${launched}) is already launched in this process; shut it down first`);
+      }
+      if (stop.signal.aborted) throw new Error('this engine was shut down; create a new one');
+      launched = executor_id;
+      for (const [name, definition] of definitions) {
+        workflows.set(name, DBOS.registerWorkflow(workflowOf(definition), { name, maxRecoveryAttempts }));
+      }
+      DBOS.setConfig({
+        name: 'slipway',
+        systemDatabaseUrl: placeholderUrl,
+        systemDatabasePool: pool,
+        applicationVersion,
+        executorID: executor_id,
+        logger: dbosLogger(log),
+        enableOTLP: false,
+        tracingEnabled: false,
+      });
+      try {
+        await withLaunchLock(pool, clock, () => DBOS.launch());
+      } catch (error) {
+        await this.shutdown();
+        throw error;
+      }
+    },
+
+    async start(run) {
+      const workflow = workflows.get(workflowName(run));
+      if (!workflow) throw new Error(`no operation ${workflowName(run)} is registered with the engine`);
+      const workflowID = dbosId(run.workflow_id, run.attempt);
+      await outsideWorkflows(() => DBOS.startWorkflow(workflow, { workflowID })(run));
+    },
+
+    async wake(workflow_id, attempt) {
+      await wakeOnce(dbosId(workflow_id, attempt));
+    },
+
+    async cancel(workflow_id, attempt) {
+      const id = dbosId(workflow_id, attempt);
+      // Sleeps wait for the message itself; a `waitFor` is woken and then finds the message.
+      return (await send(id, 'cancel', cancelKey)) && (await wakeOnce(id));
+    },
+
+    async recover(deadExecutorIds) {
+      // Our own runs are executing; recovering them would take each from itself.
+      const dead = deadExecutorIds.filter((id) => id !== executor_id);
+      const handles = await DBOSExecutor.globalInstance?.recoverPendingWorkflows(dead);
+      if (!handles) throw new Error('the engine is not launched');
+      return handles.length;
+    },
+
+    async collectFinished(olderThanSeconds) {
+      let collected = 0;
+      for (;;) {
+        const ids = await finishedBefore(pool, clock.nowMs() - olderThanSeconds * 1000, collectBatch);
+        if (ids.length > 0) await outsideWorkflows(() => DBOS.deleteWorkflows(ids));
+        collected += ids.length;
+        if (ids.length < collectBatch) return collected;
+      }
+    },
+
+    async shutdown() {
+      if (stop.signal.aborted) return;
+      stop.abort();
+      if (launched === executor_id) {
+        await DBOS.shutdown({ workflowCompletionTimeoutMS: 0, deregister: true });
+        launched = undefined;
+      }
+      await pool.end();
+    },
+  };
+}

@@ -1,0 +1,54 @@
+/**
+ * A run's journal in DBOS: one recorded DBOS step an effect, one `recv` a wait. Its calls are made only inside the DBOS
+ * workflow function, whose place in the journal DBOS keeps in the asynchronous context.
+ */
+import { DBOS, DBOSStepNondeterminismError, DBOSWorkflowConflictError, Error as DbosErrors } from '@dbos-inc/dbos-sdk';
+import type { Json } from './engine.ts';
+import { type JournalEntry, never, type RunJournal, type Topic } from './run-journal.ts';
+
+export interface DbosJournalParts {
+  /** What DBOS calls the run. */
+  dbos_id: string;
+  stopped: AbortSignal;
+  cancelSent(dbos_id: string): Promise<boolean>;
+  /** Another replica, or an operator with DBOS's tools, took the run from this execution. */
+  runTaken(error: Error): void;
+  /** The journal itself failed, in a way DBOS does not retry: let the run be executed anew. */
+  journalFailed(error: unknown): void;
+}
+
+const isTaken = (error: unknown): error is Error =>
+  error instanceof DBOSWorkflowConflictError || error instanceof DbosErrors.DBOSWorkflowCancelledError;
+
+const isDivergence = (error: unknown): error is Error =>
+  error instanceof DBOSStepNondeterminismError || error instanceof DbosErrors.DBOSUnexpectedStepError;
+
+export function createDbosJournal(parts: DbosJournalParts): RunJournal {
+  const { dbos_id, stopped } = parts;
+  const { promise: diverged, resolve: diverge } = Promise.withResolvers<Error>();
+
+  /** An error of DBOS must not reach the operation, which would take it for its own and end the run with it. */
+  const guarded = async <T>(call: () => Promise<T>): Promise<T> => {
+    if (stopped.aborted) return never();
+    try {
+      const answer = await call();
+      return stopped.aborted ? never() : answer;
+    } catch (error) {
+      if (stopped.aborted) return never();
+      if (isTaken(error)) parts.runTaken(error);
+      else if (isDivergence(error)) diverge(error);
+      else parts.journalFailed(error);
+      return never();
+    }
+  };
+
+  return {
+    stopped,
+    diverged,
+    record: <T extends Json>(entry: JournalEntry, effect: () => Promise<T>) =>
+      guarded(() => DBOS.runStep(effect, { name: entry.step })),
+    receive: (topic: Topic, seconds: number) =>
+      guarded(async () => (await DBOS.recv(topic, { timeoutSeconds: Math.max(0, seconds) })) !== null),
+    cancelSent: () => parts.cancelSent(dbos_id),
+  };
+}

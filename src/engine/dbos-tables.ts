@@ -1,0 +1,65 @@
+/**
+ * The few statements we make ourselves on DBOS's tables, for what its interface does not offer. DBOS is pinned to one
+ * exact version, and the conformance suite runs each of them.
+ */
+import type { Pool } from 'pg';
+import { type Clock, pause } from '../base/clock.ts';
+
+/** Arbitrary, but never to change: replicas that start together on an empty database must agree on it. */
+const launchLock = 718_202_601;
+const launchLockPauseMs = 25;
+
+/** DBOS migrates its tables without a lock, and two replicas that start together would collide. */
+export async function withLaunchLock<T>(pool: Pool, clock: Clock, work: () => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  try {
+    // Asked again and again instead of waited for: a waiting statement holds a snapshot, and DBOS's
+    // `create index concurrently` waits for all snapshots, so the two would wait for each other.
+    for (;;) {
+      const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [launchLock]);
+      if (rows[0]?.taken) break;
+      await pause(clock, launchLockPauseMs);
+    }
+    return await work();
+  } finally {
+    await client.query('select pg_advisory_unlock($1)', [launchLock]);
+    client.release();
+  }
+}
+
+/** A message with an idempotency key has a name of its own, so that it is found whether or not it was consumed. */
+export async function messageSent(pool: Pool, dbos_id: string, key: string): Promise<boolean> {
+  const { rowCount } = await pool.query('select from dbos.notifications where message_uuid = $1', [
+    `${key}::${dbos_id}`,
+  ]);
+  return rowCount !== 0;
+}
+
+export async function messageUnread(pool: Pool, dbos_id: string, topic: string): Promise<boolean> {
+  const { rowCount } = await pool.query(
+    'select from dbos.notifications where destination_uuid = $1 and topic = $2 and not consumed limit 1',
+    [dbos_id, topic],
+  );
+  return rowCount !== 0;
+}
+
+/** Gives one run back for any replica to execute, unless another already took it from this executor. */
+export async function handBack(pool: Pool, dbos_id: string, executor_id: string, queue: string): Promise<void> {
+  await pool.query(
+    `update dbos.workflow_status
+        set status = 'ENQUEUED', owner_xid = null, started_at_epoch_ms = null, queue_name = coalesce(queue_name, $3)
+      where workflow_uuid = $1 and status = 'PENDING' and executor_id = $2`,
+    [dbos_id, executor_id, queue],
+  );
+}
+
+/** Runs that ended before `beforeMs`, oldest first. */
+export async function finishedBefore(pool: Pool, beforeMs: number, limit: number): Promise<string[]> {
+  const { rows } = await pool.query<{ workflow_uuid: string }>(
+    `select workflow_uuid from dbos.workflow_status
+      where status not in ('PENDING', 'ENQUEUED', 'DELAYED') and completed_at < $1
+      order by completed_at limit $2`,
+    [Math.floor(beforeMs), limit],
+  );
+  return rows.map((row) => row.workflow_uuid);
+}

@@ -1,0 +1,8 @@
+/** The few log calls the engine makes; a pino logger fits as it is. */
+export interface EngineLog {
+  debug(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export const silentLog: EngineLog = { debug: () => {}, warn: () => {}, error: () => {} };

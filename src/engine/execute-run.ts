@@ -1,0 +1,64 @@
+/**
+ * One execution of a run, from `executing` to `ended`, the same for every adapter. It never throws: whatever an operation
+ * does becomes an outcome, and what the owner must hear is said until it was heard.
+ */
+import { pause } from '../base/clock.ts';
+import { OperationCancelled, type OperationDefinition, type RunOutcome, StepError, StepFailed } from './engine.ts';
+import { createOperationContext, type ExecutionParts, identity } from './operation-context.ts';
+import { unknownProblem } from './retry.ts';
+import { never } from './run-journal.ts';
+
+const firstPauseMs = 250;
+const longestPauseMs = 30_000;
+
+/** Calls until it succeeds. A replica whose listener keeps refusing executes nothing, and another may take the run over. */
+async function insist(parts: ExecutionParts, what: string, call: () => Promise<void>): Promise<void> {
+  const { journal, clock, log, run } = parts;
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+    if (journal.stopped.aborted) return never();
+    try {
+      return await call();
+    } catch (error) {
+      log.error({ ...identity(run), err: error, pause_ms: pauseMs }, `the engine's listener failed at ${what}; again`);
+    }
+    await pause(clock, pauseMs, journal.stopped);
+  }
+}
+
+const failed = (step: string | null, problem: { code: string; owner_layer: string; message: string }): RunOutcome => ({
+  status: 'failed',
+  error: { step, code: problem.code, owner_layer: problem.owner_layer, message: problem.message },
+});
+
+function outcomeOf(error: unknown): RunOutcome {
+  if (error instanceof OperationCancelled) return { status: 'cancelled' };
+  if (error instanceof StepFailed) return failed(error.step, error);
+  if (error instanceof StepError) return failed(null, error);
+  return failed(null, unknownProblem(error));
+}
+
+async function perform(definition: OperationDefinition, parts: ExecutionParts): Promise<RunOutcome> {
+  try {
+    return { status: 'succeeded', result: await definition.run(createOperationContext(parts), parts.run.params) };
+  } catch (error) {
+    if (!(error instanceof OperationCancelled || error instanceof StepFailed)) {
+      parts.log.error({ ...identity(parts.run), err: error }, 'an operation threw what no step had classified');
+    }
+    return outcomeOf(error);
+  }
+}
+
+export async function executeRun(definition: OperationDefinition, parts: ExecutionParts): Promise<void> {
+  const { journal, listener, run } = parts;
+  await insist(parts, 'executing', () => listener.executing(run));
+  const finished = perform(definition, parts).then((outcome) =>
+    journal.record({ step: 'engine:ended', try: 1 }, async () => {
+      await insist(parts, 'ended', () => listener.ended(run, outcome));
+      return null;
+    }),
+  );
+  const divergence = await Promise.race([finished, journal.diverged]);
+  if (divergence === null) return;
+  // Nothing can be recorded for such a run any more; saying it again after a crash is harmless.
+  await insist(parts, 'ended', () => listener.ended(run, failed(null, unknownProblem(divergence))));
+}
