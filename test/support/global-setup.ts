@@ -1,2 +1,46 @@
-/** Starts what all test files of a run share. */
-export default function setup(): void {}
+/**
+ * Starts the one PostgreSQL of a test run, in a directory of its own, and makes the template from which every test file
+ * clones its database (database.ts).
+ */
+import { existsSync } from 'node:fs';
+import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { systemClock } from '../../src/base/clock.ts';
+import { startEmbeddedPostgres } from '../../src/store/postgres/embedded.ts';
+import { findPostmaster, isProcessAlive, stopPostmaster } from '../../src/store/postgres/postmaster.ts';
+import { volatileSettings } from '../../src/store/postgres/settings.ts';
+import { createTemplate } from './database.ts';
+
+const prefix = 'slipway-test-run-';
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  await removeAbandonedRuns();
+  const dataDir = await mkdtemp(join(tmpdir(), `${prefix}${process.pid}-`));
+  // Entered by the unprivileged account too, when the tests run as root.
+  await chmod(dataDir, 0o711);
+  const postgres = await startEmbeddedPostgres({
+    dataDir,
+    clock: systemClock,
+    settings: { ...volatileSettings, max_connections: '400' },
+  });
+  await createTemplate(postgres.url);
+  project.provide('postgresUrl', postgres.url);
+  return async () => {
+    await postgres.stop();
+    await rm(postgres.clusterDir, { recursive: true, force: true });
+    await rm(dataDir, { recursive: true, force: true });
+  };
+}
+
+/** A run that was killed leaves its PostgreSQL alive, as it should; here nobody will ever come back for it. */
+async function removeAbandonedRuns(): Promise<void> {
+  for (const name of await readdir(tmpdir())) {
+    if (!name.startsWith(prefix) || isProcessAlive(Number.parseInt(name.slice(prefix.length), 10))) continue;
+    const clusterDir = join(tmpdir(), name, 'postgres');
+    const postmaster = existsSync(clusterDir) ? findPostmaster(clusterDir) : undefined;
+    if (postmaster) await stopPostmaster(postmaster.pid, systemClock);
+    await rm(join(tmpdir(), name), { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,115 @@
+/** A database cluster on disk: made whole or not at all, with its password inside it. */
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { chmod, chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { initdbOf, majorOf } from './binaries.ts';
+import { EmbeddedPostgresError, isRefusal } from './embedded-error.ts';
+import type { Placement } from './placement.ts';
+import { isProcessAlive } from './postmaster.ts';
+
+export const superuser = 'slipway';
+
+const passwordFile = 'slipway-password';
+const draftPrefix = '.postgres-new-';
+
+/** Nothing of our own environment: PGDATA, PGPORT and the like would change what the programs do. */
+export const environment = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' };
+
+export const readPassword = async (placement: Placement): Promise<string> =>
+  (await readFile(join(placement.clusterDir, passwordFile), 'utf8')).trim();
+
+export async function ensureCluster(placement: Placement, durable: boolean): Promise<void> {
+  if (await isCluster(placement)) return;
+  await removeAbandonedDrafts(placement.nurseryDir);
+  const draft = join(placement.nurseryDir, `${draftPrefix}${process.pid}-${randomBytes(4).toString('hex')}`);
+  try {
+    await initialise(placement, draft, durable);
+    await rename(draft, placement.clusterDir);
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true });
+    // Another start made the cluster meanwhile, and its is as good as ours.
+    if (!isRefusal(error, 'ENOTEMPTY', 'EEXIST')) throw error;
+  }
+}
+
+async function isCluster({ clusterDir, binaries }: Placement): Promise<boolean> {
+  const version = await readFile(join(clusterDir, 'PG_VERSION'), 'utf8').catch((error: unknown) => {
+    if (isRefusal(error, 'ENOENT')) return undefined;
+    throw error;
+  });
+  if (version?.trim() === majorOf(binaries)) return true;
+  if (version === undefined && (await isAbsentOrEmpty(clusterDir))) return false;
+  const found = version === undefined ? 'something else than a database' : `a database of PostgreSQL ${version.trim()}`;
+  throw new EmbeddedPostgresError(
+    'data_directory_unusable',
+    `${clusterDir} holds ${found}, and this Slipway brings PostgreSQL ${majorOf(binaries)}.`,
+    'Choose another --data-dir, or use the Slipway version that made it.',
+  );
+}
+
+async function isAbsentOrEmpty(directory: string): Promise<boolean> {
+  try {
+    return (await readdir(directory)).length === 0;
+  } catch (error) {
+    if (isRefusal(error, 'ENOENT')) return true;
+    throw error;
+  }
+}
+
+async function initialise({ binaries, account }: Placement, draft: string, durable: boolean): Promise<void> {
+  await mkdir(draft, { mode: 0o700 });
+  const password = `${draft}.password`;
+  try {
+    await writeFile(password, `${randomBytes(24).toString('hex')}\n`, { mode: 0o600 });
+    if (account) {
+      await chown(draft, account.uid, account.gid);
+      await chown(password, account.uid, account.gid);
+    }
+    await runInitdb(initdbOf(binaries), draft, password, durable, account);
+    await rename(password, join(draft, passwordFile));
+    await chmod(join(draft, passwordFile), 0o600);
+  } finally {
+    await rm(password, { force: true });
+  }
+}
+
+async function runInitdb(
+  initdb: string,
+  directory: string,
+  password: string,
+  durable: boolean,
+  account: Placement['account'],
+): Promise<void> {
+  const args = [
+    ...['--pgdata', directory, '--username', superuser, '--auth', 'scram-sha-256', '--pwfile', password],
+    ...['--encoding', 'UTF8', '--locale', 'C', '--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8'],
+    ...['--no-instructions', ...(durable ? [] : ['--no-sync'])],
+  ];
+  try {
+    await promisify(execFile)(initdb, args, {
+      cwd: '/',
+      env: environment,
+      ...(account && { uid: account.uid, gid: account.gid }),
+    });
+  } catch (cause) {
+    const output = cause instanceof Error && 'stderr' in cause ? String(cause.stderr).trim() : String(cause);
+    throw new EmbeddedPostgresError(
+      'initialisation_failed',
+      `A new database could not be made in ${directory}: ${output || String(cause)}`,
+      'Look at the message of initdb; free disk space and the rights on the data directory are the usual causes.',
+      { cause },
+    );
+  }
+}
+
+/** What a start that was killed half-way left behind; one that is still at work is left alone. */
+async function removeAbandonedDrafts(nurseryDir: string): Promise<void> {
+  for (const name of await readdir(nurseryDir)) {
+    if (!name.startsWith(draftPrefix)) continue;
+    const maker = Number.parseInt(name.slice(draftPrefix.length), 10);
+    if (maker === process.pid || isProcessAlive(maker)) continue;
+    await rm(join(nurseryDir, name), { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,30 @@
+/** Why the embedded PostgreSQL could not be had; each code comes with what a person can do about it. */
+export type EmbeddedPostgresCode =
+  | 'platform_unsupported'
+  | 'data_directory_unwritable'
+  | 'data_directory_foreign'
+  | 'data_directory_unusable'
+  | 'data_directory_owned'
+  | 'no_unprivileged_account'
+  | 'relocation_failed'
+  | 'initialisation_failed'
+  | 'start_failed'
+  | 'stop_failed';
+
+export class EmbeddedPostgresError extends Error {
+  override readonly name = 'EmbeddedPostgresError';
+  readonly code: EmbeddedPostgresCode;
+  readonly remedy: string;
+
+  constructor(code: EmbeddedPostgresCode, message: string, remedy: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+    this.remedy = remedy;
+  }
+}
+
+const systemCode = (error: unknown): string | undefined =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+
+/** Whether this is one of those refusals by the operating system, or by PostgreSQL, that the caller can answer. */
+export const isRefusal = (error: unknown, ...codes: string[]): boolean => codes.includes(systemCode(error) ?? '');

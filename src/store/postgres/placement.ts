@@ -1,0 +1,163 @@
+/**
+ * Decides where the cluster and the programs lie and as whom they run. Normally in place; but when root's data directory or
+ * clone is closed to the unprivileged account, both move to a place of our own, and a pointer in the data directory says where.
+ */
+import { randomBytes } from 'node:crypto';
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  cpSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type Account, accountOf, barrierBefore, mayUse, runsAsRoot, unprivilegedAccount } from './account.ts';
+import { type Binaries, installedBinaries, postgresOf } from './binaries.ts';
+import { EmbeddedPostgresError, isRefusal } from './embedded-error.ts';
+
+export interface Placement {
+  clusterDir: string;
+  /** Where clusters are prepared before they move to `clusterDir`: same file system, and ours to write. */
+  nurseryDir: string;
+  logFile: string;
+  binaries: Binaries;
+  /** Undefined: run as ourselves. */
+  account: Account | undefined;
+}
+
+/** Open to every account, as /var/lib is by convention, and made by us. */
+const placeOfOurOwn = '/var/lib/slipway';
+
+export function choosePlacement(dataDir: string, say: (line: string) => void): Placement {
+  const directory = openDataDirectory(dataDir);
+  const logFile = join(directory, 'postgres.log');
+  const inPlace = join(directory, 'postgres');
+  const binaries = installedBinaries();
+  if (!runsAsRoot()) {
+    refuseForeignCluster(inPlace);
+    return { clusterDir: inPlace, nurseryDir: directory, logFile, binaries, account: undefined };
+  }
+  const pointer = join(directory, 'postgres.location');
+  const fresh = unprivilegedAccount();
+  const barrier = barrierBefore(fresh, inPlace);
+  const moved = existsSync(pointer) || (barrier !== undefined && !existsSync(inPlace));
+  const clusterDir = moved ? relocated(pointer, fresh) : inPlace;
+  const account = ownerOf(clusterDir) ?? fresh;
+  if (moved && !existsSync(clusterDir)) {
+    say(`PostgreSQL runs as ${account.name}, which may not enter ${barrier}; its data is in ${clusterDir} instead.`);
+  }
+  const nurseryDir = moved ? dirname(clusterDir) : directory;
+  return { clusterDir, nurseryDir, logFile, binaries: reachableBinaries(binaries, account, say), account };
+}
+
+function openDataDirectory(dataDir: string): string {
+  try {
+    // Others may pass through (the unprivileged account must) but not list it.
+    mkdirSync(dataDir, { recursive: true, mode: 0o711 });
+    accessSync(dataDir, constants.W_OK | constants.X_OK);
+    return realpathSync(dataDir);
+  } catch (cause) {
+    throw new EmbeddedPostgresError(
+      'data_directory_unwritable',
+      `The data directory ${dataDir} cannot be written: ${cause instanceof Error ? cause.message : cause}.`,
+      'Choose another with --data-dir, or give this user the right to write it.',
+      { cause },
+    );
+  }
+}
+
+function ownerOf(clusterDir: string): Account | undefined {
+  if (!existsSync(clusterDir)) return undefined;
+  const { uid, gid } = statSync(clusterDir);
+  return uid === 0 ? undefined : accountOf(uid, gid);
+}
+
+function refuseForeignCluster(clusterDir: string): void {
+  if (!existsSync(clusterDir)) return;
+  const { uid } = statSync(clusterDir);
+  if (uid === process.getuid?.()) return;
+  throw new EmbeddedPostgresError(
+    'data_directory_foreign',
+    `${clusterDir} belongs to another account (uid ${uid}); PostgreSQL only opens what its own account owns.`,
+    'Start Slipway as the account that made it (root, if it was root), or choose another --data-dir.',
+  );
+}
+
+/** The pointer, not the directory's name, is the truth: a new directory of an old name must not find old data. */
+function relocated(pointer: string, account: Account): string {
+  if (!existsSync(pointer)) createOnce(pointer, join(placeForAccount(account, 'data'), randomBytes(8).toString('hex')));
+  return readFileSync(pointer, 'utf8').trim();
+}
+
+function placeForAccount(account: Account, ...below: string[]): string {
+  const place = join(placeOfOurOwn, ...below);
+  try {
+    mkdirSync(place, { recursive: true, mode: 0o755 });
+  } catch (cause) {
+    throw relocationFailed(cause instanceof Error ? cause.message : String(cause), cause);
+  }
+  const barrier = barrierBefore(account, join(place, 'x'));
+  if (barrier) throw relocationFailed(`${account.name} may not enter ${barrier}`);
+  return place;
+}
+
+/** Whole or not at all, and only the first of two racing starts. */
+function createOnce(file: string, content: string): void {
+  const draft = `${file}.${process.pid}`;
+  writeFileSync(draft, `${content}\n`, { mode: 0o600 });
+  try {
+    linkSync(draft, file);
+  } catch (error) {
+    if (!isRefusal(error, 'EEXIST')) throw error;
+  } finally {
+    rmSync(draft);
+  }
+}
+
+function reachableBinaries(binaries: Binaries, account: Account, say: (line: string) => void): Binaries {
+  const needed = [postgresOf(binaries), join(binaries.directory, 'lib'), join(binaries.directory, 'share')];
+  if (needed.every((path) => mayUse(account, realpathSync(path)))) return binaries;
+  const copy = { ...binaries, directory: join(placeForAccount(account), `postgres-${binaries.version}`) };
+  if (existsSync(copy.directory)) return copy;
+  say(
+    `PostgreSQL runs as ${account.name}, which may not enter ${binaries.directory}; it is copied to ${copy.directory}.`,
+  );
+  const draft = `${copy.directory}.${process.pid}`;
+  try {
+    cpSync(binaries.directory, draft, { recursive: true, verbatimSymlinks: true });
+    openToAll(draft);
+    renameSync(draft, copy.directory);
+  } catch (cause) {
+    rmSync(draft, { recursive: true, force: true });
+    // Another start was quicker; its copy is as good.
+    if (!isRefusal(cause, 'ENOTEMPTY', 'EEXIST')) throw relocationFailed(String(cause), cause);
+  }
+  return copy;
+}
+
+/** The packages may have been installed under a mask that closes them to others. */
+function openToAll(path: string): void {
+  const entry = lstatSync(path);
+  if (entry.isSymbolicLink()) return;
+  chmodSync(path, entry.isDirectory() || entry.mode & 0o100 ? 0o755 : 0o644);
+  if (entry.isDirectory()) for (const name of readdirSync(path)) openToAll(join(path, name));
+}
+
+const relocationFailed = (reason: string, cause?: unknown) =>
+  new EmbeddedPostgresError(
+    'relocation_failed',
+    `PostgreSQL cannot run as root, its account cannot enter the data directory or the clone, and ${placeOfOurOwn} ` +
+      `cannot be used instead: ${reason}.`,
+    'Start Slipway as a plain user, or keep the clone and --data-dir where every account may enter.',
+    { cause },
+  );

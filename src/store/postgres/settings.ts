@@ -1,0 +1,35 @@
+/** How the embedded server is tuned: durable, quick to start, and small while idle. */
+
+export type Settings = Readonly<Record<string, string>>;
+
+export const defaultSettings: Settings = {
+  // A few processes and their memory less: no asynchronous-I/O workers, no replication, no just-in-time compiler.
+  io_method: 'sync',
+  max_logical_replication_workers: '0',
+  wal_level: 'minimal',
+  max_wal_senders: '0',
+  jit: 'off',
+  max_connections: '100',
+  shared_buffers: '128MB',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+  log_min_messages: 'warning',
+  log_line_prefix: '%m [%p] ',
+  log_checkpoints: 'off',
+};
+
+/** For tests, whose data may be lost: no waiting for the disk. */
+export const volatileSettings: Settings = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' };
+
+export const isDurable = (settings: Settings) => settings.fsync !== 'off';
+
+export function serverArguments(clusterDir: string, port: number, settings: Settings): string[] {
+  const all: Settings = {
+    ...defaultSettings,
+    ...settings,
+    listen_addresses: '127.0.0.1',
+    port: String(port),
+    unix_socket_directories: '',
+  };
+  return ['-D', clusterDir, ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
+}

@@ -1,0 +1,31 @@
+import { Client } from 'pg';
+import { expect, test } from 'vitest';
+import { emptyDatabase, testDatabase } from './database.ts';
+
+async function query(url: string, sql: string) {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+test('clones made at the same time are separate databases, and a dropped one is gone', async () => {
+  const [one, other] = await Promise.all([testDatabase(), testDatabase(), emptyDatabase()]);
+  await query(one.url, 'CREATE TABLE only_here (id int)');
+  expect(await query(one.url, 'SELECT * FROM only_here')).toEqual([]);
+  await expect(query(other.url, 'SELECT * FROM only_here')).rejects.toThrow(/does not exist/);
+  await one.drop();
+  await expect(query(one.url, 'SELECT 1')).rejects.toThrow(/does not exist/);
+});
+
+test('a database is dropped even while somebody is connected to it', async () => {
+  const database = await testDatabase();
+  const lingering = new Client({ connectionString: database.url });
+  const ended = new Promise((resolve) => lingering.on('error', resolve));
+  await lingering.connect();
+  await database.drop();
+  expect(await ended).toMatchObject({ code: '57P01' });
+});
