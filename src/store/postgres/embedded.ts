@@ -23,6 +23,8 @@ export interface EmbeddedPostgresOptions {
   /** Told, in one sentence, what a person should know: for example that the data had to go elsewhere. */
   log?: (line: string) => void;
   settings?: Settings;
+  /** Root's clusters and programs go here when the unprivileged account cannot enter the data directory or the clone. */
+  relocateTo?: string;
 }
 
 export interface EmbeddedPostgres {
@@ -40,12 +42,13 @@ export interface EmbeddedPostgres {
 const database = 'slipway';
 const attempts = 5;
 const pollMs = 10;
+const settleMs = 100;
 /** Recovery after a power cut reads the whole log; as long as the process lives it is making progress. */
 const readyWithinMs = 5 * 60_000;
 
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { dataDir, clock, log = () => {}, settings = {} } = options;
-  const placement = choosePlacement(dataDir, log);
+  const placement = choosePlacement(dataDir, log, options.relocateTo);
   await ensureCluster(placement, isDurable(settings));
   const password = await readPassword(placement);
 
@@ -62,7 +65,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       // The owner may be stopping the postmaster that we have just found; then the next round starts a new one.
       const wentAway = isRefusal(error, '57P01', '57P03', 'ECONNREFUSED', 'ECONNRESET');
       if (wentAway && attempt < attempts) {
-        await pause(clock, pollMs * 10);
+        await pause(clock, settleMs);
         continue;
       }
       if (!running.adopted) await stopPostmaster(running.postmaster.pid, clock);
@@ -110,6 +113,8 @@ async function runningPostmaster(placement: Placement, settings: Settings, clock
     const postmaster = await untilReadyOrGone(child, placement, clock);
     if (postmaster) return { postmaster, adopted: postmaster.pid !== child.pid };
     if (attempt >= attempts) throw await startFailed(placement);
+    // Processes of a postmaster that was killed take a moment to notice; until then PostgreSQL refuses to start.
+    await pause(clock, attempt * settleMs);
   }
 }
 

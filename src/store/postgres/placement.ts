@@ -38,7 +38,9 @@ export interface Placement {
 /** Open to every account, as /var/lib is by convention, and made by us. */
 const placeOfOurOwn = '/var/lib/slipway';
 
-export function choosePlacement(dataDir: string, say: (line: string) => void): Placement {
+type Say = (line: string) => void;
+
+export function choosePlacement(dataDir: string, say: Say, relocateTo: string = placeOfOurOwn): Placement {
   const directory = openDataDirectory(dataDir);
   const logFile = join(directory, 'postgres.log');
   const inPlace = join(directory, 'postgres');
@@ -51,13 +53,13 @@ export function choosePlacement(dataDir: string, say: (line: string) => void): P
   const fresh = unprivilegedAccount();
   const barrier = barrierBefore(fresh, inPlace);
   const moved = existsSync(pointer) || (barrier !== undefined && !existsSync(inPlace));
-  const clusterDir = moved ? relocated(pointer, fresh) : inPlace;
+  const clusterDir = moved ? relocated(pointer, relocateTo, fresh) : inPlace;
   const account = ownerOf(clusterDir) ?? fresh;
   if (moved && !existsSync(clusterDir)) {
     say(`PostgreSQL runs as ${account.name}, which may not enter ${barrier}; its data is in ${clusterDir} instead.`);
   }
   const nurseryDir = moved ? dirname(clusterDir) : directory;
-  return { clusterDir, nurseryDir, logFile, binaries: reachableBinaries(binaries, account, say), account };
+  return { clusterDir, nurseryDir, logFile, binaries: reachableBinaries(binaries, account, relocateTo, say), account };
 }
 
 function openDataDirectory(dataDir: string): string {
@@ -94,20 +96,21 @@ function refuseForeignCluster(clusterDir: string): void {
 }
 
 /** The pointer, not the directory's name, is the truth: a new directory of an old name must not find old data. */
-function relocated(pointer: string, account: Account): string {
-  if (!existsSync(pointer)) createOnce(pointer, join(placeForAccount(account, 'data'), randomBytes(8).toString('hex')));
+function relocated(pointer: string, relocateTo: string, account: Account): string {
+  if (!existsSync(pointer)) {
+    createOnce(pointer, join(placeFor(account, join(relocateTo, 'data')), randomBytes(8).toString('hex')));
+  }
   return readFileSync(pointer, 'utf8').trim();
 }
 
-function placeForAccount(account: Account, ...below: string[]): string {
-  const place = join(placeOfOurOwn, ...below);
+function placeFor(account: Account, place: string): string {
   try {
     mkdirSync(place, { recursive: true, mode: 0o755 });
   } catch (cause) {
-    throw relocationFailed(cause instanceof Error ? cause.message : String(cause), cause);
+    throw relocationFailed(place, cause instanceof Error ? cause.message : String(cause), cause);
   }
-  const barrier = barrierBefore(account, join(place, 'x'));
-  if (barrier) throw relocationFailed(`${account.name} may not enter ${barrier}`);
+  const barrier = barrierBefore(account, join(realpathSync(place), 'x'));
+  if (barrier) throw relocationFailed(place, `${account.name} may not enter ${barrier}`);
   return place;
 }
 
@@ -124,10 +127,10 @@ function createOnce(file: string, content: string): void {
   }
 }
 
-function reachableBinaries(binaries: Binaries, account: Account, say: (line: string) => void): Binaries {
+function reachableBinaries(binaries: Binaries, account: Account, relocateTo: string, say: Say): Binaries {
   const needed = [postgresOf(binaries), join(binaries.directory, 'lib'), join(binaries.directory, 'share')];
   if (needed.every((path) => mayUse(account, realpathSync(path)))) return binaries;
-  const copy = { ...binaries, directory: join(placeForAccount(account), `postgres-${binaries.version}`) };
+  const copy = { ...binaries, directory: join(placeFor(account, relocateTo), `postgres-${binaries.version}`) };
   if (existsSync(copy.directory)) return copy;
   say(
     `PostgreSQL runs as ${account.name}, which may not enter ${binaries.directory}; it is copied to ${copy.directory}.`,
@@ -140,7 +143,7 @@ function reachableBinaries(binaries: Binaries, account: Account, say: (line: str
   } catch (cause) {
     rmSync(draft, { recursive: true, force: true });
     // Another start was quicker; its copy is as good.
-    if (!isRefusal(cause, 'ENOTEMPTY', 'EEXIST')) throw relocationFailed(String(cause), cause);
+    if (!isRefusal(cause, 'ENOTEMPTY', 'EEXIST')) throw relocationFailed(relocateTo, String(cause), cause);
   }
   return copy;
 }
@@ -153,10 +156,10 @@ function openToAll(path: string): void {
   if (entry.isDirectory()) for (const name of readdirSync(path)) openToAll(join(path, name));
 }
 
-const relocationFailed = (reason: string, cause?: unknown) =>
+const relocationFailed = (place: string, reason: string, cause?: unknown) =>
   new EmbeddedPostgresError(
     'relocation_failed',
-    `PostgreSQL cannot run as root, its account cannot enter the data directory or the clone, and ${placeOfOurOwn} ` +
+    `PostgreSQL cannot run as root, its account cannot enter the data directory or the clone, and ${place} ` +
       `cannot be used instead: ${reason}.`,
     'Start Slipway as a plain user, or keep the clone and --data-dir where every account may enter.',
     { cause },
