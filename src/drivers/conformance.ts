@@ -1,0 +1,255 @@
+/**
+ * The behaviours that every driver owes, run over a real world with faults before and after each call.
+ *
+ * A crash is a driver object thrown away for a new one over the same world. A crash after the effect is a call whose answer,
+ * and the state it asked to keep, never arrived: the call is then made once more with the state of before.
+ */
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { now, pause, secondsBetween, systemClock } from '../base/clock.ts';
+import type {
+  Driver,
+  DriverDone,
+  DriverFailure,
+  DriverOutcome,
+  DriverState,
+  DriverTarget,
+  EnsureTarget,
+} from './driver.ts';
+
+/** What a driver's own test brings: a place where machines can exist, and eyes in it that are not the driver's. */
+export interface DriverWorld {
+  /** A driver over this world; each call gives a new object that remembers nothing. */
+  open(): Driver;
+  /** A machine that nobody has asked for yet; two with the same installation id belong together. */
+  target(installation_id: string): EnsureTarget;
+  /** How many machines of this instance really exist, counted without the driver. */
+  machines(target: DriverTarget): Promise<number>;
+  /** Ends the machine behind the driver's back, as a crash of the machine would. */
+  killMachine(target: DriverTarget): Promise<void>;
+  /** What a crash in the midst of `ensure` can leave behind. */
+  halfDone: { name: string; leave(target: EnsureTarget): Promise<void> }[];
+  /** Whatever must have happened outside the driver before its final proof can be had. */
+  beforeProof(target: DriverTarget): Promise<void>;
+  close(): Promise<void>;
+}
+
+export type Fault = 'none' | 'crash before each call' | 'crash after each call' | 'each call twice';
+export const faults: Fault[] = ['none', 'crash before each call', 'crash after each call', 'each call twice'];
+
+type Call = 'ensure' | 'stop' | 'clean' | 'destroy' | 'abort';
+
+const patience_seconds = 30;
+
+export interface Handled {
+  target: EnsureTarget;
+  /** Repeats a call until it is done, keeping state as the control plane would, under the fault of this run. */
+  done(call: Call): Promise<DriverDone>;
+  ended(call: Call): Promise<DriverDone | DriverFailure>;
+}
+
+export function handle(world: DriverWorld, target: EnsureTarget, fault: Fault = 'none'): Handled {
+  let driver = world.open();
+  const keep = (state: DriverState | undefined) => {
+    if (state) target.state = state;
+  };
+  const once = async (call: Call): Promise<DriverOutcome> => {
+    if (fault === 'crash before each call') driver = world.open();
+    const first = await driver[call](target);
+    if (fault === 'none' || fault === 'crash before each call') return first;
+    if (fault === 'each call twice' && first.outcome !== 'failed') keep(first.state);
+    if (fault === 'crash after each call') driver = world.open();
+    return driver[call](target);
+  };
+  const ended = async (call: Call) => {
+    const began = now(systemClock);
+    for (;;) {
+      const outcome = await once(call);
+      if (outcome.outcome !== 'failed') keep(outcome.state);
+      if (outcome.outcome !== 'wait') return outcome;
+      expect(secondsBetween(began, now(systemClock)), `${call} still says: ${outcome.message}`).toBeLessThan(
+        patience_seconds,
+      );
+      await pause(systemClock, outcome.retry_seconds * 1000);
+    }
+  };
+  return {
+    target,
+    ended,
+    async done(call) {
+      const outcome = await ended(call);
+      if (outcome.outcome === 'failed') expect.fail(`${call} failed: ${outcome.code}: ${outcome.message}`);
+      return outcome;
+    },
+  };
+}
+
+const newInstallation = () => `installation-${randomBytes(6).toString('hex')}`;
+const newNonce = () => randomBytes(16).toString('hex');
+
+export function describeDriver(name: string, make: () => Promise<DriverWorld>): void {
+  describe(`driver contract: ${name}`, () => {
+    let world: DriverWorld;
+    let ours: string;
+    beforeEach(async () => {
+      world = await make();
+      ours = newInstallation();
+    });
+    afterEach(() => world.close());
+
+    const proveFinally = async (target: DriverTarget, nonce: string) => {
+      const driver = world.open();
+      return driver.prove(target, { kind: driver.final_proof, nonce });
+    };
+
+    describe.each(faults)('fault: %s', (fault) => {
+      it('goes up once and down to a proof', async () => {
+        const machine = handle(world, world.target(ours), fault);
+        const { launches } = world.open();
+        await machine.done('ensure');
+        expect(await world.machines(machine.target)).toBe(launches ? 1 : 0);
+        expect((await world.open().observe(machine.target)).present).toBe(true);
+        await machine.done('stop');
+        await machine.done('clean');
+        await machine.done('destroy');
+        expect(await world.machines(machine.target)).toBe(0);
+        await world.beforeProof(machine.target);
+        expect(await proveFinally(machine.target, newNonce())).toMatchObject({ outcome: 'done' });
+      });
+
+      it.each<Call>(['stop', 'clean', 'destroy', 'abort'])('%s of what was never created is done', async (call) => {
+        const machine = handle(world, world.target(ours), fault);
+        await machine.done(call);
+        expect(await world.machines(machine.target)).toBe(0);
+      });
+
+      it('aborts a machine that is coming up, and nothing is left to prove against', async () => {
+        const machine = handle(world, world.target(ours), fault);
+        await machine.done('ensure');
+        await machine.done('abort');
+        await machine.done('destroy');
+        await world.beforeProof(machine.target);
+        expect(await proveFinally(machine.target, newNonce())).toMatchObject({ outcome: 'done' });
+      });
+
+      it('destroys a machine that was never stopped', async () => {
+        const machine = handle(world, world.target(ours), fault);
+        await machine.done('ensure');
+        await machine.done('destroy');
+        expect(await world.machines(machine.target)).toBe(0);
+      });
+    });
+
+    it('ensure after all state was lost finds the machine by its tags', async () => {
+      const target = world.target(ours);
+      await handle(world, target).done('ensure');
+      const before = await world.machines(target);
+      await handle(world, { ...target, state: {} }).done('ensure');
+      expect(await world.machines(target)).toBe(before);
+    });
+
+    it('two ensures at the same moment make one machine', async () => {
+      const target = world.target(ours);
+      const callers = [1, 2, 3].map(() => handle(world, { ...target, state: {} }));
+      await Promise.all(callers.map((caller) => caller.done('ensure')));
+      expect(await world.machines(target)).toBe(world.open().launches ? 1 : 0);
+    });
+
+    it('ensure and destroy both cope with whatever a crash in the midst of ensure left', async () => {
+      for (const { name: half, leave } of world.halfDone) {
+        const continued = handle(world, world.target(ours));
+        await leave(continued.target);
+        await continued.done('ensure');
+        expect(await world.machines(continued.target), `ensure after: ${half}`).toBe(1);
+
+        const given_up = handle(world, world.target(ours));
+        await leave(given_up.target);
+        await given_up.done('destroy');
+        expect(await world.machines(given_up.target), `destroy after: ${half}`).toBe(0);
+        expect(await proveFinally(given_up.target, newNonce()), `proof after: ${half}`).toMatchObject({
+          outcome: 'done',
+        });
+      }
+    });
+
+    it('refuses the final proof while something is left, and binds it to the nonce that was asked', async () => {
+      const machine = handle(world, world.target(ours));
+      await machine.done('ensure');
+      expect(await proveFinally(machine.target, newNonce())).toMatchObject({ outcome: 'failed', retryable: true });
+      await machine.done('destroy');
+      await world.beforeProof(machine.target);
+      const nonce = newNonce();
+      const proven = await proveFinally(machine.target, nonce);
+      if (proven.outcome !== 'done') return expect.fail('no proof');
+      expect(proven.proof).toMatchObject({ nonce, kind: world.open().final_proof });
+      expect(proven.proof.checked.length).toBeGreaterThan(0);
+      for (const { what, seen } of proven.proof.checked) expect([what, seen]).not.toContain('');
+      const again = newNonce();
+      expect(await proveFinally(machine.target, again)).toMatchObject({ proof: { nonce: again } });
+    });
+
+    it('observes what exists and says absent of what does not', async () => {
+      const { launches, open } = { launches: world.open().launches, open: () => world.open() };
+      const machine = handle(world, world.target(ours));
+      if (launches) {
+        expect(await open().observe(machine.target)).toMatchObject({ state: 'absent', present: false, ready: false });
+      }
+      await machine.done('ensure');
+      expect(await open().observe(machine.target)).toMatchObject({ present: true });
+      if (!launches) return;
+      await world.killMachine(machine.target);
+      expect(await open().observe(machine.target)).toMatchObject({ present: true, ready: false });
+      await machine.done('destroy');
+      expect(await open().observe(machine.target)).toMatchObject({ state: 'absent', present: false });
+    });
+
+    it("lists exactly what carries this installation's tag", async () => {
+      const theirs = newInstallation();
+      const mine = [handle(world, world.target(ours)), handle(world, world.target(ours))];
+      const foreign = handle(world, world.target(theirs));
+      for (const machine of [...mine, foreign]) await machine.done('ensure');
+      const listed = async (installation_id: string) =>
+        new Set((await world.open().list_owned(installation_id)).map(({ node_instance_id }) => node_instance_id));
+      const { launches } = world.open();
+      expect(await listed(ours)).toEqual(new Set(launches ? mine.map(({ target }) => target.node_instance_id) : []));
+      expect(await listed(theirs)).toEqual(new Set(launches ? [foreign.target.node_instance_id] : []));
+      for (const machine of mine) await machine.done('destroy');
+      expect(await listed(ours)).toEqual(new Set());
+      expect(await world.machines(foreign.target)).toBe(launches ? 1 : 0);
+    });
+
+    it.each<Call>(['stop', 'abort', 'destroy'])('%s touches its own instance only', async (call) => {
+      const machine = handle(world, world.target(ours));
+      const neighbour = handle(world, world.target(ours));
+      await machine.done('ensure');
+      await neighbour.done('ensure');
+      const before = await world.machines(neighbour.target);
+      await machine.done(call);
+      expect(await world.machines(neighbour.target)).toBe(before);
+      expect((await world.open().observe(neighbour.target)).present).toBe(true);
+    });
+
+    it('diagnoses a living machine, a dead one, and one that never was', async () => {
+      const machine = handle(world, world.target(ours));
+      const stages: [string, () => Promise<unknown>][] = [
+        ['never created', async () => {}],
+        ['living', () => machine.done('ensure')],
+        ['dead', () => world.killMachine(machine.target)],
+        ['destroyed', () => machine.done('destroy')],
+      ];
+      for (const [stage, reach] of stages) {
+        await reach();
+        const { summary, attachments } = await world.open().diagnose(machine.target);
+        expect(summary, stage).not.toBe('');
+        for (const { name: attachment } of attachments) expect(attachment, stage).not.toBe('');
+      }
+    });
+
+    it('plans with labels a person can read', () => {
+      for (const { phase, label } of world.open().plan(world.target(ours).spec)) {
+        expect(phase).toMatch(/^[a-z][a-z_-]*$/);
+        expect(label).not.toBe('');
+      }
+    });
+  });
+}
