@@ -1,0 +1,97 @@
+/**
+ * Runs the pool's `clean` in the node's directory, unless the agent already did. It runs as a detached shell that writes
+ * its exit code to a file: whoever asks next, after whatever crash, finds it running, finished, or gone without a word.
+ */
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { DriverFailure, DriverOutcome, DriverTarget } from '../driver.ts';
+import { lastLines } from './agent-end.ts';
+import { exclusively } from './exclusive.ts';
+import { environmentOf, type LocalHost, lockName } from './local-host.ts';
+import { directoryOf, files } from './node-directory.ts';
+import type { ProcessRow } from './procfs.ts';
+import { kindOf } from './remove-tree.ts';
+import { readRecord, tailOf, writeRecord, writeWhole } from './small-file.ts';
+import { spawnDetached } from './spawn-detached.ts';
+import { localSpec } from './spec.ts';
+
+const soon_seconds = 0.1;
+/** The name under which the shell is found again among the instance's processes. */
+const shellName = 'slipway-clean';
+const shellText = `/bin/sh ./${files.clean_script}; echo $? >${files.clean_status}.new && mv ${files.clean_status}.new ${files.clean_status}`;
+
+export async function clean(host: LocalHost, target: DriverTarget): Promise<DriverOutcome> {
+  const script = localSpec(target.spec).clean;
+  const directory = directoryOf(host.nodes_dir, target.node_instance_id);
+  if (!script) return { outcome: 'done', message: 'the pool has nothing to clean' };
+  if ((await kindOf(directory)) === 'absent') return { outcome: 'done', message: 'the directory does not exist' };
+  const outcome = await exclusively(lockName(target), () => cleanAlone(host, target, directory, script));
+  return (
+    outcome ?? { outcome: 'wait', retry_seconds: soon_seconds, message: 'somebody else is at work on this machine' }
+  );
+}
+
+async function cleanAlone(
+  host: LocalHost,
+  target: DriverTarget,
+  directory: string,
+  script: string,
+): Promise<DriverOutcome> {
+  const cleaned = join(directory, files.cleaned);
+  if ((await kindOf(cleaned)) !== 'absent') return { outcome: 'done', message: 'already cleaned' };
+
+  const status = await tailOf(join(directory, files.clean_status), 16);
+  if (status !== null) {
+    // Read once, then gone: the next call after a failure is a new try.
+    if (status.trim() === '0') await writeWhole(cleaned, '');
+    await rm(join(directory, files.clean_status));
+    if (status.trim() === '0') return { outcome: 'done', message: 'cleaned' };
+    return failed(directory, 'clean_failed', `clean exited with code ${status.trim()}`);
+  }
+  const { all } = await host.processes.of(target);
+  const shell = all.find(isCleanShell);
+  if (shell)
+    return stillRunning(
+      host,
+      directory,
+      all.filter((row) => row.session === shell.session),
+    );
+  await start(host, target, directory, script);
+  return { outcome: 'wait', retry_seconds: soon_seconds, message: 'clean has started' };
+}
+
+const isCleanShell = (row: ProcessRow) => row.argv[3] === shellName;
+
+async function start(host: LocalHost, target: DriverTarget, directory: string, script: string): Promise<void> {
+  await writeWhole(join(directory, files.clean_script), script);
+  await rm(join(directory, files.clean_output), { force: true });
+  await writeRecord(join(directory, files.clean_run), { started_at_ms: host.clock.nowMs() });
+  await spawnDetached({
+    argv: ['/bin/sh', '-c', shellText, shellName],
+    cwd: directory,
+    env: environmentOf(host, target, directory, localSpec(target.spec).env),
+    output: join(directory, files.clean_output),
+  });
+}
+
+async function stillRunning(host: LocalHost, directory: string, run: ProcessRow[]): Promise<DriverOutcome> {
+  const record = await readRecord(join(directory, files.clean_run));
+  const started_at_ms = typeof record?.started_at_ms === 'number' ? record.started_at_ms : host.clock.nowMs();
+  const seconds = (host.clock.nowMs() - started_at_ms) / 1000;
+  if (seconds < host.clean_timeout_seconds) {
+    return { outcome: 'wait', retry_seconds: soon_seconds, message: `clean runs for ${seconds.toFixed(1)} s` };
+  }
+  host.processes.signal(run, 'SIGKILL');
+  return failed(directory, 'clean_timed_out', `clean was ended after ${host.clean_timeout_seconds} s`);
+}
+
+async function failed(directory: string, code: string, summary: string): Promise<DriverFailure> {
+  const lines = await lastLines(join(directory, files.clean_output), 5);
+  return {
+    outcome: 'failed',
+    owner_layer: 'node',
+    code,
+    message: lines ? `${summary}\n${lines}` : summary,
+    retryable: true,
+  };
+}

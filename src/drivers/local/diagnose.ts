@@ -1,0 +1,73 @@
+/** What only the machine knows: the last lines it wrote, its processes, how its agent ended. Works on a dead machine too. */
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Diagnosis, DriverTarget } from '../driver.ts';
+import { agentEnd } from './agent-end.ts';
+import type { InstanceProcesses } from './instance-processes.ts';
+import { readLaunch } from './launch.ts';
+import type { LocalHost } from './local-host.ts';
+import { directoryOf, files } from './node-directory.ts';
+import { kindOf } from './remove-tree.ts';
+import { tailOf } from './small-file.ts';
+
+type Attachment = Diagnosis['attachments'][number];
+
+const most_attachment_bytes = 16_384;
+const most_outputs = 8;
+/** Outputs, and the small records of how things ended. Never the agent's configuration: it holds a secret. */
+const tellsSomething = /\.(out|log)$/;
+const records = [files.agent_exit, files.agent_ended, files.launch, files.clean_run, files.clean_status];
+
+export async function diagnose(host: LocalHost, target: DriverTarget): Promise<Diagnosis> {
+  try {
+    return await look(host, target);
+  } catch (error) {
+    // A diagnosis that fails must not hinder the release it is made for; what stood in its way is the diagnosis then.
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    return { summary: 'the diagnosis itself failed', certain: false, attachments: [{ name: 'error', text }] };
+  }
+}
+
+async function look(host: LocalHost, target: DriverTarget): Promise<Diagnosis> {
+  const directory = directoryOf(host.nodes_dir, target.node_instance_id);
+  const found = await host.processes.of(target);
+  if ((await kindOf(directory)) !== 'directory') {
+    return {
+      summary: 'the directory of this instance does not exist',
+      certain: false,
+      attachments: processList(found),
+    };
+  }
+  const { launches } = await readLaunch(directory);
+  const end = await agentEnd(directory);
+  const asked_to_stop = typeof target.state.stop_asked_at_ms === 'number';
+  return {
+    summary: summaryOf(found, launches, end?.summary ?? null),
+    // Nobody starts an agent again while its registration is waited for, so waiting longer cannot help.
+    certain: launches > 0 && !found.agent && !asked_to_stop,
+    attachments: [...(await outputs(directory)), ...processList(found)],
+  };
+}
+
+function summaryOf({ agent, all }: InstanceProcesses, launches: number, end: string | null): string {
+  if (agent) return `the agent process ${agent.pid} runs, with ${all.length - 1} more processes of the instance`;
+  if (launches === 0) return 'the agent was never launched';
+  const left = all.length > 0 ? `; ${all.length} processes are left` : '';
+  return `${end ?? 'the agent process is gone and left no word'}${left}`;
+}
+
+async function outputs(directory: string): Promise<Attachment[]> {
+  const names = (await readdir(directory)).filter((name) => tellsSomething.test(name)).sort();
+  const attachments: Attachment[] = [];
+  for (const name of [...names.slice(0, most_outputs), ...records]) {
+    const text = await tailOf(join(directory, name), most_attachment_bytes);
+    if (text) attachments.push({ name, text });
+  }
+  return attachments;
+}
+
+function processList({ all }: InstanceProcesses): Attachment[] {
+  if (all.length === 0) return [];
+  const lines = all.map(({ pid, ppid, session, argv }) => `${pid}\t${ppid}\t${session}\t${argv.join(' ')}`);
+  return [{ name: 'processes', text: ['pid\tparent\tsession\tcommand', ...lines].join('\n') }];
+}

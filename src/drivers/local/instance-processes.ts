@@ -1,0 +1,78 @@
+/** Which processes of the host belong to one instance, which of them is its agent, and how they are signalled. */
+import { join } from 'node:path';
+import type { Clock } from '../../base/clock.ts';
+import type { DriverTarget } from '../driver.ts';
+import { errorCode } from './host-failure.ts';
+import { directoryOf, files } from './node-directory.ts';
+import { type ProcessRow, readProcfs, startOf } from './procfs.ts';
+import { sharedScan } from './shared-scan.ts';
+
+export interface InstanceProcesses {
+  agent: ProcessRow | null;
+  /** Everything of the instance, the agent included. */
+  all: ProcessRow[];
+  /** How many processes of the host were looked at. */
+  looked_at: number;
+}
+
+export interface ProcessTable {
+  rows(): Promise<ProcessRow[]>;
+  of(target: DriverTarget): Promise<InstanceProcesses>;
+  signal(processes: ProcessRow[], signal: NodeJS.Signals): void;
+}
+
+export const sameProcess = (a: ProcessRow, b: ProcessRow) => a.pid === b.pid && a.start === b.start;
+
+/**
+ * A process is the instance's if it carries the tags; or works in the instance's private directory without a terminal,
+ * since some daemons overwrite their environment (a person's shell there has a terminal, and is spared); or was started
+ * by such a process, or shares the session of one. A process that sheds all of this (new session, empty environment,
+ * another directory, parent gone) carries none of our marks, and only a container could hold it.
+ */
+function belonging(rows: ProcessRow[], target: DriverTarget, directory: string): ProcessRow[] {
+  const marked = (row: ProcessRow) =>
+    (row.tags?.node_instance_id === target.node_instance_id && row.tags.installation_id === target.installation_id) ||
+    (!row.terminal && row.cwd !== null && worksIn(row.cwd, directory));
+  const found = new Map(rows.filter(marked).map((row) => [row.pid, row]));
+  for (let before = -1; before !== found.size; ) {
+    before = found.size;
+    for (const row of rows) if (found.has(row.ppid) || found.has(row.session)) found.set(row.pid, row);
+  }
+  return [...found.values()];
+}
+
+/** The kernel says ` (deleted)` behind the directory of a process whose directory was removed under it. */
+function worksIn(cwd: string, directory: string): boolean {
+  return cwd === directory || cwd.startsWith(`${directory}/`) || cwd === `${directory} (deleted)`;
+}
+
+/** The agent leads its own session and was started with this instance's configuration; no record of its pid is needed. */
+function isAgent(row: ProcessRow, directory: string): boolean {
+  return (
+    row.pid === row.session && row.argv.at(-2) === '--config' && row.argv.at(-1) === join(directory, files.agent_config)
+  );
+}
+
+export function processTable(clock: Clock, nodes_dir: string, read = readProcfs): ProcessTable {
+  const rows = sharedScan(clock, read);
+  return {
+    rows,
+    async of(target) {
+      const directory = directoryOf(nodes_dir, target.node_instance_id);
+      const seen = await rows();
+      const all = belonging(seen, target, directory);
+      return { agent: all.find((row) => isAgent(row, directory)) ?? null, all, looked_at: seen.length };
+    },
+    signal(processes, signal) {
+      for (const { pid, start } of processes) {
+        // The pid may have passed to a stranger since it was read.
+        if (startOf(pid) !== start) continue;
+        try {
+          process.kill(pid, signal);
+        } catch (error) {
+          if (errorCode(error) !== 'ESRCH') throw error;
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,96 @@
+/** Launches an instance's agent, and keeps a record of how often that was done and how it ended. */
+import { writeFileSync } from 'node:fs';
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { now } from '../../base/clock.ts';
+import type { DriverOutcome, EnsureTarget } from '../driver.ts';
+import { errorCode } from './host-failure.ts';
+import { environmentOf, idsOf, type LocalHost } from './local-host.ts';
+import { files } from './node-directory.ts';
+import { startOf } from './procfs.ts';
+import { readRecord, writeRecord } from './small-file.ts';
+import { spawnDetached } from './spawn-detached.ts';
+import { localSpec } from './spec.ts';
+
+export interface LaunchRecord {
+  /** Counted before the process is started, so that a crash in between still counts. */
+  launches: number;
+  pid: number | null;
+  start: string | null;
+}
+
+export async function readLaunch(directory: string): Promise<LaunchRecord> {
+  const record = await readRecord(join(directory, files.launch));
+  return {
+    launches: typeof record?.launches === 'number' ? record.launches : 0,
+    pid: typeof record?.pid === 'number' ? record.pid : null,
+    start: typeof record?.start === 'string' ? record.start : null,
+  };
+}
+
+function agentConfig(target: EnsureTarget, directory: string) {
+  const spec = localSpec(target.spec);
+  const { bootstrap } = target;
+  return {
+    server_url: bootstrap.server_url,
+    enrollment_token: bootstrap.enrollment_token,
+    deadline_at: bootstrap.deadline_at,
+    node_id: target.node_id,
+    node_instance_id: target.node_instance_id,
+    name: target.name,
+    correlation_id: target.correlation_id,
+    workflow_id: target.workflow_id,
+    dir: directory,
+    setup: spec.setup ?? null,
+    command: spec.command ?? null,
+    clean: spec.clean ?? null,
+    env: spec.env ?? {},
+    boot_stages: spec.boot_stages ?? [],
+    requires: bootstrap.requires,
+  };
+}
+
+export async function launch(host: LocalHost, target: EnsureTarget, directory: string): Promise<DriverOutcome> {
+  const { launches } = await readLaunch(directory);
+  await mkdir(join(directory, files.temporary), { recursive: true, mode: 0o700 });
+  await rm(join(directory, files.agent_ended), { force: true });
+  await writeRecord(join(directory, files.agent_config), agentConfig(target, directory));
+  await writeRecord(join(directory, files.launch), { launches: launches + 1, pid: null, start: null });
+  const child = await spawnAgent(host, target, directory).catch(async (error: unknown) => {
+    // What never ran does not count: only agents that ran and vanished may use up the launches.
+    await writeRecord(join(directory, files.launch), { launches, pid: null, start: null });
+    throw error;
+  });
+  const { pid } = child;
+  child.once('exit', (code, signal) => {
+    const ended = { pid, code, signal, at: now(host.clock).toISOString() };
+    host.log('agent process ended', { ...idsOf(target), ...ended });
+    noteEnd(directory, ended);
+  });
+  const start = startOf(pid);
+  await writeRecord(join(directory, files.launch), { launches: launches + 1, pid, start });
+  host.log('agent process launched', { ...idsOf(target), pid, launches: launches + 1 });
+  return {
+    outcome: 'done',
+    message: `agent process ${pid} runs on host ${host.host_id}`,
+    state: { host_id: host.host_id, pid, launched_at: now(host.clock).toISOString() },
+  };
+}
+
+const spawnAgent = (host: LocalHost, target: EnsureTarget, directory: string) =>
+  spawnDetached({
+    argv: [...host.agent_command, '--config', join(directory, files.agent_config)],
+    cwd: directory,
+    env: environmentOf(host, target, directory),
+    output: join(directory, files.agent_output),
+  });
+
+/** Only the process that launched the agent learns its exit code, so it is written where every later server finds it. */
+function noteEnd(directory: string, ended: object): void {
+  try {
+    writeFileSync(join(directory, files.agent_ended), JSON.stringify(ended), { flag: 'wx', mode: 0o600 });
+  } catch (error) {
+    // Already destroyed, or ended by a successor: then nobody asks any more.
+    if (!['ENOENT', 'EEXIST'].includes(errorCode(error) ?? '')) throw error;
+  }
+}

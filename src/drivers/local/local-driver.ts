@@ -1,0 +1,111 @@
+/**
+ * Nodes as real supervised processes of this host, each in its own directory with the real agent.
+ *
+ * Everything of an instance is found again without any record of ours: its directory by name and marker, its processes by
+ * the tags in their environment. So a crash between any two steps loses nothing, and kill -9 of the server ends no node.
+ */
+import { mkdirSync, realpathSync } from 'node:fs';
+import { env } from 'node:process';
+import type { Clock } from '../../base/clock.ts';
+import type { Driver, DriverFailure, DriverTarget, PlannedStep } from '../driver.ts';
+import { clean } from './clean.ts';
+import { diagnose } from './diagnose.ts';
+import { abort, destroy, stop } from './ending.ts';
+import { ensure } from './ensure.ts';
+import { hostFailure } from './host-failure.ts';
+import { processTable } from './instance-processes.ts';
+import type { DriverLog, LocalHost } from './local-host.ts';
+import { listOwned, observe, prove } from './looking.ts';
+import { LocalSpec, localSpec } from './spec.ts';
+
+export interface LocalDriverOptions {
+  nodes_dir: string;
+  /** What runs the agent, for example Node and the bundle; `--config <file>` is put behind it. */
+  agent_command: string[];
+  host_id: string;
+  clock: Clock;
+  log?: DriverLog;
+  stop_grace_seconds?: number;
+  clean_timeout_seconds?: number;
+}
+
+function plan(spec: unknown): PlannedStep[] {
+  const { setup, boot_stages = [], command } = localSpec(spec);
+  const step = (phase: string, label: string, usual_seconds: number | null) => ({ phase, label, usual_seconds });
+  return [
+    step('launch', 'Start the agent process', 0.2),
+    ...(setup ? [step('setup', 'Run set-up', null)] : []),
+    ...boot_stages.map(({ name, seconds }) => step('boot', name, seconds)),
+    ...(command ? [step('command', 'Start the command', null)] : []),
+  ];
+}
+
+export function createLocalDriver(options: LocalDriverOptions): Driver {
+  mkdirSync(options.nodes_dir, { recursive: true, mode: 0o700 });
+  const nodes_dir = realpathSync(options.nodes_dir);
+  const { agent_command, host_id, clock } = options;
+  const host: LocalHost = {
+    nodes_dir,
+    agent_command,
+    host_id,
+    clock,
+    log: options.log ?? (() => {}),
+    processes: processTable(clock, nodes_dir),
+    stop_grace_seconds: options.stop_grace_seconds ?? 10,
+    clean_timeout_seconds: options.clean_timeout_seconds ?? 300,
+    inherited: { PATH: env.PATH ?? '/usr/local/bin:/usr/bin:/bin', LANG: env.LANG ?? 'C.UTF-8' },
+  };
+
+  /** A node's processes and files exist on the host that launched it; any other host would truthfully see nothing. */
+  const launchedElsewhere = ({ state }: DriverTarget): string | null =>
+    typeof state.host_id === 'string' && state.host_id !== host_id ? state.host_id : null;
+
+  const wrongHost = (elsewhere: string): DriverFailure => ({
+    outcome: 'failed',
+    owner_layer: 'provider',
+    code: 'wrong_host',
+    message: `this node belongs to host ${elsewhere}, and this is host ${host_id}`,
+    retryable: true,
+  });
+
+  const here =
+    <T extends DriverTarget, Rest extends unknown[], Outcome>(
+      call: (host: LocalHost, target: T, ...rest: Rest) => Promise<Outcome>,
+    ) =>
+    async (target: T, ...rest: Rest): Promise<Outcome | DriverFailure> => {
+      const elsewhere = launchedElsewhere(target);
+      if (elsewhere !== null) return wrongHost(elsewhere);
+      try {
+        return await call(host, target, ...rest);
+      } catch (error) {
+        return hostFailure(error);
+      }
+    };
+
+  return {
+    name: 'local',
+    supervision: 'agent',
+    launches: true,
+    host_bound: true,
+    final_proof: 'absent',
+    spec_schema: LocalSpec,
+    plan,
+    ensure: here(ensure),
+    stop: here(stop),
+    clean: here(clean),
+    destroy: here(destroy),
+    prove: here(prove),
+    abort: here(abort),
+    async observe(target) {
+      const elsewhere = launchedElsewhere(target);
+      if (elsewhere === null) return observe(host, target);
+      return { state: 'unknown', present: true, ready: false, detail: wrongHost(elsewhere).message };
+    },
+    async diagnose(target) {
+      const elsewhere = launchedElsewhere(target);
+      if (elsewhere === null) return diagnose(host, target);
+      return { summary: wrongHost(elsewhere).message, certain: false, attachments: [] };
+    },
+    list_owned: (installation_id) => listOwned(host, installation_id),
+  };
+}

@@ -1,0 +1,50 @@
+/** What the local driver's calls share: where nodes live on this host, what runs them, and how long they get. */
+
+import { join } from 'node:path';
+import type { Clock } from '../../base/clock.ts';
+import type { DriverTarget } from '../driver.ts';
+import type { ProcessTable } from './instance-processes.ts';
+import { files } from './node-directory.ts';
+import { tagNames } from './procfs.ts';
+import type { LocalSpec } from './spec.ts';
+
+export type DriverLog = (message: string, facts: Record<string, unknown>) => void;
+
+export interface LocalHost {
+  /** Without symbolic links in it, as the kernel names it. */
+  nodes_dir: string;
+  agent_command: string[];
+  host_id: string;
+  clock: Clock;
+  log: DriverLog;
+  processes: ProcessTable;
+  stop_grace_seconds: number;
+  clean_timeout_seconds: number;
+  /** The server's own PATH and LANG: the only variables of its environment that a node inherits. */
+  inherited: { PATH: string; LANG: string };
+}
+
+/** One name for everybody on this host who would launch, clean or destroy this instance. */
+export const lockName = (target: DriverTarget) => `slipway.${target.node_instance_id}`;
+
+/** The ids that every log line about this machine carries. */
+export const idsOf = ({ node_id, node_instance_id, workflow_id, correlation_id }: DriverTarget) => ({
+  node_id,
+  node_instance_id,
+  workflow_id,
+  correlation_id,
+});
+
+/** The whole environment of a node's processes. Nothing else of the server's is in it, so no secret of ours leaks. */
+export function environmentOf(host: LocalHost, target: DriverTarget, directory: string, env: LocalSpec['env'] = {}) {
+  return {
+    PATH: host.inherited.PATH,
+    LANG: host.inherited.LANG,
+    HOME: directory,
+    TMPDIR: join(directory, files.temporary),
+    ...env,
+    [tagNames.installation_id]: target.installation_id,
+    [tagNames.node_id]: target.node_id,
+    [tagNames.node_instance_id]: target.node_instance_id,
+  };
+}

@@ -1,0 +1,155 @@
+/** A place for the local driver's tests: a temporary directory of nodes, and eyes that read /proc without the driver. */
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'vitest';
+import { pause, systemClock } from '../../base/clock.ts';
+import { newCorrelationId, newNodeId, newNodeInstanceId, newWorkflowId } from '../../base/ids.ts';
+import type { DriverWorld } from '../conformance.ts';
+import type { DriverTarget, EnsureTarget } from '../driver.ts';
+import { createLocalDriver, type LocalDriverOptions } from './local-driver.ts';
+import type { LocalSpec } from './spec.ts';
+
+export const standInAgent = [process.execPath, fileURLToPath(new URL('stand-in-agent.ts', import.meta.url))];
+
+export interface LocalWorld extends DriverWorld {
+  nodes_dir: string;
+  directory(target: DriverTarget): string;
+  /** Pids of every living process whose environment names this instance. */
+  pids(target: DriverTarget): Promise<number[]>;
+  withSpec(spec: LocalSpec): EnsureTarget;
+  file(target: DriverTarget, name: string): string;
+}
+
+/** Waits for a condition, with a bound; there is no sleeping for luck. */
+export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  const give_up_ms = systemClock.monotonicMs() + 15_000;
+  while (!(await condition())) {
+    if (systemClock.monotonicMs() > give_up_ms) expect.fail(`waited in vain: ${what}`);
+    await pause(systemClock, 10);
+  }
+}
+
+async function readable(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch(() => '');
+}
+
+async function livingWith(variable: string): Promise<number[]> {
+  const pids: number[] = [];
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    const environ = await readable(`/proc/${name}/environ`);
+    if (!environ.split('\0').includes(variable)) continue;
+    const stat = await readable(`/proc/${name}/stat`);
+    if (stat && !stat.slice(stat.lastIndexOf(')')).startsWith(') Z')) pids.push(Number(name));
+  }
+  return pids;
+}
+
+export const alive = (pid: number) => existsSync(`/proc/${pid}`);
+
+export async function localWorld(options: Partial<LocalDriverOptions> = {}): Promise<LocalWorld> {
+  const nodes_dir = join(await realpath(await mkdtemp(join(tmpdir(), 'slipway-local-'))), 'nodes');
+  const made: EnsureTarget[] = [];
+  const open = () =>
+    createLocalDriver({ nodes_dir, agent_command: standInAgent, host_id: 'host-a', clock: systemClock, ...options });
+
+  const target = (installation_id: string): EnsureTarget => {
+    const one: EnsureTarget = {
+      installation_id,
+      pool: 'local',
+      node_id: newNodeId(systemClock),
+      node_instance_id: newNodeInstanceId(systemClock),
+      name: 'node-1',
+      zone: null,
+      spec: {},
+      workflow_id: newWorkflowId(systemClock),
+      correlation_id: newCorrelationId(),
+      state: {},
+      bootstrap: {
+        server_url: 'http://127.0.0.1:1',
+        enrollment_token: 'enrolment-secret',
+        deadline_at: '2100-01-01T00:00:00Z',
+        requires: [{ name: 'shell', check: 'true' }],
+      },
+    };
+    made.push(one);
+    return one;
+  };
+  const directory = ({ node_instance_id }: DriverTarget) => join(nodes_dir, node_instance_id);
+  const file = (of: DriverTarget, name: string) => join(directory(of), name);
+  const pids = ({ node_instance_id }: DriverTarget) => livingWith(`SLIPWAY_NODE_INSTANCE_ID=${node_instance_id}`);
+  /** Agents, not their commands: one machine is one agent. */
+  const agents = async (of: DriverTarget) => {
+    const found: number[] = [];
+    for (const pid of await pids(of)) {
+      if ((await readable(`/proc/${pid}/cmdline`)).includes('--config\0')) found.push(pid);
+    }
+    return found;
+  };
+  const marker = ({ installation_id, pool, node_id, node_instance_id }: DriverTarget) =>
+    JSON.stringify({ installation_id, pool, node_id, node_instance_id });
+  const leaveDirectory = async (of: DriverTarget, text?: string) => {
+    await mkdir(directory(of), { recursive: true });
+    if (text !== undefined) await writeFile(file(of, 'slipway.json'), text);
+  };
+
+  return {
+    nodes_dir,
+    open,
+    target,
+    directory,
+    file,
+    pids,
+    withSpec: (spec) => ({ ...target('installation-1'), spec }),
+    machines: async (of) => (await agents(of)).length,
+    async killMachine(of) {
+      const killed = await pids(of);
+      for (const pid of killed) process.kill(pid, 'SIGKILL');
+      await until(async () => (await pids(of)).length === 0, 'killed machine is gone');
+    },
+    halfDone: [
+      { name: 'a directory without a marker', leave: (of) => leaveDirectory(of) },
+      { name: 'a marker cut short', leave: (of) => leaveDirectory(of, '{"installation_id"') },
+      { name: 'a marked directory, nothing launched', leave: (of) => leaveDirectory(of, marker(of)) },
+      {
+        name: 'an agent that runs and was never recorded',
+        async leave(of) {
+          await open().ensure(of);
+          await rm(file(of, 'launch.json'));
+          of.state = {};
+        },
+      },
+      {
+        name: 'an agent that was launched and vanished',
+        async leave(of) {
+          await open().ensure(of);
+          const killed = await pids(of);
+          for (const pid of killed) process.kill(pid, 'SIGKILL');
+          await until(async () => (await pids(of)).length === 0, 'vanished agent');
+          of.state = {};
+        },
+      },
+    ],
+    beforeProof: async () => {},
+    async close() {
+      for (const one of made) for (const pid of await pids(one)) process.kill(pid, 'SIGKILL');
+      await until(
+        async () => (await Promise.all(made.map(pids))).flat().length === 0,
+        'all processes of the test ended',
+      );
+      await rm(join(nodes_dir, '..'), { recursive: true, force: true });
+    },
+  };
+}
+
+/** A process that outlives its parent, for planting. */
+export function plant(argv: string[], env: Record<string, string>, cwd = '/'): number {
+  const [program = '', ...args] = argv;
+  const child = spawn(program, args, { env: { PATH: process.env.PATH, ...env }, cwd, detached: true, stdio: 'ignore' });
+  child.unref();
+  return child.pid ?? expect.fail('nothing was planted');
+}

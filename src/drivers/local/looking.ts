@@ -1,0 +1,99 @@
+/** Looks and changes nothing: what of an instance exists (`observe`), that nothing does (`prove`), what is ours (`list_owned`). */
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
+import type { DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
+import { agentEnd } from './agent-end.ts';
+import { errorCode } from './host-failure.ts';
+import { readLaunch } from './launch.ts';
+import type { LocalHost } from './local-host.ts';
+import { directoryOf, readMarker } from './node-directory.ts';
+import { tagNames } from './procfs.ts';
+import { kindOf } from './remove-tree.ts';
+
+export async function observe(host: LocalHost, target: DriverTarget): Promise<Observation> {
+  const directory = directoryOf(host.nodes_dir, target.node_instance_id);
+  const { agent, all } = await host.processes.of(target);
+  if (agent) return { state: 'running', present: true, ready: true, detail: `pid ${agent.pid}` };
+  const kind = await kindOf(directory);
+  if (kind === 'absent' && all.length === 0) return { state: 'absent', present: false, ready: false, detail: null };
+  const launched = kind === 'directory' && (await readLaunch(directory)).launches > 0;
+  const end = launched ? await agentEnd(directory) : null;
+  const left = all.length > 0 ? `${all.length} processes are left` : null;
+  return {
+    state: launched || left ? 'exited' : 'created',
+    present: true,
+    ready: false,
+    detail: [end?.summary, left].filter((part) => part).join('; ') || null,
+  };
+}
+
+export async function prove(
+  host: LocalHost,
+  target: DriverTarget,
+  { kind, nonce }: { kind: ProofKind; nonce: string },
+): Promise<ProveOutcome> {
+  if (kind !== 'absent') {
+    return {
+      outcome: 'failed',
+      owner_layer: 'control_plane',
+      code: 'proof_not_offered',
+      message: `the local driver proves absence, not "${kind}": what is clean, the agent states itself`,
+      retryable: false,
+    };
+  }
+  const directory = directoryOf(host.nodes_dir, target.node_instance_id);
+  const { all, looked_at } = await host.processes.of(target);
+  const remains = (await kindOf(directory)) !== 'absent';
+  if (all.length > 0 || remains) {
+    const pids = all.map(({ pid }) => pid).join(', ');
+    const left = [pids && `processes ${pids}`, remains && directory].filter((part) => part).join(' and ');
+    return {
+      outcome: 'failed',
+      owner_layer: 'provider',
+      code: 'not_absent',
+      message: `still there on host ${host.host_id}: ${left}`,
+      retryable: true,
+    };
+  }
+  const checked = [
+    {
+      what: `processes of host ${host.host_id} that carry ${tagNames.node_instance_id}=${target.node_instance_id}, descend from one or work in its directory`,
+      seen: `none of ${looked_at}`,
+    },
+    { what: `directory ${directory} on host ${host.host_id}`, seen: 'does not exist' },
+  ];
+  return { outcome: 'done', proof: { kind, nonce, checked } };
+}
+
+async function entriesOf(nodes_dir: string): Promise<string[]> {
+  try {
+    return await readdir(nodes_dir);
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+export async function listOwned(host: LocalHost, installation_id: string): Promise<OwnedResource[]> {
+  const owned: OwnedResource[] = [];
+  const withDirectory = new Set<string>();
+  for (const name of await entriesOf(host.nodes_dir)) {
+    const directory = join(host.nodes_dir, name);
+    const marker = await readMarker(directory);
+    if (marker?.installation_id !== installation_id) continue;
+    const { node_id, node_instance_id } = marker;
+    withDirectory.add(node_instance_id);
+    owned.push({ resource: directory, kind: 'directory', node_id, node_instance_id });
+  }
+  for (const { pid, tags } of await host.processes.rows()) {
+    if (tags?.installation_id !== installation_id || withDirectory.has(tags.node_instance_id)) continue;
+    owned.push({
+      resource: `pid:${pid}`,
+      kind: 'process',
+      node_id: tags.node_id as NodeId | null,
+      node_instance_id: tags.node_instance_id as NodeInstanceId,
+    });
+  }
+  return owned;
+}

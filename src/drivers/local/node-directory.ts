@@ -1,0 +1,98 @@
+/** The directory of one instance: its path, the marker that says whose it is, how it is claimed and how it goes away. */
+import { chmod, mkdir, readdir, rmdir, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
+import type { DriverTarget } from '../driver.ts';
+import { errorCode } from './host-failure.ts';
+import { kindOf, removeTree } from './remove-tree.ts';
+import { readRecord, writeRecord } from './small-file.ts';
+
+export const files = {
+  marker: 'slipway.json',
+  agent_config: 'agent.json',
+  agent_output: 'agent.out',
+  /** Written by the agent when it gives up: `{code, reason}`. */
+  agent_exit: 'agent.exit.json',
+  /** Written by the server that launched the agent, if it was still there when the agent ended. */
+  agent_ended: 'agent.ended.json',
+  launch: 'launch.json',
+  /** Written by the agent, or by us, once `clean` has succeeded. */
+  cleaned: 'cleaned',
+  clean_script: 'clean.sh',
+  clean_run: 'clean.run.json',
+  clean_status: 'clean.status',
+  clean_output: 'clean.out',
+  temporary: 'tmp',
+} as const;
+
+export interface Marker {
+  installation_id: string;
+  pool: string;
+  node_id: NodeId;
+  node_instance_id: NodeInstanceId;
+}
+
+/** No dots and no slashes: an id can name an entry of the nodes' directory and nothing else. */
+const safeName = /^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$/;
+
+export function directoryOf(nodes_dir: string, node_instance_id: string): string {
+  if (!safeName.test(node_instance_id)) throw new TypeError('an instance id must be a plain name');
+  return join(nodes_dir, node_instance_id);
+}
+
+export async function readMarker(directory: string): Promise<Marker | null> {
+  const record = await readRecord(join(directory, files.marker));
+  if (typeof record?.installation_id !== 'string' || typeof record.node_instance_id !== 'string') return null;
+  return {
+    installation_id: record.installation_id,
+    pool: String(record.pool),
+    node_id: String(record.node_id) as NodeId,
+    node_instance_id: record.node_instance_id as NodeInstanceId,
+  };
+}
+
+export type Claim = 'made_now' | 'made_before' | 'of_another';
+
+/** Without a marker the name alone is the tag: a crash came before the marker, or the workload removed it. */
+async function ownerOf(directory: string, target: DriverTarget): Promise<'ours' | 'of_another' | 'unmarked'> {
+  const marker = await readMarker(directory);
+  if (!marker) return 'unmarked';
+  const ours = marker.installation_id === target.installation_id && marker.node_instance_id === target.node_instance_id;
+  return ours ? 'ours' : 'of_another';
+}
+
+/** Makes the directory and tags it, before anything else of the instance exists. */
+export async function claimDirectory(directory: string, target: DriverTarget): Promise<Claim> {
+  let made_now = true;
+  try {
+    await mkdir(directory, { mode: 0o700 });
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error;
+    made_now = false;
+    if ((await kindOf(directory)) !== 'directory') return 'of_another';
+  }
+  const owner = made_now ? 'unmarked' : await ownerOf(directory, target);
+  if (owner === 'of_another') return 'of_another';
+  if (owner === 'unmarked') {
+    const { installation_id, pool, node_id, node_instance_id } = target;
+    await writeRecord(join(directory, files.marker), { installation_id, pool, node_id, node_instance_id });
+  }
+  return made_now ? 'made_now' : 'made_before';
+}
+
+/** The marker goes last: what a crash leaves half removed still says whose it is. */
+export async function removeDirectory(directory: string, target: DriverTarget): Promise<'removed' | 'of_another'> {
+  const kind = await kindOf(directory);
+  if (kind === 'absent') return 'removed';
+  if (kind === 'other') {
+    await removeTree(directory);
+    return 'removed';
+  }
+  await chmod(directory, 0o700);
+  if ((await ownerOf(directory, target)) === 'of_another') return 'of_another';
+  const names = await readdir(directory);
+  for (const name of names) if (name !== files.marker) await removeTree(join(directory, name));
+  if (names.includes(files.marker)) await unlink(join(directory, files.marker));
+  await rmdir(directory);
+  return 'removed';
+}
