@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest';
+import { age, ageSince, elapsed, momentInFull, parseDuration, relative, taken, usual } from './duration.ts';
+
+test.each([
+  [-3, '0s'],
+  [4.9, '4s'],
+  [72, '1m 12s'],
+  [7500, '2h 05m'],
+  [3 * 86_400 + 4 * 3600, '3d 4h'],
+])('a counter at %d s reads %s', (seconds, text) => expect(elapsed(seconds)).toBe(text));
+
+test.each([
+  [3.24, '3.2s'],
+  [0, '0.0s'],
+  [12.7, '12s'],
+])('what took %d s reads %s', (seconds, text) => expect(taken(seconds)).toBe(text));
+
+test.each([
+  [0.4, 'under 1 s'],
+  [2.4, '2 s'],
+  [90, '90 s'],
+  [423, '7 min'],
+  [7200, '2 h'],
+])('%d s is usually %s', (seconds, text) => expect(usual(seconds)).toBe(text));
+
+test.each([
+  [-10, '0s'],
+  [59, '59s'],
+  [60, '1m'],
+  [86_400, '24h'],
+  [3 * 86_400, '3d'],
+])('an age of %d s reads %s', (seconds, text) => expect(age(seconds)).toBe(text));
+
+test('ages and moments are relative to the given now', () => {
+  const nowMs = Date.parse('2026-01-01T12:00:00Z');
+  expect(ageSince(null, nowMs)).toBe('');
+  expect(ageSince('2026-01-01T11:58:00Z', nowMs)).toBe('2m');
+  expect(relative('2026-01-01T12:06:00Z', nowMs)).toBe('in 6m');
+  expect(relative('2026-01-01T11:59:30.5Z', nowMs)).toBe('29s ago');
+  expect(momentInFull('2026-01-01T11:59:30.123Z')).toBe('2026-01-01 11:59:30Z');
+});
+
+test.each([
+  ['90', 90],
+  ['1.5', 1.5],
+  ['90s', 90],
+  ['1h30m', 5400],
+  ['7d', 604_800],
+  ['', null],
+  ['-1', null],
+  ['5 minutes', null],
+  ['1e3', null],
+])('%j as a duration is %j', (text, seconds) => expect(parseDuration(text)).toBe(seconds));

@@ -1,0 +1,67 @@
+/** Durations and ages in words; pure, in seconds. */
+
+const minute = 60;
+const hour = 60 * minute;
+const day = 24 * hour;
+
+const two = (value: number) => String(value).padStart(2, '0');
+const whole = (seconds: number) => Math.max(0, Math.floor(seconds));
+
+/** A counter that runs: `4s`, `1m 12s`, `2h 05m`, `3d 4h`. */
+export function elapsed(seconds: number): string {
+  const s = whole(seconds);
+  if (s < minute) return `${s}s`;
+  if (s < hour) return `${Math.floor(s / minute)}m ${two(s % minute)}s`;
+  if (s < day) return `${Math.floor(s / hour)}h ${two(Math.floor((s % hour) / minute))}m`;
+  return `${Math.floor(s / day)}d ${Math.floor((s % day) / hour)}h`;
+}
+
+/** What a finished thing took: short times keep their tenth. */
+export const taken = (seconds: number): string =>
+  seconds < 10 ? `${Math.max(0, seconds).toFixed(1)}s` : elapsed(seconds);
+
+/** What a thing usually takes; rounded, because it is an expectation and not a measurement. */
+export function usual(seconds: number): string {
+  if (seconds < 1) return 'under 1 s';
+  if (seconds < 100) return `${Math.round(seconds)} s`;
+  if (seconds < 100 * minute) return `${Math.round(seconds / minute)} min`;
+  return `${Math.round(seconds / hour)} h`;
+}
+
+/** How long ago, for a table's column: one unit, `42s`, `12m`, `5h`, `3d`. A skewed clock never makes it negative. */
+export function age(seconds: number): string {
+  const s = whole(seconds);
+  if (s < minute) return `${s}s`;
+  if (s < hour) return `${Math.floor(s / minute)}m`;
+  if (s < 2 * day) return `${Math.floor(s / hour)}h`;
+  return `${Math.floor(s / day)}d`;
+}
+
+export const secondsSince = (at: string, nowMs: number): number => (nowMs - Date.parse(at)) / 1000;
+
+/** The age of a moment that may not have come yet; a table shows nothing for it. */
+export const ageSince = (at: string | null, nowMs: number): string => (at === null ? '' : age(secondsSince(at, nowMs)));
+
+/** `in 4m` or `2m ago`. */
+export function relative(at: string, nowMs: number): string {
+  const seconds = secondsSince(at, nowMs);
+  return seconds < 0 ? `in ${age(-seconds)}` : `${age(seconds)} ago`;
+}
+
+/** A moment of the wire, made readable and still sortable: `2026-01-31 14:03:02Z`. */
+export const momentInFull = (at: string): string => {
+  const match = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)/.exec(at);
+  return match ? `${match[1]} ${match[2]}Z` : at;
+};
+
+const units: Record<string, number> = { s: 1, m: minute, h: hour, d: day };
+
+/** Reads `90`, `90s`, `1.5h`, `1h30m`, `7d`; null when it is none of these. */
+export function parseDuration(text: string): number | null {
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text);
+  if (!/^(\d+(\.\d+)?[smhd])+$/.test(text)) return null;
+  let seconds = 0;
+  for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d+)?)([smhd])/g))
+    seconds += Number(amount) * (units[unit ?? ''] ?? 0);
+  return seconds;
+}

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { displayWidth, printable, truncate, wrap } from './text.ts';
+
+test.each([
+  ['plain', 5],
+  ['Zürich', 6],
+  ['\x1b[31mred\x1b[0m', 3],
+  ['機械', 4],
+  ['✔ ok', 4],
+  ['👩‍💻', 2],
+])('%j takes its columns', (text, width) => {
+  expect(displayWidth(text)).toBe(width);
+});
+
+test('cut text says so and never exceeds its width', () => {
+  expect(truncate('provisioning', 6)).toBe('provi…');
+  expect(truncate('機械機械', 4)).toBe('機…');
+  expect(truncate('short', 5)).toBe('short');
+  expect(truncate('gone', 0)).toBe('');
+});
+
+test('foreign text is one line without control sequences', () => {
+  expect(printable('a\tb\r\nc\x1b[1A\x07\u202ed')).toBe('a    b  c  d');
+});
+
+test('wrapping breaks at spaces and keeps long words whole', () => {
+  expect(wrap('one two three', 7)).toEqual(['one two', 'three']);
+  expect(wrap('see alloc_0123456789 now', 8)).toEqual(['see', 'alloc_0123456789', 'now']);
+});

@@ -1,0 +1,29 @@
+import { Value } from 'typebox/value';
+import { expect, test } from 'vitest';
+import { Allocation } from '../../contract/allocation.ts';
+import { Evidence } from '../../contract/evidence.ts';
+import { LogLine, Node } from '../../contract/node.ts';
+import { Operation } from '../../contract/operation.ts';
+import { Pool } from '../../contract/pool.ts';
+import { Problem } from '../../contract/problem.ts';
+import {
+  sampleAllocation,
+  sampleEvidence,
+  sampleLogLine,
+  sampleNode,
+  sampleOperation,
+  samplePool,
+  sampleProblem,
+} from './samples.ts';
+
+test.each([
+  ['allocation', Allocation, sampleAllocation()],
+  ['node', Node, sampleNode()],
+  ['operation', Operation, sampleOperation()],
+  ['pool', Pool, samplePool()],
+  ['evidence', Evidence, sampleEvidence()],
+  ['log line', LogLine, sampleLogLine()],
+  ['problem', Problem, sampleProblem()],
+])('the sample %s is what the contract says', (_, schema, sample) => {
+  expect([...Value.Errors(schema, sample)]).toEqual([]);
+});
