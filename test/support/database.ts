@@ -1,8 +1,8 @@
 /** A database of its own for every test file: a clone of the migrated template, which takes tens of milliseconds. */
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { Client } from 'pg';
 import { inject } from 'vitest';
+import { migrate } from '../../src/store/migrate.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -36,7 +36,7 @@ async function execute(url: string, ...statements: string[]): Promise<void> {
 /** PostgreSQL clones only what nobody is connected to, so the finished template takes no more connections. */
 export async function createTemplate(serverUrl: string): Promise<void> {
   await execute(serverUrl, `CREATE DATABASE ${template}`);
-  await migrateIfThere(named(serverUrl, template));
+  await migrate(named(serverUrl, template));
   await execute(serverUrl, `ALTER DATABASE ${template} ALLOW_CONNECTIONS false IS_TEMPLATE true`);
 }
 
@@ -55,11 +55,4 @@ async function newDatabase(from: string): Promise<TestDatabase> {
     // Connections that a killed process left half-open must not keep the database.
     drop: () => execute(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
   };
-}
-
-async function migrateIfThere(url: string): Promise<void> {
-  const module = new URL('../../src/store/migrate.ts', import.meta.url);
-  if (!existsSync(module)) return;
-  const { migrate } = (await import(module.href)) as { migrate: (url: string) => Promise<void> };
-  await migrate(url);
 }

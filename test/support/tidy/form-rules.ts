@@ -1,0 +1,120 @@
+/** How files look: their names, their size, and what no file may contain. */
+import { eachFile, file, isCode, isGenerated, isProduct, nodesOf, parse, type Rule } from './source.ts';
+
+const noAny: Rule = {
+  name: 'no any',
+  check: eachFile(isCode, (source) => nodesOf(source, 'TSAnyKeyword').map(() => 'uses any')),
+  broken: ['const a = b as any;', 'const a = (b: any) => b;', 'type A = Record<string, any>;'].map((text) => [
+    file('test/a.ts', text),
+  ]),
+  fine: [file('src/a.ts', "// any\nconst any = 'any'; const a = b as unknown;")],
+};
+
+const silencers = /^\s*@ts-(ignore|nocheck|expect-error)\b/;
+
+const nothingSilenced: Rule = {
+  name: 'no type error is silenced',
+  check: eachFile(isCode, (source) =>
+    parse(source)
+      .comments.filter((comment) => silencers.test(comment))
+      .map((comment) => `says ${comment.trim()}`),
+  ),
+  broken: ['ignore', 'nocheck', 'expect-error because'].map((word) => [file('src/a.ts', `// @ts-${word}\nlet a = 1;`)]),
+  fine: [file('src/a.ts', "// Never write @ts-ignore.\nconst a = '// @ts-ignore';")],
+};
+
+const emptyNames = /(^|[-./])(utils?|helpers?|commons?|managers?|misc)([-./]|$)/;
+
+const tellingNames: Rule = {
+  name: 'no name that says nothing, and no barrel',
+  check: eachFile(isCode, ({ path }) => {
+    const wrong = [];
+    if (emptyNames.test(path)) wrong.push('has a name that does not say what it is');
+    if (/(^|\/)index\.(ts|tsx|mjs)$/.test(path)) wrong.push('is a barrel');
+    return wrong;
+  }),
+  broken: [
+    'src/store/utils.ts',
+    'src/helpers/a.ts',
+    'src/sweep-manager.ts',
+    'console/src/common.tsx',
+    'src/api/index.ts',
+  ].map((path) => [file(path, '')]),
+  fine: [file('src/api/uncommon-index.ts', ''), file('console/src/FleetPage.tsx', '')],
+};
+
+const lettersOfAName = /^[a-z0-9]+(?:-[a-z0-9]+)*(?:\.[a-z]+)*\.(?:ts|mjs)$/;
+
+const kebabCase: Rule = {
+  name: 'files are named in kebab-case, components in PascalCase',
+  check: eachFile(isCode, ({ path }) => {
+    const name = path.split('/').at(-1) ?? '';
+    const fits = name.endsWith('.tsx')
+      ? /^(main|[A-Z][A-Za-z0-9]*)(\.test)?\.tsx$/.test(name)
+      : lettersOfAName.test(name);
+    return fits ? [] : ['is not named as the others are'];
+  }),
+  broken: ['src/store/doorRules.ts', 'src/store/door_rules.ts', 'console/src/fleet-page.tsx'].map((path) => [
+    file(path, ''),
+  ]),
+  fine: [
+    file('src/store/door-rules.test.ts', ''),
+    file('vitest.config.ts', ''),
+    file('console/src/FleetPage.tsx', ''),
+    file('console/src/api/routes.generated.ts', ''),
+  ],
+};
+
+const longest = 400;
+
+const smallFiles: Rule = {
+  name: 'a file is one idea',
+  check: eachFile(
+    (path) => isProduct(path) && !isGenerated(path),
+    ({ text }) => {
+      const lines = text.split('\n').length - 1;
+      return lines > longest ? [`has ${lines} lines`] : [];
+    },
+  ),
+  broken: [[file('src/a.ts', '\n'.repeat(longest + 1))]],
+  fine: [file('src/a.ts', '\n'.repeat(longest)), file('src/b.generated.ts', '\n'.repeat(longest + 1))],
+};
+
+/** Put together here, so that this file does not contain what it looks for. */
+const machines = ['work', 'root', 'farm'].map((name) => `/${name}/`);
+const machinePath = new RegExp(`(?:^|[^\\w./~-])(?:${machines.join('|')})`, 'm');
+
+const noMachinePaths: Rule = {
+  name: 'no path of one machine',
+  check: eachFile(
+    () => true,
+    ({ text }) => (machinePath.test(text) ? [`names the path ${machinePath.exec(text)?.[0].trim()}…`] : []),
+  ),
+  broken: machines.flatMap((path) => [
+    [file('docs/a.md', `see ${path}main`)],
+    [file('src/a.ts', `const a = '${path}x';`)],
+  ]),
+  fine: [
+    file('docs/a.md', `/var/lib/slipway/, https://example.org${machines[0]}x, src${machines[0]}a and ~${machines[1]}`),
+  ],
+};
+
+const lockNamesNoHost: Rule = {
+  name: 'the package lock names no registry',
+  check: eachFile(
+    (path) => path === 'package-lock.json',
+    ({ text }) => (/"resolved":\s*"https?:/.test(text) ? ['names the host a package came from'] : []),
+  ),
+  broken: [[file('package-lock.json', '"resolved": "https://registry.example/a.tgz"')]],
+  fine: [file('package-lock.json', '"resolved": "console", "funding": { "url": "https://example.org" }')],
+};
+
+export const formRules: Rule[] = [
+  noAny,
+  nothingSilenced,
+  tellingNames,
+  kebabCase,
+  smallFiles,
+  noMachinePaths,
+  lockNamesNoHost,
+];
