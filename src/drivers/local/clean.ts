@@ -40,14 +40,7 @@ async function cleanAlone(
   const cleaned = join(directory, files.cleaned);
   if ((await kindOf(cleaned)) !== 'absent') return { outcome: 'done', message: 'already cleaned' };
 
-  const status = await tailOf(join(directory, files.clean_status), 16);
-  if (status !== null) {
-    // Read once, then gone: the next call after a failure is a new try.
-    if (status.trim() === '0') await writeWhole(cleaned, '');
-    await rm(join(directory, files.clean_status));
-    if (status.trim() === '0') return { outcome: 'done', message: 'cleaned' };
-    return failed(directory, 'clean_failed', `clean exited with code ${status.trim()}`);
-  }
+  // Looked for before its status is read: the shell writes that before it goes, so none of the two cannot mean finished.
   const { all } = await host.processes.of(target);
   const shell = all.find(isCleanShell);
   if (shell)
@@ -56,6 +49,14 @@ async function cleanAlone(
       directory,
       all.filter((row) => row.session === shell.session),
     );
+  const status = await tailOf(join(directory, files.clean_status), 16);
+  if (status !== null) {
+    // Read once, then gone: the next call after a failure is a new try.
+    if (status.trim() === '0') await writeWhole(cleaned, '');
+    await rm(join(directory, files.clean_status));
+    if (status.trim() === '0') return { outcome: 'done', message: 'cleaned' };
+    return failed(directory, 'clean_failed', `clean exited with code ${status.trim()}`);
+  }
   await start(host, target, directory, script);
   return { outcome: 'wait', retry_seconds: soon_seconds, message: 'clean has started' };
 }

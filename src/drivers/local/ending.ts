@@ -56,16 +56,16 @@ export async function abort(host: LocalHost, target: DriverTarget): Promise<Driv
 }
 
 export async function destroy(host: LocalHost, target: DriverTarget): Promise<DriverOutcome> {
-  const outcome = await exclusively(lockName(target), () => destroyAlone(host, target));
+  const directory = directoryOf(host.nodes_dir, target.node_instance_id);
+  const outcome = await exclusively(lockName(target), () => destroyAlone(host, target, directory));
   return (
     outcome ?? { outcome: 'wait', retry_seconds: soon_seconds, message: 'somebody else is at work on this machine' }
   );
 }
 
-async function destroyAlone(host: LocalHost, target: DriverTarget): Promise<DriverOutcome> {
+async function destroyAlone(host: LocalHost, target: DriverTarget, directory: string): Promise<DriverOutcome> {
   const alive = await killAll(host, target);
   if (alive) return alive;
-  const directory = directoryOf(host.nodes_dir, target.node_instance_id);
   if ((await removeDirectory(directory, target)) === 'of_another') return ofAnother(directory);
   return { outcome: 'done', message: `processes ended, ${directory} removed` };
 }

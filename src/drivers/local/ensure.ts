@@ -20,14 +20,14 @@ const most_launches = 3;
 const soon_seconds = 0.1;
 
 export async function ensure(host: LocalHost, target: EnsureTarget): Promise<DriverOutcome> {
-  const outcome = await exclusively(lockName(target), () => ensureAlone(host, target));
+  const directory = directoryOf(host.nodes_dir, target.node_instance_id);
+  const outcome = await exclusively(lockName(target), () => ensureAlone(host, target, directory));
   return (
     outcome ?? { outcome: 'wait', retry_seconds: soon_seconds, message: 'somebody else is launching this machine' }
   );
 }
 
-async function ensureAlone(host: LocalHost, target: EnsureTarget): Promise<DriverOutcome> {
-  const directory = directoryOf(host.nodes_dir, target.node_instance_id);
+async function ensureAlone(host: LocalHost, target: EnsureTarget, directory: string): Promise<DriverOutcome> {
   await mkdir(host.nodes_dir, { recursive: true, mode: 0o700 });
   const claim = await claimDirectory(directory, target);
   if (claim === 'of_another') return ofAnother(directory);

@@ -1,5 +1,6 @@
 /** A place for the local driver's tests: a temporary directory of nodes, and eyes that read /proc without the driver. */
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -20,6 +21,8 @@ export interface LocalWorld extends DriverWorld {
   directory(target: DriverTarget): string;
   /** Pids of every living process whose environment names this instance. */
   pids(target: DriverTarget): Promise<number[]>;
+  /** The installation of the targets that `withSpec` makes; no other test uses it. */
+  installation_id: string;
   withSpec(spec: LocalSpec): EnsureTarget;
   file(target: DriverTarget, name: string): string;
 }
@@ -37,29 +40,38 @@ async function readable(path: string): Promise<string> {
   return readFile(path, 'utf8').catch(() => '');
 }
 
+/** A zombie has ended; that its new parent has not asked yet how is no concern of ours. */
+export async function alive(pid: number): Promise<boolean> {
+  const stat = await readable(`/proc/${pid}/stat`);
+  return stat !== '' && !stat.slice(stat.lastIndexOf(')')).startsWith(') Z');
+}
+
 async function livingWith(variable: string): Promise<number[]> {
   const pids: number[] = [];
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue;
     const environ = await readable(`/proc/${name}/environ`);
     if (!environ.split('\0').includes(variable)) continue;
-    const stat = await readable(`/proc/${name}/stat`);
-    if (stat && !stat.slice(stat.lastIndexOf(')')).startsWith(') Z')) pids.push(Number(name));
+    if (await alive(Number(name))) pids.push(Number(name));
   }
   return pids;
 }
 
-export const alive = (pid: number) => existsSync(`/proc/${pid}`);
+/** Signals a process unless it has ended by itself meanwhile. */
+export function signal(pid: number, name: NodeJS.Signals): void {
+  if (existsSync(`/proc/${pid}`)) process.kill(pid, name);
+}
 
 export async function localWorld(options: Partial<LocalDriverOptions> = {}): Promise<LocalWorld> {
   const nodes_dir = join(await realpath(await mkdtemp(join(tmpdir(), 'slipway-local-'))), 'nodes');
+  const installation_id = `installation-${randomBytes(6).toString('hex')}`;
   const made: EnsureTarget[] = [];
   const open = () =>
     createLocalDriver({ nodes_dir, agent_command: standInAgent, host_id: 'host-a', clock: systemClock, ...options });
 
-  const target = (installation_id: string): EnsureTarget => {
+  const target = (owner: string): EnsureTarget => {
     const one: EnsureTarget = {
-      installation_id,
+      installation_id: owner,
       pool: 'local',
       node_id: newNodeId(systemClock),
       node_instance_id: newNodeInstanceId(systemClock),
@@ -82,6 +94,13 @@ export async function localWorld(options: Partial<LocalDriverOptions> = {}): Pro
   const directory = ({ node_instance_id }: DriverTarget) => join(nodes_dir, node_instance_id);
   const file = (of: DriverTarget, name: string) => join(directory(of), name);
   const pids = ({ node_instance_id }: DriverTarget) => livingWith(`SLIPWAY_NODE_INSTANCE_ID=${node_instance_id}`);
+  /** Again and again, since a process may start another just before it is killed. */
+  const killMachine = (of: DriverTarget) =>
+    until(async () => {
+      const living = await pids(of);
+      for (const pid of living) signal(pid, 'SIGKILL');
+      return living.length === 0;
+    }, 'killed machine is gone');
   /** Agents, not their commands: one machine is one agent. */
   const agents = async (of: DriverTarget) => {
     const found: number[] = [];
@@ -104,13 +123,10 @@ export async function localWorld(options: Partial<LocalDriverOptions> = {}): Pro
     directory,
     file,
     pids,
-    withSpec: (spec) => ({ ...target('installation-1'), spec }),
+    installation_id,
+    withSpec: (spec) => Object.assign(target(installation_id), { spec }),
     machines: async (of) => (await agents(of)).length,
-    async killMachine(of) {
-      const killed = await pids(of);
-      for (const pid of killed) process.kill(pid, 'SIGKILL');
-      await until(async () => (await pids(of)).length === 0, 'killed machine is gone');
-    },
+    killMachine,
     halfDone: [
       { name: 'a directory without a marker', leave: (of) => leaveDirectory(of) },
       { name: 'a marker cut short', leave: (of) => leaveDirectory(of, '{"installation_id"') },
@@ -127,21 +143,16 @@ export async function localWorld(options: Partial<LocalDriverOptions> = {}): Pro
         name: 'an agent that was launched and vanished',
         async leave(of) {
           await open().ensure(of);
-          const killed = await pids(of);
-          for (const pid of killed) process.kill(pid, 'SIGKILL');
-          await until(async () => (await pids(of)).length === 0, 'vanished agent');
+          await killMachine(of);
           of.state = {};
         },
       },
     ],
     beforeProof: async () => {},
     async close() {
-      for (const one of made) for (const pid of await pids(one)) process.kill(pid, 'SIGKILL');
-      await until(
-        async () => (await Promise.all(made.map(pids))).flat().length === 0,
-        'all processes of the test ended',
-      );
-      await rm(join(nodes_dir, '..'), { recursive: true, force: true });
+      for (const one of made) await killMachine(one);
+      // A launcher may still be noting how its agent ended.
+      await rm(join(nodes_dir, '..'), { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
     },
   };
 }

@@ -1,0 +1,81 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { handle } from '../conformance.ts';
+import type { EnsureTarget } from '../driver.ts';
+import { type LocalWorld, localWorld, until } from './local-world.ts';
+
+let world: LocalWorld;
+beforeEach(async () => {
+  world = await localWorld({ clean_timeout_seconds: 1 });
+});
+afterEach(() => world.close());
+
+async function stopped(target: EnsureTarget) {
+  const machine = handle(world, target);
+  await machine.done('ensure');
+  await machine.done('stop');
+  return machine;
+}
+
+const count = async (target: EnsureTarget) =>
+  (await readFile(world.file(target, 'runs'), 'utf8').catch(() => '')).length;
+
+it('runs once, however often it is asked and whatever driver asks', async () => {
+  const target = world.withSpec({ clean: 'printf x >>runs; printf "$WHO" >who', env: { WHO: 'me' } });
+  await stopped(target);
+  await handle(world, target, 'crash after each call').done('clean');
+  await handle(world, { ...target, state: {} }, 'crash before each call').done('clean');
+  expect(await count(target)).toBe(1);
+  expect(await readFile(world.file(target, 'who'), 'utf8')).toBe('me');
+});
+
+it('does not run when the agent has already cleaned', async () => {
+  const target = world.withSpec({ clean: 'printf x >>runs' });
+  const machine = await stopped(target);
+  await writeFile(world.file(target, 'cleaned'), '');
+  await machine.done('clean');
+  expect(await count(target)).toBe(0);
+});
+
+it('fails with the last lines on another exit code than 0, and tries again when asked again', async () => {
+  const target = world.withSpec({
+    clean: 'printf x >>runs; [ -e unlocked ] || { echo the volume is locked; exit 4; }',
+  });
+  const machine = await stopped(target);
+  const failed = await machine.ended('clean');
+  expect(failed).toMatchObject({ outcome: 'failed', owner_layer: 'node', code: 'clean_failed', retryable: true });
+  expect(failed.message).toBe('clean exited with code 4\nthe volume is locked');
+  await writeFile(world.file(target, 'unlocked'), '');
+  await machine.done('clean');
+  expect(await count(target)).toBe(2);
+});
+
+it('is found running by a driver that did not start it, and started again when it was killed', async () => {
+  const target = world.withSpec({ clean: 'printf x >>runs; while [ ! -e go ]; do sleep 0.02; done' });
+  await stopped(target);
+  expect(await world.open().clean(target)).toMatchObject({ outcome: 'wait' });
+  await until(async () => (await count(target)) === 1, 'clean runs');
+  expect(await world.open().clean(target)).toMatchObject({ outcome: 'wait' });
+  expect(await count(target)).toBe(1);
+  await world.killMachine(target);
+  await writeFile(world.file(target, 'go'), '');
+  await handle(world, target).done('clean');
+  expect(await count(target)).toBe(2);
+});
+
+it('is ended when it hangs', async () => {
+  const target = world.withSpec({ clean: 'echo waiting for a lock; sleep 1000' });
+  const machine = await stopped(target);
+  const failed = await machine.ended('clean');
+  expect(failed).toMatchObject({ outcome: 'failed', code: 'clean_timed_out', retryable: true });
+  expect(failed.message).toContain('waiting for a lock');
+  await until(async () => (await world.pids(target)).length === 0, 'hung clean is gone');
+});
+
+it('survives a clean that removes everything, its own files included', async () => {
+  const target = world.withSpec({ clean: 'rm -rf ./* ./.[!.]*' });
+  const machine = await stopped(target);
+  await machine.done('clean');
+  await machine.done('destroy');
+  expect(await world.open().prove(target, { kind: 'absent', nonce: 'n' })).toMatchObject({ outcome: 'done' });
+});

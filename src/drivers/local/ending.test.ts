@@ -1,0 +1,170 @@
+import { lstat, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { handle } from '../conformance.ts';
+import { alive, type LocalWorld, localWorld, plant, signal, until } from './local-world.ts';
+
+let world: LocalWorld;
+afterEach(() => world.close());
+
+/** The pid that a planted script wrote about itself. */
+async function pidIn(path: string): Promise<number> {
+  await until(async () => (await readFile(path, 'utf8').catch(() => '')).endsWith('\n'), `a pid in ${path}`);
+  return Number(await readFile(path, 'utf8'));
+}
+
+describe('stop', () => {
+  it('lets the agent end its command cleanly', async () => {
+    world = await localWorld();
+    const target = world.withSpec({
+      command: [
+        '/bin/sh',
+        '-c',
+        'trap "echo bye >farewell; exit 0" TERM; echo $$ >command.pid; while :; do sleep 0.05; done',
+      ],
+    });
+    const machine = handle(world, target);
+    await machine.done('ensure');
+    await pidIn(world.file(target, 'command.pid'));
+    await machine.done('stop');
+    expect(await readFile(world.file(target, 'farewell'), 'utf8')).toBe('bye\n');
+    expect(await world.pids(target)).toEqual([]);
+    expect(await world.open().observe(target)).toMatchObject({ state: 'exited', present: true });
+  });
+
+  it('kills what ignores SIGTERM at the end of the grace, and not before', async () => {
+    world = await localWorld({ stop_grace_seconds: 0.5 });
+    const target = world.withSpec({
+      command: ['/bin/sh', '-c', 'trap "" TERM; echo $$ >command.pid; while :; do sleep 0.05; done'],
+    });
+    const machine = handle(world, target);
+    await machine.done('ensure');
+    const stubborn = await pidIn(world.file(target, 'command.pid'));
+    const first = await world.open().stop(target);
+    expect(first).toMatchObject({ outcome: 'wait' });
+    expect(await alive(stubborn)).toBe(true);
+    await machine.done('stop');
+    expect(await alive(stubborn)).toBe(false);
+    expect(await world.pids(target)).toEqual([]);
+  });
+
+  it('asks a daemon that outlived the agent politely, then ends it', async () => {
+    world = await localWorld();
+    const target = world.withSpec({
+      setup: `(setsid /bin/sh -c 'trap "echo bye >farewell; exit 0" TERM; echo $$ >daemon.pid; while :; do sleep 0.05; done' &)`,
+    });
+    const machine = handle(world, target);
+    await machine.done('ensure');
+    const daemon = await pidIn(world.file(target, 'daemon.pid'));
+    await machine.done('stop');
+    expect(await alive(daemon)).toBe(false);
+    expect(await readFile(world.file(target, 'farewell'), 'utf8')).toBe('bye\n');
+  });
+});
+
+describe('destroy', () => {
+  it('ends a double-forked daemon that shed its session, its parent and its environment', async () => {
+    world = await localWorld();
+    const target = world.withSpec({
+      setup: `(env -i /usr/bin/setsid /bin/sh -c 'echo $$ >daemon.pid; exec /bin/sleep 1000' &)`,
+    });
+    const machine = handle(world, target);
+    await machine.done('ensure');
+    const daemon = await pidIn(world.file(target, 'daemon.pid'));
+    await until(
+      async () => !(await readFile(`/proc/${daemon}/environ`, 'utf8')).includes('SLIPWAY'),
+      'environment shed',
+    );
+    await machine.done('destroy');
+    expect(await alive(daemon)).toBe(false);
+    expect(await world.open().prove(target, { kind: 'absent', nonce: 'n' })).toMatchObject({ outcome: 'done' });
+  });
+
+  it('ends a process that went elsewhere, by its tags alone', async () => {
+    world = await localWorld();
+    const target = world.withSpec({ setup: `(cd / && setsid /bin/sleep 1000 & echo $! >stray.pid)` });
+    const machine = handle(world, target);
+    await machine.done('ensure');
+    const stray = await pidIn(world.file(target, 'stray.pid'));
+    await machine.done('destroy');
+    expect(await alive(stray)).toBe(false);
+  });
+
+  it('removes read-only trees, and only the links of what is linked outside', async () => {
+    world = await localWorld();
+    const outside = join(world.nodes_dir, '..', 'precious');
+    await mkdir(outside);
+    await writeFile(join(outside, 'data'), 'keep me');
+    const target = world.withSpec({
+      setup: `mkdir -p a/b && echo x >a/b/c && ln -s ${outside} a/out && ln -s ${outside}/data file && chmod -R a-w a/b && chmod 0 a`,
+    });
+    const machine = handle(world, target);
+    await machine.done('ensure');
+    await until(async () => (await world.pids(target)).length === 2, 'set-up is over');
+    await machine.done('destroy');
+    await expect(lstat(world.directory(target))).rejects.toThrow('ENOENT');
+    expect(await readFile(join(outside, 'data'), 'utf8')).toBe('keep me');
+  });
+
+  it("does not follow a link in the place of the instance's directory", async () => {
+    world = await localWorld();
+    const outside = join(world.nodes_dir, '..', 'precious');
+    await mkdir(outside);
+    await writeFile(join(outside, 'data'), 'keep me');
+    const target = world.withSpec({});
+    world.open();
+    await symlink(outside, world.directory(target));
+    expect(await world.open().ensure(target)).toMatchObject({ outcome: 'failed', code: 'directory_of_another' });
+    expect(await world.open().prove(target, { kind: 'absent', nonce: 'n' })).toMatchObject({ code: 'not_absent' });
+    await handle(world, target).done('destroy');
+    await expect(lstat(world.directory(target))).rejects.toThrow('ENOENT');
+    expect(await readFile(join(outside, 'data'), 'utf8')).toBe('keep me');
+  });
+
+  it('spares a stranger that merely names the instance, and another installation with the same name', async () => {
+    world = await localWorld();
+    const target = world.withSpec({});
+    const strangers = [
+      plant(['/bin/sleep', '1000'], { NOTE: `SLIPWAY_NODE_INSTANCE_ID=${target.node_instance_id}` }),
+      plant(['/bin/sleep', '1000'], {
+        SLIPWAY_NODE_INSTANCE_ID: target.node_instance_id,
+        SLIPWAY_INSTALLATION_ID: 'another',
+      }),
+    ];
+    await handle(world, target).done('destroy');
+    const spared = await Promise.all(strangers.map(alive));
+    for (const pid of strangers) signal(pid, 'SIGKILL');
+    expect(spared).toEqual([true, true]);
+  });
+});
+
+describe('prove', () => {
+  it('sees a lone process and a lone directory, and says which', async () => {
+    world = await localWorld();
+    const target = world.withSpec({});
+    const { installation_id, node_instance_id } = target;
+    const pid = plant(['/bin/sleep', '1000'], {
+      SLIPWAY_NODE_INSTANCE_ID: node_instance_id,
+      SLIPWAY_INSTALLATION_ID: installation_id,
+    });
+    const ask = () => world.open().prove(target, { kind: 'absent', nonce: 'n' });
+    expect(await ask()).toMatchObject({ code: 'not_absent', message: expect.stringContaining(`processes ${pid}`) });
+    await mkdir(world.directory(target), { recursive: true });
+    await world.killMachine(target);
+    expect(await ask()).toMatchObject({
+      code: 'not_absent',
+      message: expect.stringContaining(world.directory(target)),
+    });
+    await handle(world, target).done('destroy');
+    expect(await ask()).toMatchObject({
+      outcome: 'done',
+      proof: { nonce: 'n', checked: [{}, { seen: 'does not exist' }] },
+    });
+  });
+
+  it('leaves the statement of cleanliness to the agent', async () => {
+    world = await localWorld();
+    const asked = world.open().prove(world.withSpec({}), { kind: 'clean', nonce: 'n' });
+    expect(await asked).toMatchObject({ outcome: 'failed', code: 'proof_not_offered', retryable: false });
+  });
+});

@@ -1,0 +1,246 @@
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../base/clock.ts';
+import { handle } from '../conformance.ts';
+import type { DriverTarget } from '../driver.ts';
+import { createLocalDriver } from './local-driver.ts';
+import { alive, type LocalWorld, localWorld, plant, standInAgent, until } from './local-world.ts';
+
+let world: LocalWorld;
+beforeEach(async () => {
+  world = await localWorld();
+});
+afterEach(() => world.close());
+
+const tagsOf = ({ installation_id, node_instance_id }: DriverTarget) => ({
+  SLIPWAY_INSTALLATION_ID: installation_id,
+  SLIPWAY_NODE_INSTANCE_ID: node_instance_id,
+});
+
+describe('launch', () => {
+  it('hands the agent its configuration in a file that only its owner can read', async () => {
+    const target = world.withSpec({
+      setup: 'true',
+      command: ['/bin/sleep', '1000'],
+      env: { A: 'b' },
+      clean: 'rm -f x',
+    });
+    await handle(world, target).done('ensure');
+    const config = world.file(target, 'agent.json');
+    expect((await stat(config)).mode & 0o777).toBe(0o600);
+    expect(JSON.parse(await readFile(config, 'utf8'))).toEqual({
+      server_url: 'http://127.0.0.1:1',
+      enrollment_token: 'enrolment-secret',
+      deadline_at: '2100-01-01T00:00:00Z',
+      node_id: target.node_id,
+      node_instance_id: target.node_instance_id,
+      name: 'node-1',
+      correlation_id: target.correlation_id,
+      workflow_id: target.workflow_id,
+      dir: world.directory(target),
+      setup: 'true',
+      command: ['/bin/sleep', '1000'],
+      clean: 'rm -f x',
+      env: { A: 'b' },
+      boot_stages: [],
+      requires: [{ name: 'shell', check: 'true' }],
+    });
+  });
+
+  it("lets nothing of the server's environment through", async () => {
+    process.env.SECRET_OF_THE_SERVER = 'hush';
+    const target = world.withSpec({});
+    await handle(world, target).done('ensure');
+    delete process.env.SECRET_OF_THE_SERVER;
+    const environ = await readFile(`/proc/${target.state.pid}/environ`, 'utf8');
+    const names = environ
+      .split('\0')
+      .filter(Boolean)
+      .map((entry) => entry.split('=')[0]);
+    expect(names.sort()).toEqual(
+      [
+        'HOME',
+        'LANG',
+        'PATH',
+        'SLIPWAY_INSTALLATION_ID',
+        'SLIPWAY_NODE_ID',
+        'SLIPWAY_NODE_INSTANCE_ID',
+        'TMPDIR',
+      ].sort(),
+    );
+    expect(environ).toContain(`HOME=${world.directory(target)}\0`);
+  });
+
+  it('blames the host when the agent cannot be started there', async () => {
+    const driver = createLocalDriver({
+      nodes_dir: world.nodes_dir,
+      agent_command: ['/no/such/agent'],
+      host_id: 'host-a',
+      clock: systemClock,
+    });
+    const target = world.withSpec({});
+    expect(await driver.ensure(target)).toMatchObject({
+      outcome: 'failed',
+      owner_layer: 'provider',
+      code: 'agent_command_missing',
+      retryable: false,
+    });
+    expect(await driver.ensure({ ...target, state: {} })).toMatchObject({ code: 'agent_command_missing' });
+  });
+
+  it('blames the host, retryable, when it gives no directory', async () => {
+    const driver = world.open();
+    await rm(world.nodes_dir, { recursive: true });
+    await writeFile(world.nodes_dir, 'a file where a directory should be');
+    expect(await driver.ensure(world.withSpec({}))).toMatchObject({
+      outcome: 'failed',
+      owner_layer: 'provider',
+      retryable: true,
+    });
+  });
+
+  it('leaves a directory alone that carries the marker of somebody else', async () => {
+    const target = world.withSpec({});
+    await mkdir(world.directory(target), { recursive: true });
+    await writeFile(world.file(target, 'slipway.json'), JSON.stringify({ ...target, installation_id: 'another' }));
+    for (const call of ['ensure', 'destroy'] as const) {
+      expect(await handle(world, target).ended(call)).toMatchObject({
+        outcome: 'failed',
+        code: 'directory_of_another',
+      });
+    }
+    expect(await world.machines(target)).toBe(0);
+    await stat(world.file(target, 'slipway.json'));
+  });
+
+  it.each(['../escape', 'a/b', '.', '', 'x'.repeat(200)])('never makes a path of the id %j', async (id) => {
+    const target = { ...world.withSpec({}), node_instance_id: id as DriverTarget['node_instance_id'] };
+    await expect(world.open().ensure(target)).rejects.toThrow('plain name');
+    await expect(world.open().destroy(target)).rejects.toThrow('plain name');
+  });
+});
+
+describe('an agent that ends', () => {
+  it('by giving up is not launched again, and its word is passed on', async () => {
+    const target = world.withSpec({ setup: 'echo no such licence; exit 7' });
+    const machine = handle(world, target);
+    await machine.done('ensure');
+    await until(async () => (await world.machines(target)) === 0, 'agent gave up');
+    expect(await machine.ended('ensure')).toMatchObject({
+      outcome: 'failed',
+      owner_layer: 'node',
+      code: 'agent_exited',
+    });
+    const diagnosis = await world.open().diagnose(target);
+    expect(diagnosis).toMatchObject({
+      certain: true,
+      summary: 'the agent gave up with code 3: setup exited with code 7',
+    });
+    expect(diagnosis.attachments.find(({ name }) => name === 'agent.out')?.text).toContain('no such licence');
+    expect(await world.machines(target)).toBe(0);
+  });
+
+  it('by crashing is told apart by its exit code, also by a server that did not see it', async () => {
+    const target = world.withSpec({});
+    const crashing = await localWorld({ agent_command: ['/bin/sh', '-c', 'echo boom >&2; exit 9', 'agent'] });
+    await handle(crashing, target).done('ensure');
+    await until(async () => (await crashing.open().observe(target)).detail !== null, 'exit noted');
+    expect(await crashing.open().observe(target)).toMatchObject({
+      state: 'exited',
+      detail: 'the agent process exited with code 9',
+    });
+    expect(await crashing.open().diagnose(target)).toMatchObject({ certain: true });
+    const failed = await crashing.open().ensure(target);
+    expect(failed).toMatchObject({ outcome: 'failed', owner_layer: 'node', code: 'agent_exited' });
+    expect(failed.outcome === 'failed' && failed.message).toContain('boom');
+    await crashing.close();
+  });
+
+  it('without a word is launched again a few times, never beside what it left running', async () => {
+    const target = world.withSpec({ command: ['/bin/sleep', '4242'] });
+    const machine = handle(world, target);
+    for (const launch of [1, 2, 3]) {
+      await machine.done('ensure');
+      expect(await world.machines(target), `launch ${launch}`).toBe(1);
+      await until(async () => (await world.pids(target)).length === 2, 'its command runs');
+      process.kill(Number(target.state.pid), 'SIGKILL');
+      await until(async () => (await world.machines(target)) === 0, 'killed');
+    }
+    expect(await machine.ended('ensure')).toMatchObject({
+      outcome: 'failed',
+      owner_layer: 'node',
+      code: 'agent_exited',
+    });
+    await machine.done('destroy');
+    expect(await world.pids(target)).toEqual([]);
+  });
+});
+
+describe('another host', () => {
+  const elsewhere = () =>
+    createLocalDriver({
+      nodes_dir: world.nodes_dir,
+      agent_command: standInAgent,
+      host_id: 'host-b',
+      clock: systemClock,
+    });
+
+  it('touches nothing of a node that this one launched, and proves nothing about it', async () => {
+    const target = world.withSpec({});
+    await handle(world, target).done('ensure');
+    const driver = elsewhere();
+    for (const call of ['ensure', 'stop', 'clean', 'destroy', 'abort'] as const) {
+      expect(await driver[call](target)).toMatchObject({
+        code: 'wrong_host',
+        owner_layer: 'provider',
+        retryable: true,
+      });
+    }
+    expect(await driver.prove(target, { kind: 'absent', nonce: 'n' })).toMatchObject({ code: 'wrong_host' });
+    expect(await driver.observe(target)).toMatchObject({ state: 'unknown', present: true });
+    expect((await driver.diagnose(target)).summary).toContain('host-a');
+    expect(await world.machines(target)).toBe(1);
+  });
+});
+
+describe('list_owned and diagnose', () => {
+  it('lists a tagged process whose directory is gone, under the same instance', async () => {
+    const target = world.withSpec({});
+    const pid = plant(['/bin/sleep', '1000'], tagsOf(target));
+    expect(await world.open().list_owned(world.installation_id)).toEqual([
+      { resource: `pid:${pid}`, kind: 'process', node_id: null, node_instance_id: target.node_instance_id },
+    ]);
+    await handle(world, target).done('destroy');
+    await until(async () => !(await alive(pid)), 'planted process ended');
+  });
+
+  it('lists a directory that a crash left half removed', async () => {
+    const target = world.withSpec({});
+    await handle(world, target).done('ensure');
+    await world.killMachine(target);
+    await rm(world.file(target, 'agent.json'));
+    expect(await world.open().list_owned(world.installation_id)).toMatchObject([
+      { kind: 'directory', resource: world.directory(target) },
+    ]);
+  });
+
+  it('shows outputs and processes, and no secret and no file outside', async () => {
+    const outside = join(world.nodes_dir, '..', 'admin.token');
+    await writeFile(outside, 'the-admin-token');
+    const target = world.withSpec({
+      setup: `ln -s ${outside} stolen.log; mkfifo blocked.log; echo hello`,
+      command: ['/bin/sleep', '77'],
+    });
+    await handle(world, target).done('ensure');
+    await until(async () => (await world.pids(target)).length === 2, 'its command runs');
+    const { summary, certain, attachments } = await world.open().diagnose(target);
+    expect(certain).toBe(false);
+    expect(summary).toContain(String(target.state.pid));
+    expect(attachments.find(({ name }) => name === 'agent.out')?.text).toContain('hello');
+    expect(attachments.find(({ name }) => name === 'processes')?.text).toContain('/bin/sleep 77');
+    const all = JSON.stringify(attachments);
+    expect(all).not.toContain('the-admin-token');
+    expect(all).not.toContain('enrolment-secret');
+  });
+});

@@ -1,0 +1,43 @@
+import { chmod, chown, lstat, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { removeTree } from './remove-tree.ts';
+
+/** Root may write anywhere, so the interesting case needs a plain user's rights. */
+const nobody = 65_534;
+async function asPlainUser(work: () => Promise<void>): Promise<void> {
+  if (process.geteuid?.() !== 0) return work();
+  process.seteuid?.(nobody);
+  try {
+    await work();
+  } finally {
+    process.seteuid?.(0);
+  }
+}
+
+it('removes what its own modes would keep a plain user from removing, and follows no link', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'slipway-remove-'));
+  if (process.geteuid?.() === 0) await chown(home, nobody, nobody);
+  await asPlainUser(async () => {
+    const outside = join(home, 'outside');
+    const tree = join(home, 'tree');
+    await mkdir(outside, { mode: 0o500 });
+    await mkdir(join(tree, 'a', 'b'), { recursive: true });
+    await writeFile(join(home, 'kept'), 'kept');
+    await writeFile(join(tree, 'a', 'b', 'c'), 'x', { mode: 0o400 });
+    await symlink(outside, join(tree, 'a', 'b', 'directory-link'));
+    await symlink(join(home, 'kept'), join(tree, 'a', 'file-link'));
+    await chmod(join(tree, 'a', 'b'), 0o500);
+    await chmod(join(tree, 'a'), 0o000);
+    await expect(rm(tree, { recursive: true })).rejects.toThrow('EACCES');
+
+    await removeTree(tree);
+
+    await expect(lstat(tree)).rejects.toThrow('ENOENT');
+    expect(await readFile(join(home, 'kept'), 'utf8')).toBe('kept');
+    expect((await lstat(outside)).mode & 0o777).toBe(0o500);
+    await removeTree(tree);
+  });
+  await rm(home, { recursive: true });
+});
