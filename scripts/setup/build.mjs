@@ -57,7 +57,7 @@ const shared = ['src/base', 'src/contract', 'src/lifecycle'];
 export const buildSteps = [
   buildStep({
     what: 'console',
-    entry: 'console/src',
+    entry: 'console/src/main.tsx',
     sources: ['console', ...shared],
     output: 'console',
     build: (outDir) =>
