@@ -14,7 +14,7 @@ import { finishedBefore, handBack, messageSent, messageUnread, withLaunchLock } 
 import type { Engine, EngineListener, OperationDefinition, OperationRun } from './engine.ts';
 import type { EngineLog } from './engine-log.ts';
 import { executeRun } from './execute-run.ts';
-import { identity } from './operation-context.ts';
+import { identity } from './tries.ts';
 
 export interface DbosEngine extends Engine {
   /** Deletes the engine's records of runs that ended that long ago; never start those again. Returns how many. */

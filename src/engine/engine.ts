@@ -11,6 +11,10 @@ import type { WorkflowId } from '../base/ids.ts';
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json | undefined };
 
+/** What a step may return; most only do something. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing has type void, not undefined
+export type StepAnswer = Json | void;
+
 /** How often a step is tried and how long the engine waits in between (doubling, with jitter, up to the maximum). */
 export interface RetryPolicy {
   tries: number;
@@ -35,7 +39,7 @@ export interface OperationContext {
   /** Which run of this operation this is; an operator's retry starts the next. */
   readonly attempt: number;
   /** Runs `run` and records what it returned. An error marked `retryable` is tried again as `policy` says. */
-  step<T extends Json | undefined>(name: string, run: (call: StepCall) => Promise<T>, policy?: RetryPolicy): Promise<T>;
+  step<T extends StepAnswer>(name: string, run: (call: StepCall) => Promise<T>, policy?: RetryPolicy): Promise<T>;
   /** Durable: a restart waits only for what is left. */
   sleep(seconds: number): Promise<void>;
   /**

@@ -4,9 +4,10 @@
  */
 import { pause } from '../base/clock.ts';
 import { OperationCancelled, type OperationDefinition, type RunOutcome, StepError, StepFailed } from './engine.ts';
-import { createOperationContext, type ExecutionParts, identity } from './operation-context.ts';
+import { createOperationContext } from './operation-context.ts';
 import { unknownProblem } from './retry.ts';
 import { never } from './run-journal.ts';
+import { type ExecutionParts, identity } from './tries.ts';
 
 const firstPauseMs = 250;
 const longestPauseMs = 30_000;

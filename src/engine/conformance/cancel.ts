@@ -1,0 +1,138 @@
+/** Cancel: heard by every wait and between steps, once, and never inside a shield. */
+import { describe, expect, test } from 'vitest';
+import { moment } from '../../base/clock.ts';
+import { OperationCancelled, type OperationContext } from '../engine.ts';
+import { type Adapter, gate, scene } from './harness.ts';
+
+export function cancelConforms(adapter: Adapter): void {
+  const { unit_seconds: unit, slack_units } = adapter;
+  const farUnits = 10 * slack_units;
+  const far = { base_seconds: farUnits * unit, max_seconds: farUnits * unit };
+
+  /** Ways to wait so long that only cancel can end it in time. */
+  const waits: Record<string, (context: OperationContext, nowMs: number) => Promise<unknown>> = {
+    'a sleep': (context) => context.sleep(farUnits * unit),
+    'a wait': (context, nowMs) =>
+      context.waitFor('never-there', async () => undefined, {
+        until: moment(nowMs + farUnits * unit * 1000),
+        poll_seconds: farUnits * unit,
+      }),
+    'the pause before a retry': (context) =>
+      context.step('never-well', () => Promise.reject(new Error('not yet')), { tries: 5, ...far }),
+  };
+
+  describe('cancel', () => {
+    for (const [name, wait] of Object.entries(waits)) {
+      test(`is heard at once in ${name}`, async () => {
+        let ready = false;
+        const it = await scene(adapter, async (context) => {
+          await context.step('ready', async () => {
+            ready = true;
+          });
+          await wait(context, it.world.nowMs());
+          return 'not reached';
+        });
+        await it.start();
+        await it.world.until('the wait', () => ready);
+        const startMs = it.world.nowMs();
+        expect(await it.world.engine.cancel(it.workflow_id, 1)).toBe(true);
+        expect(await it.outcome()).toEqual({ status: 'cancelled' });
+        expect(it.secondsSince(startMs)).toBeLessThan(slack_units * unit);
+      });
+    }
+
+    test('is heard between steps, before the next one does anything', async () => {
+      const held = gate();
+      let reached = false;
+      const it = await scene(adapter, async (context) => {
+        await context.step('hold', held.pass);
+        await context.step('next', async () => {
+          reached = true;
+        });
+        return null;
+      });
+      await it.start();
+      await it.world.until('the step', () => held.held === 1);
+      await it.world.engine.cancel(it.workflow_id, 1);
+      held.open();
+      expect(await it.outcome()).toEqual({ status: 'cancelled' });
+      expect(reached).toBe(false);
+      expect(it.steps.some((report) => report.step === 'next')).toBe(false);
+    });
+
+    test('is thrown once: an operation tidies up with steps, sleeps and waits, and throws it on', async () => {
+      const tidied: string[] = [];
+      const it = await scene(adapter, async (context) => {
+        try {
+          await context.sleep(farUnits * unit);
+        } catch (error) {
+          if (!(error instanceof OperationCancelled)) throw error;
+          await context.step('tidy', async () => void tidied.push('step'));
+          await context.sleep(unit / 2);
+          tidied.push(String(await context.cancelled()));
+          const until = moment(it.world.nowMs() + farUnits * unit * 1000);
+          await context.waitFor('gone', async () => 'gone', { until, poll_seconds: unit });
+          tidied.push('waits');
+          throw error;
+        }
+        return 'not reached';
+      });
+      await it.start();
+      await it.world.until('the run to execute', () => it.executions === 1);
+      await it.world.engine.cancel(it.workflow_id, 1);
+      expect(await it.outcome()).toEqual({ status: 'cancelled' });
+      expect(tidied).toEqual(['step', 'true', 'waits']);
+    });
+
+    test('waits outside of a shield, and is heard after it', async () => {
+      let asked = 0;
+      let there = false;
+      let reached = false;
+      const it = await scene(adapter, async (context) => {
+        const until = moment(it.world.nowMs() + farUnits * unit * 1000);
+        const look = async () => (++asked && there ? 'there' : undefined);
+        await context.waitFor('shielded', look, { until, poll_seconds: farUnits * unit, shielded: true });
+        reached = true;
+        await context.step('next', async () => null);
+        return 'not reached';
+      });
+      await it.start();
+      await it.world.until('the first look', () => asked === 1);
+      await it.world.engine.cancel(it.workflow_id, 1);
+      await it.world.until('the look that cancel causes', () => asked === 2);
+      expect(it.outcomes).toEqual([]);
+      there = true;
+      await it.world.engine.wake(it.workflow_id, 1);
+      expect(await it.outcome()).toEqual({ status: 'cancelled' });
+      expect(reached).toBe(true);
+      expect(it.steps.some((report) => report.step === 'next')).toBe(false);
+    });
+
+    test('an operation that asks is told, and then decides by itself', async () => {
+      const held = gate();
+      const it = await scene(adapter, async (context) => {
+        const before = await context.cancelled();
+        await context.step('hold', held.pass);
+        const after = await context.cancelled();
+        const stepped = await context.step('still-works', async () => true);
+        return { before, after, stepped };
+      });
+      await it.start();
+      await it.world.until('the step', () => held.held === 1);
+      await it.world.engine.cancel(it.workflow_id, 1);
+      await it.world.engine.cancel(it.workflow_id, 1);
+      held.open();
+      expect(await it.outcome()).toEqual({
+        status: 'succeeded',
+        result: { before: false, after: true, stepped: true },
+      });
+    });
+
+    test('of a run that does not exist says so', async () => {
+      const it = await scene(adapter, async () => null);
+      expect(await it.world.engine.cancel(it.workflow_id, 1)).toBe(false);
+      await it.start();
+      expect(await it.outcome()).toMatchObject({ status: 'succeeded' });
+    });
+  });
+}

@@ -1,0 +1,123 @@
+/** What an adapter brings to the conformance suite, and what the suite's tests share. */
+import { randomBytes } from 'node:crypto';
+import type { WorkflowId } from '../../base/ids.ts';
+import type { Engine, EngineListener, Json, OperationContext, OperationRun, RunOutcome } from '../engine.ts';
+
+/** An engine that is launched, in a world whose time the suite can let pass. */
+export interface EngineUnderTest {
+  readonly engine: Engine;
+  nowMs(): number;
+  /** Lets time pass until `condition` holds; fails after a bound. */
+  until(what: string, condition: () => boolean | Promise<boolean>): Promise<void>;
+  /** Whether the end of this run is recorded, so that no crash can bring it back. */
+  finished(workflow_id: WorkflowId): Promise<boolean>;
+  /** Kills the engine and starts another one, which takes over. Returns how many runs it took over. */
+  crash(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export interface Adapter {
+  name: string;
+  /** So short that real seconds are bearable, so long that a loaded machine keeps the order. */
+  unit_seconds: number;
+  /** How late the adapter may act when nothing else is said, in units; for bounds that tell "at once" from "at the end". */
+  slack_units: number;
+  open(prepare: (engine: Engine) => void, listener: EngineListener): Promise<EngineUnderTest>;
+}
+
+export type StepReport = { step: string; try: number; status: string; code?: string };
+
+/** A run of an operation that a test wrote in place, and everything the engine told about it. */
+export interface Scene {
+  readonly world: EngineUnderTest;
+  readonly workflow_id: WorkflowId;
+  readonly kind: string;
+  readonly steps: StepReport[];
+  readonly emitted: Json[];
+  readonly outcomes: RunOutcome[];
+  readonly executions: number;
+  start(): Promise<void>;
+  /** Waits for `ended` and gives its outcome. */
+  outcome(): Promise<RunOutcome>;
+  secondsSince(startMs: number): number;
+}
+
+export type Operation = (context: OperationContext, params: Json) => Promise<Json | undefined>;
+
+const opened: EngineUnderTest[] = [];
+
+export async function closeAll(): Promise<void> {
+  for (const world of opened.splice(0)) await world.close();
+}
+
+export async function scene(
+  adapter: Adapter,
+  run: Operation,
+  override: Partial<EngineListener> & { later?: Operation; params?: Json } = {},
+): Promise<Scene> {
+  const steps: StepReport[] = [];
+  const emitted: Json[] = [];
+  const outcomes: RunOutcome[] = [];
+  let executions = 0;
+  const workflow_id = `op_${randomBytes(8).toString('hex')}` as WorkflowId;
+  // Of its own, so that no later engine on the same database executes what a test left behind.
+  const kind = `probe-${workflow_id}`;
+  const listener: EngineListener = {
+    async executing(of) {
+      await override.executing?.(of);
+      executions++;
+    },
+    async stepStarted(of, step, tryNumber, waiting) {
+      steps.push({ step, try: tryNumber, status: waiting ? 'waiting' : 'started' });
+      await override.stepStarted?.(of, step, tryNumber, waiting);
+    },
+    async stepEnded(of, step, ended) {
+      const code = ended.error?.code;
+      steps.push({ step, try: ended.tries, status: ended.status, ...(code !== undefined && { code }) });
+      await override.stepEnded?.(of, step, ended);
+    },
+    async emitted(of, progress) {
+      await override.emitted?.(of, progress);
+      emitted.push(progress);
+    },
+    async ended(of, outcome) {
+      await override.ended?.(of, outcome);
+      outcomes.push(outcome);
+    },
+  };
+  const { later } = override;
+  const world = await adapter.open((engine) => {
+    engine.register({ kind, revision: 1, run });
+    if (later) engine.register({ kind, revision: 2, run: later });
+  }, listener);
+  opened.push(world);
+  const of: OperationRun = { workflow_id, attempt: 1, kind, revision: 1, params: override.params ?? null };
+  return {
+    world,
+    workflow_id,
+    kind,
+    steps,
+    emitted,
+    outcomes,
+    get executions() {
+      return executions;
+    },
+    start: () => world.engine.start(of),
+    async outcome() {
+      await world.until('the run to end', () => outcomes.length > 0);
+      return outcomes[0] ?? { status: 'cancelled' };
+    },
+    secondsSince: (startMs) => (world.nowMs() - startMs) / 1000,
+  };
+}
+
+/** Holds whoever passes until it is opened; whoever is held when an engine crashes stays behind for ever. */
+export function gate() {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const state = { held: 0, open: resolve, pass: () => promise };
+  state.pass = () => {
+    state.held++;
+    return promise;
+  };
+  return state;
+}

@@ -1,0 +1,179 @@
+/** Crashes: only what is missing runs again, and the owner hears what it must hear. */
+import { describe, expect, test } from 'vitest';
+import { moment } from '../../base/clock.ts';
+import { StepError } from '../engine.ts';
+import { type Adapter, gate, scene } from './harness.ts';
+
+export function recoveryConforms(adapter: Adapter): void {
+  const { unit_seconds: unit, slack_units } = adapter;
+
+  describe('recovery', () => {
+    test('after a crash in the middle only the missing steps run', async () => {
+      const held = gate();
+      const effects: string[] = [];
+      let crashed = false;
+      const it = await scene(adapter, async (context) => {
+        const first = await context.step('first', async () => effects.push('first'));
+        await context.emit('between');
+        await context.step('second', async () => {
+          effects.push('second');
+          if (!crashed) await held.pass();
+        });
+        return { first, third: await context.step('third', async () => effects.push('third')) };
+      });
+      await it.start();
+      await it.world.until('the second step', () => held.held === 1);
+      crashed = true;
+      expect(await it.world.crash()).toBe(1);
+      expect(await it.outcome()).toEqual({ status: 'succeeded', result: { first: 1, third: 4 } });
+      expect(effects).toEqual(['first', 'second', 'second', 'third']);
+      expect(it.emitted).toEqual(['between']);
+      expect(it.executions).toBe(2);
+      expect(it.outcomes).toHaveLength(1);
+    });
+
+    test('tries are counted over a crash', async () => {
+      const held = gate();
+      const tries: number[] = [];
+      let crashed = false;
+      const it = await scene(adapter, (context) =>
+        context.step(
+          'reach',
+          async (call) => {
+            tries.push(call.try);
+            if (call.try === 2 && !crashed) await held.pass();
+            throw new StepError({ code: 'away', owner_layer: 'cloud', message: 'away', retryable: true });
+          },
+          { tries: 3, base_seconds: unit / 4, max_seconds: unit },
+        ),
+      );
+      await it.start();
+      await it.world.until('the second try', () => held.held === 1);
+      crashed = true;
+      await it.world.crash();
+      expect(await it.outcome()).toMatchObject({ status: 'failed', error: { step: 'reach', code: 'away' } });
+      expect(tries).toEqual([1, 2, 2, 3]);
+    });
+
+    test('a sleep that was cut off waits only for what is left', async () => {
+      const sleepUnits = 4 * slack_units;
+      let asleep = false;
+      const it = await scene(adapter, async (context) => {
+        await context.step('ready', async () => {
+          asleep = true;
+        });
+        await context.sleep(sleepUnits * unit);
+        return null;
+      });
+      await it.start();
+      await it.world.until('the sleep', () => asleep);
+      const startMs = it.world.nowMs();
+      let rested = false;
+      const rest = it.world.nowMs() + (sleepUnits / 2) * unit * 1000;
+      await it.world.until('half of the sleep', () => {
+        rested ||= it.world.nowMs() >= rest;
+        return rested || it.outcomes.length > 0;
+      });
+      await it.world.crash();
+      await it.outcome();
+      expect(it.secondsSince(startMs)).toBeGreaterThanOrEqual((sleepUnits - 1) * unit);
+      expect(it.secondsSince(startMs)).toBeLessThan((sleepUnits + slack_units) * unit);
+    });
+
+    test('a wake and a cancel sent while nobody executes are heard afterwards', async () => {
+      let asked = 0;
+      const look = async () => {
+        asked++;
+        return undefined;
+      };
+      const it = await scene(adapter, (context) =>
+        context.waitFor('there', look, {
+          until: moment(it.world.nowMs() + 100 * slack_units * unit * 1000),
+          poll_seconds: 100 * slack_units * unit,
+        }),
+      );
+      await it.start();
+      await it.world.until('the first look', () => asked === 1);
+      await it.world.crash();
+      await it.world.engine.cancel(it.workflow_id, 1);
+      expect(await it.outcome()).toEqual({ status: 'cancelled' });
+    });
+
+    test('a finished run is not taken over', async () => {
+      const it = await scene(adapter, async () => null);
+      await it.start();
+      await it.outcome();
+      await it.world.until('the record of the end', () => it.world.finished(it.workflow_id));
+      expect(await it.world.crash()).toBe(0);
+      expect(it.executions).toBe(1);
+    });
+
+    test('a run goes on with the revision it started with', async () => {
+      const held = gate();
+      let crashed = false;
+      const it = await scene(
+        adapter,
+        async (context) => {
+          await context.step('hold', async () => {
+            if (!crashed) await held.pass();
+          });
+          return 'first revision';
+        },
+        { later: async () => 'second revision' },
+      );
+      await it.start();
+      await it.world.until('the step', () => held.held === 1);
+      crashed = true;
+      await it.world.crash();
+      expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'first revision' });
+    });
+
+    test('nothing executes before the owner agreed', async () => {
+      let refusals = 0;
+      let effects = 0;
+      const it = await scene(adapter, (context) => context.step('effect', async () => ++effects), {
+        async executing() {
+          expect(effects).toBe(0);
+          if (refusals++ < 2) throw new Error('this replica has no lease');
+        },
+      });
+      await it.start();
+      expect(await it.outcome()).toEqual({ status: 'succeeded', result: 1 });
+      expect(refusals).toBe(3);
+    });
+
+    test('the end is told until it was heard', async () => {
+      let refusals = 0;
+      const it = await scene(adapter, async () => 'done', {
+        async ended() {
+          if (refusals++ < 2) throw new Error('the database is away');
+        },
+      });
+      await it.start();
+      expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'done' });
+      expect(refusals).toBe(3);
+    });
+
+    test('code that does not fit its journal ends the run as failed', async () => {
+      const held = gate();
+      let crashed = false;
+      const it = await scene(adapter, async (context) => {
+        try {
+          await context.step(crashed ? 'renamed' : 'original', async () => null);
+          await context.step('hold', held.pass);
+        } catch {
+          return 'the operation must not be able to hide this';
+        }
+        return null;
+      });
+      await it.start();
+      await it.world.until('the step', () => held.held === 1);
+      crashed = true;
+      await it.world.crash();
+      expect(await it.outcome()).toMatchObject({
+        status: 'failed',
+        error: { step: null, code: 'internal_error', owner_layer: 'control_plane' },
+      });
+    });
+  });
+}

@@ -1,0 +1,201 @@
+/** Steps: recorded, retried as their policy says, failing with their own name. */
+import { describe, expect, test } from 'vitest';
+import { type Json, onceOnly, StepError, StepFailed } from '../engine.ts';
+import { type Adapter, gate, scene } from './harness.ts';
+
+const upstreamAway = (retryable: boolean) =>
+  new StepError({ code: 'upstream_away', owner_layer: 'cloud', message: 'the upstream is away', retryable });
+
+export function stepsConform(adapter: Adapter): void {
+  const { unit_seconds: unit } = adapter;
+
+  describe('steps', () => {
+    test('a run answers with what its steps returned', async () => {
+      const it = await scene(
+        adapter,
+        async (context, params) => {
+          const nothing = await context.step('nothing', async () => undefined);
+          const something = await context.step('something', async () => ({ list: [1, null, 'a'], deep: { ok: true } }));
+          const empty = await context.step('empty', async () => null);
+          return { params, nothing: nothing === undefined, something, empty };
+        },
+        { params: { size: 3 } },
+      );
+      await it.start();
+      expect(await it.outcome()).toEqual({
+        status: 'succeeded',
+        result: {
+          params: { size: 3 },
+          nothing: true,
+          something: { list: [1, null, 'a'], deep: { ok: true } },
+          empty: null,
+        },
+      });
+      expect(it.steps).toEqual([
+        { step: 'nothing', try: 1, status: 'started' },
+        { step: 'nothing', try: 1, status: 'done' },
+        { step: 'something', try: 1, status: 'started' },
+        { step: 'something', try: 1, status: 'done' },
+        { step: 'empty', try: 1, status: 'started' },
+        { step: 'empty', try: 1, status: 'done' },
+      ]);
+    });
+
+    test('a retryable error is tried again, later each time', async () => {
+      const triedAt: number[] = [];
+      const policy = { tries: 3, base_seconds: 4 * unit, max_seconds: 100 * unit };
+      const it = await scene(adapter, (context) =>
+        context.step(
+          'reach',
+          async (call) => {
+            triedAt.push(it.world.nowMs());
+            if (call.try < 3) throw upstreamAway(true);
+            return { ...call };
+          },
+          policy,
+        ),
+      );
+      await it.start();
+      expect(await it.outcome()).toEqual({ status: 'succeeded', result: { try: 3, step: 'reach' } });
+      const [first = 0, second = 0, third = 0] = triedAt;
+      expect((second - first) / 1000).toBeGreaterThanOrEqual(2 * unit);
+      expect((third - second) / 1000).toBeGreaterThanOrEqual(4 * unit);
+      expect(it.steps.filter((report) => report.status !== 'started')).toEqual([
+        { step: 'reach', try: 1, status: 'retrying', code: 'upstream_away' },
+        { step: 'reach', try: 2, status: 'retrying', code: 'upstream_away' },
+        { step: 'reach', try: 3, status: 'done' },
+      ]);
+    });
+
+    test('an error nobody classified is tried again, and then is ours', async () => {
+      const it = await scene(adapter, (context) =>
+        context.step('stumble', () => Promise.reject(new TypeError('no such property')), {
+          tries: 2,
+          base_seconds: unit / 10,
+          max_seconds: unit,
+        }),
+      );
+      await it.start();
+      expect(await it.outcome()).toEqual({
+        status: 'failed',
+        error: {
+          step: 'stumble',
+          code: 'internal_error',
+          owner_layer: 'control_plane',
+          message: 'no such property',
+        },
+      });
+      expect(it.steps.map((report) => report.status)).toEqual(['started', 'retrying', 'started', 'failed']);
+    });
+
+    test('a final error fails the run at once, and the outcome names the step', async () => {
+      const it = await scene(adapter, async (context) => {
+        await context.step('reach', () => Promise.reject(upstreamAway(false)));
+        return 'not reached';
+      });
+      await it.start();
+      expect(await it.outcome()).toEqual({
+        status: 'failed',
+        error: { step: 'reach', code: 'upstream_away', owner_layer: 'cloud', message: 'the upstream is away' },
+      });
+      expect(it.steps).toEqual([
+        { step: 'reach', try: 1, status: 'started' },
+        { step: 'reach', try: 1, status: 'failed', code: 'upstream_away' },
+      ]);
+    });
+
+    test('an operation can catch a failed step, tidy up, and throw it on', async () => {
+      const seen: Json[] = [];
+      const it = await scene(adapter, async (context) => {
+        try {
+          return await context.step('reach', () => Promise.reject(upstreamAway(true)), onceOnly);
+        } catch (error) {
+          if (!(error instanceof StepFailed)) throw error;
+          seen.push({ step: error.step, code: error.code, tries: error.tries });
+          await context.step('tidy', async () => void seen.push('tidied'));
+          throw error;
+        }
+      });
+      await it.start();
+      expect(await it.outcome()).toMatchObject({ status: 'failed', error: { step: 'reach' } });
+      expect(seen).toEqual([{ step: 'reach', code: 'upstream_away', tries: 1 }, 'tidied']);
+    });
+
+    test('an error outside of any step fails the run without a step', async () => {
+      const it = await scene(adapter, async () => Promise.reject(new RangeError('out of range')));
+      await it.start();
+      expect(await it.outcome()).toEqual({
+        status: 'failed',
+        error: { step: null, code: 'internal_error', owner_layer: 'control_plane', message: 'out of range' },
+      });
+    });
+
+    test('a name used again gets a key of its own', async () => {
+      const it = await scene(adapter, async (context) => {
+        const keys: string[] = [];
+        for (let i = 0; i < 3; i++) keys.push(await context.step('look', async (call) => call.step));
+        return keys;
+      });
+      await it.start();
+      expect(await it.outcome()).toEqual({ status: 'succeeded', result: ['look', 'look#2', 'look#3'] });
+    });
+
+    test('two calls at once are refused', async () => {
+      const it = await scene(adapter, async (context) => {
+        const both = [context.step('left', async () => 1), context.step('right', async () => 2)];
+        const settled = await Promise.allSettled(both);
+        return settled.map((one) => (one.status === 'rejected' ? String(one.reason) : one.status));
+      });
+      await it.start();
+      expect(await it.outcome()).toEqual({
+        status: 'succeeded',
+        result: ['fulfilled', expect.stringContaining('await one at a time')],
+      });
+    });
+
+    test('starting twice, even at the same moment, runs once', async () => {
+      const held = gate();
+      let effects = 0;
+      const it = await scene(adapter, async (context) => {
+        await context.step('effect', async () => void effects++);
+        await context.step('hold', held.pass);
+        return 'once';
+      });
+      await Promise.all([it.start(), it.start()]);
+      await it.world.until('the run to be held', () => held.held > 0);
+      await it.start();
+      held.open();
+      await it.outcome();
+      await it.start();
+      expect(effects).toBe(1);
+      expect(it.executions).toBe(1);
+      expect(it.outcomes).toEqual([{ status: 'succeeded', result: 'once' }]);
+    });
+
+    test('progress is published in order, from outside and inside of steps', async () => {
+      const it = await scene(adapter, async (context) => {
+        await context.emit({ percent: 10 });
+        await context.step('half', () => context.emit({ percent: 50 }));
+        await context.emit({ percent: 100 });
+        return null;
+      });
+      await it.start();
+      await it.outcome();
+      expect(it.emitted).toEqual([{ percent: 10 }, { percent: 50 }, { percent: 100 }]);
+    });
+
+    test('a listener that fails at progress and steps does not stop the work', async () => {
+      const refuse = () => Promise.reject(new Error('the listener is away'));
+      const it = await scene(
+        adapter,
+        async (context) => {
+          await context.emit({ percent: 10 });
+          return context.step('go-on', async () => 'went on');
+        },
+        { emitted: refuse, stepStarted: refuse, stepEnded: refuse },
+      );
+      await it.start();
+      expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'went on' });
+    });
+  });
+}

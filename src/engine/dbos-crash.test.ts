@@ -1,0 +1,93 @@
+/** Real processes, really killed. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { emptyDatabase, type TestDatabase } from '../../test/support/database.ts';
+import { pause, systemClock } from '../base/clock.ts';
+import type { WorkflowId } from '../base/ids.ts';
+import type { ReplicaOrders } from './dbos-replica.fixture.ts';
+
+const script = fileURLToPath(new URL('./dbos-replica.fixture.ts', import.meta.url));
+const patienceMs = 30_000;
+const workflow_id = 'op_crash' as WorkflowId;
+
+let database: TestDatabase;
+let directory: string;
+let diary: string;
+const replicas: ChildProcess[] = [];
+const output: string[] = [];
+
+beforeEach(async () => {
+  database = await emptyDatabase();
+  directory = mkdtempSync(join(tmpdir(), 'slipway-engine-'));
+  diary = join(directory, 'diary');
+  writeFileSync(diary, '');
+  output.length = 0;
+});
+
+afterEach(async () => {
+  await Promise.all(replicas.splice(0).map(kill));
+  rmSync(directory, { recursive: true });
+  await database.drop();
+});
+
+async function kill(replica: ChildProcess): Promise<void> {
+  if (replica.exitCode !== null || replica.signalCode !== null) return;
+  const exited = new Promise((resolve) => replica.once('exit', resolve));
+  replica.kill('SIGKILL');
+  await exited;
+}
+
+function replica(orders: Omit<ReplicaOrders, 'connectionString' | 'diary'>): ChildProcess {
+  const child = spawn(
+    process.execPath,
+    [script, JSON.stringify({ ...orders, connectionString: database.url, diary } satisfies ReplicaOrders)],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  );
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => output.push(String(chunk)));
+  replicas.push(child);
+  return child;
+}
+
+const lines = () => readFileSync(diary, 'utf8').split('\n').filter(Boolean);
+
+async function untilWritten(line: string | RegExp): Promise<void> {
+  const giveUpMs = systemClock.monotonicMs() + patienceMs;
+  const written = () => lines().some((one) => (typeof line === 'string' ? one === line : line.test(one)));
+  while (!written()) {
+    if (systemClock.monotonicMs() > giveUpMs)
+      throw new Error(`${line} not in: ${lines().join(', ')} ${output.join('')}`);
+    await pause(systemClock, 10);
+  }
+}
+
+test('another replica finishes what a killed one began, without repeating what was done', async () => {
+  const doomed = replica({ executor_id: 'doomed', start: workflow_id, hang_in: 'two' });
+  await untilWritten('doomed two');
+  await kill(doomed);
+  const survivor = replica({ executor_id: 'survivor', recover: ['doomed'] });
+  await untilWritten(/^survivor ended/);
+  expect(lines()).toEqual([
+    'doomed launched',
+    'doomed executing',
+    'doomed one',
+    'doomed two',
+    'survivor launched',
+    'survivor recovered 1',
+    'survivor executing',
+    'survivor two',
+    'survivor three',
+    `survivor ended ${JSON.stringify({ status: 'succeeded', result: [doomed.pid, survivor.pid, survivor.pid] })}`,
+  ]);
+  expect(output).toEqual([]);
+});
+
+test('replicas that start together on an empty database both launch', async () => {
+  const names = ['left', 'middle', 'right'];
+  for (const executor_id of names) replica({ executor_id });
+  for (const name of names) await untilWritten(`${name} launched`);
+  expect(output).toEqual([]);
+});

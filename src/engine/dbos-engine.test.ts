@@ -1,0 +1,175 @@
+import { randomBytes } from 'node:crypto';
+import { Client } from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type Clock, pause, systemClock } from '../base/clock.ts';
+import type { WorkflowId } from '../base/ids.ts';
+import { closeAll, type EngineUnderTest, gate, scene } from './conformance/harness.ts';
+import { createDbosEngine } from './dbos-engine.ts';
+import type { Engine, EngineListener } from './engine.ts';
+import { engineConforms } from './engine-conformance.ts';
+import { silentLog } from './engine-log.ts';
+
+const patienceMs = 30_000;
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await testDatabase();
+});
+afterAll(() => database.drop());
+
+async function query(sql: string, values: unknown[] = []) {
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  try {
+    return (await client.query(sql, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+const statusOf = async (workflow_id: WorkflowId): Promise<string | undefined> =>
+  (await query('select status from dbos.workflow_status where workflow_uuid = $1', [`${workflow_id}#1`]))[0]?.status;
+
+const newEngine = (listener: EngineListener, executor_id: string, clock: Clock = systemClock) =>
+  createDbosEngine({ connectionString: database.url, clock, executor_id, listener, log: silentLog });
+
+async function open(
+  prepare: (engine: Engine) => void,
+  listener: EngineListener,
+  clock?: Clock,
+): Promise<EngineUnderTest> {
+  const family = randomBytes(4).toString('hex');
+  let engines = 0;
+  const start = async () => {
+    const engine = newEngine(listener, `${family}-${++engines}`, clock);
+    prepare(engine);
+    await engine.launch();
+    return engine;
+  };
+  let engine = await start();
+  return {
+    get engine() {
+      return engine;
+    },
+    nowMs: () => systemClock.nowMs(),
+    async until(what, condition) {
+      const giveUpMs = systemClock.monotonicMs() + patienceMs;
+      while (!(await condition())) {
+        if (systemClock.monotonicMs() > giveUpMs) throw new Error(`waited in vain for ${what}`);
+        await pause(systemClock, 5);
+      }
+    },
+    finished: async (workflow_id) => (await statusOf(workflow_id)) === 'SUCCESS',
+    async crash() {
+      await engine.shutdown();
+      engine = await start();
+      return engine.recover([`${family}-${engines - 1}`]);
+    },
+    close: () => engine.shutdown(),
+  };
+}
+
+const dbos = { name: 'DBOS', unit_seconds: 0.1, slack_units: 10, open };
+
+engineConforms(dbos);
+
+describe('the DBOS adapter', () => {
+  afterEach(closeAll);
+
+  test('an execution whose run was taken over ends nothing', async () => {
+    const held = gate();
+    const it = await scene(dbos, async (context) => {
+      await context.step('hold', held.pass);
+      return 'from the zombie';
+    });
+    await it.start();
+    await it.world.until('the step', () => held.held === 1);
+    const id = `${it.workflow_id}#1`;
+    await query(
+      `update dbos.workflow_status set owner_xid = 'another', executor_id = 'another' where workflow_uuid = $1`,
+      [id],
+    );
+    held.open();
+    await it.world.until('the step to be done', () => it.steps.some((report) => report.status === 'done'));
+    await it.world.engine.wake(it.workflow_id, 1);
+    await pause(systemClock, 200);
+    expect(it.outcomes).toEqual([]);
+    expect(await statusOf(it.workflow_id)).toBe('PENDING');
+  });
+
+  test('a run whose journal fails for good is executed again', async () => {
+    const hasty: Clock = { ...systemClock, after: (ms, run) => systemClock.after(Math.min(ms, 20), run) };
+    const hurried = {
+      ...dbos,
+      open: (...[prepare, listener]: Parameters<typeof open>) => open(prepare, listener, hasty),
+    };
+    const held = gate();
+    const it = await scene(hurried, async (context) => {
+      await context.step('refused', held.pass);
+      return 'in the end';
+    });
+    await it.start();
+    await it.world.until('the step', () => held.held === 1);
+    await query(`create function dbos.refuse() returns trigger language plpgsql as $$ begin raise 'refused'; end $$`);
+    await query('create trigger refuse before insert on dbos.operation_outputs execute function dbos.refuse()');
+    held.open();
+    await it.world.until('a second execution', () => it.executions > 1);
+    await query('drop trigger refuse on dbos.operation_outputs');
+    expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'in the end' });
+  });
+
+  test('what ended long ago is collected, and only that', async () => {
+    const held = gate();
+    const it = await scene(dbos, (context, params) =>
+      params === 'stay' ? context.step('hold', held.pass).then(() => null) : context.step('go', async () => null),
+    );
+    const other = `${it.workflow_id}x` as WorkflowId;
+    await it.start();
+    await it.outcome();
+    await it.world.engine.start({ workflow_id: other, attempt: 1, kind: it.kind, revision: 1, params: 'stay' });
+    await it.world.until('the second run', () => held.held === 1);
+    const engine = it.world.engine as ReturnType<typeof createDbosEngine>;
+    const ids = () =>
+      query('select workflow_uuid from dbos.workflow_status where workflow_uuid like $1', [`${it.workflow_id}%`]);
+    await engine.collectFinished(3600);
+    expect(await ids()).toHaveLength(2);
+    expect(await engine.collectFinished(0)).toBeGreaterThanOrEqual(1);
+    expect(await ids()).toEqual([{ workflow_uuid: `${other}#1` }]);
+    expect(
+      await query('select from dbos.operation_outputs where workflow_uuid = $1', [`${it.workflow_id}#1`]),
+    ).toHaveLength(0);
+    held.open();
+  });
+
+  test('one process launches one engine at a time', async () => {
+    const it = await scene(dbos, async () => null);
+    const nobody = async () => {};
+    const deaf = { executing: nobody, stepStarted: nobody, stepEnded: nobody, emitted: nobody, ended: nobody };
+    const second = newEngine(deaf, 'second');
+    await expect(second.launch()).rejects.toThrow(/already launched/);
+    await second.shutdown();
+    await it.start();
+    expect(await it.outcome()).toEqual({ status: 'succeeded', result: null });
+  });
+
+  test('an operation that nobody registered cannot be started', async () => {
+    const it = await scene(dbos, async () => null);
+    const run = { workflow_id: it.workflow_id, attempt: 1, kind: 'unheard-of', revision: 3, params: null };
+    await expect(it.world.engine.start(run)).rejects.toThrow('no operation unheard-of@3');
+  });
+
+  test('an engine does not take its own runs from itself', async () => {
+    const held = gate();
+    const it = await scene(dbos, (context) => context.step('hold', held.pass).then(() => null));
+    await it.start();
+    await it.world.until('the step', () => held.held === 1);
+    const [row] = await query('select executor_id from dbos.workflow_status where workflow_uuid = $1', [
+      `${it.workflow_id}#1`,
+    ]);
+    expect(await it.world.engine.recover([row.executor_id])).toBe(0);
+    held.open();
+    await it.outcome();
+    expect(it.executions).toBe(1);
+  });
+});

@@ -1,0 +1,60 @@
+/**
+ * A replica for tests that kill one: launches the engine on a database, starts or recovers one run, and writes each thing
+ * that happens as a line of a file, which outlives it.
+ */
+import { appendFileSync } from 'node:fs';
+import { systemClock } from '../base/clock.ts';
+import type { WorkflowId } from '../base/ids.ts';
+import { createDbosEngine } from './dbos-engine.ts';
+import { silentLog } from './engine-log.ts';
+import { never } from './run-journal.ts';
+
+export interface ReplicaOrders {
+  connectionString: string;
+  executor_id: string;
+  diary: string;
+  start?: WorkflowId;
+  recover?: string[];
+  /** This step never returns here. */
+  hang_in?: string;
+}
+
+const orders: ReplicaOrders = JSON.parse(process.argv[2] ?? '');
+const write = (line: string) => appendFileSync(orders.diary, `${orders.executor_id} ${line}\n`);
+
+const engine = createDbosEngine({
+  ...orders,
+  clock: systemClock,
+  log: silentLog,
+  listener: {
+    executing: async () => write('executing'),
+    stepStarted: async () => {},
+    stepEnded: async () => {},
+    emitted: async () => {},
+    ended: async (_, outcome) => write(`ended ${JSON.stringify(outcome)}`),
+  },
+});
+
+engine.register({
+  kind: 'replica-probe',
+  revision: 1,
+  async run(context) {
+    const results: number[] = [];
+    for (const name of ['one', 'two', 'three']) {
+      const answer = await context.step(name, async () => {
+        write(name);
+        if (orders.hang_in === name) await never();
+        return process.pid;
+      });
+      results.push(answer);
+    }
+    return results;
+  },
+});
+
+await engine.launch();
+write('launched');
+if (orders.start) {
+  await engine.start({ workflow_id: orders.start, attempt: 1, kind: 'replica-probe', revision: 1, params: null });
+}
+if (orders.recover) write(`recovered ${await engine.recover(orders.recover)}`);

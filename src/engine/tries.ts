@@ -1,0 +1,127 @@
+/**
+ * One try of a step and one check of a wait: the parts of an operation that touch the world. They run inside a recorded
+ * effect, so clocks and dice are read here and nowhere else, and what is thrown leaves as data.
+ */
+import { type Clock, moment } from '../base/clock.ts';
+import type { EngineListener, Json, OperationRun, RetryPolicy, StepAnswer } from './engine.ts';
+import type { EngineLog } from './engine-log.ts';
+import { classify, type Problem, retryDelaySeconds } from './retry.ts';
+import type { RunJournal } from './run-journal.ts';
+
+/** What one execution of a run consists of. */
+export interface ExecutionParts {
+  run: OperationRun;
+  journal: RunJournal;
+  listener: EngineListener;
+  clock: Clock;
+  log: EngineLog;
+  random: () => number;
+}
+
+/** The identifiers a log line about this run carries. */
+export const identity = (run: OperationRun) => ({
+  workflow_id: run.workflow_id,
+  attempt: run.attempt,
+  kind: run.kind,
+});
+
+export type Tried =
+  | { status: 'done'; value?: Json }
+  | { status: 'failed'; problem: Problem }
+  | { status: 'again'; wait_seconds: number }
+  | { status: 'passed' }
+  | { status: 'cancelled' };
+
+interface Try {
+  step: string;
+  number: number;
+  /** Whether a cancel that was sent by now takes the place of this try. */
+  hears_cancel: boolean;
+}
+
+/** For the compiler `void` is not `undefined`; for JavaScript it is. */
+const dataOf = (answer: StepAnswer): Json | undefined => (answer === undefined ? undefined : (answer as Json));
+
+/** The owner's bookkeeping never stops the work; only `executing` and `ended` are insisted on, in `execute-run.ts`. */
+export async function tell(parts: ExecutionParts, what: string, call: () => Promise<void>): Promise<void> {
+  if (parts.journal.stopped.aborted) return;
+  try {
+    await call();
+  } catch (error) {
+    parts.log.warn({ ...identity(parts.run), err: error }, `the engine's listener failed at ${what}`);
+  }
+}
+
+async function attempt(parts: ExecutionParts, of: Try, announce: () => Promise<void>, work: () => Promise<StepAnswer>) {
+  try {
+    if (of.hears_cancel && (await parts.journal.cancelSent())) return { kind: 'cancelled' } as const;
+    await tell(parts, 'stepStarted', announce);
+    return { kind: 'value', value: dataOf(await work()) } as const;
+  } catch (error) {
+    return classify(error);
+  }
+}
+
+export async function tryStep(
+  parts: ExecutionParts,
+  of: Try,
+  work: () => Promise<StepAnswer>,
+  policy: RetryPolicy,
+): Promise<Tried> {
+  const { run, listener, clock } = parts;
+  const { step, number: tries } = of;
+  const ended = (how: Parameters<EngineListener['stepEnded']>[2]) =>
+    tell(parts, 'stepEnded', () => listener.stepEnded(run, step, how));
+
+  const tried = await attempt(parts, of, () => listener.stepStarted(run, step, tries), work);
+  if (tried.kind === 'cancelled') return { status: 'cancelled' };
+  if (tried.kind === 'value') {
+    await ended({ status: 'done', tries });
+    return { status: 'done', value: tried.value };
+  }
+  const { problem } = tried;
+  if (tried.kind === 'final' || tries >= policy.tries) {
+    await ended({ status: 'failed', tries, error: problem });
+    return { status: 'failed', problem };
+  }
+  const wait_seconds = retryDelaySeconds(policy, tries, parts.random);
+  await ended({ status: 'retrying', tries, error: problem, retry_at: moment(clock.nowMs() + wait_seconds * 1000) });
+  return { status: 'again', wait_seconds };
+}
+
+export async function tryCheck(
+  parts: ExecutionParts,
+  of: Try,
+  check: () => Promise<Json | undefined>,
+  patience: { until: Date; poll_seconds: number },
+): Promise<Tried> {
+  const { run, listener, clock } = parts;
+  const { step, number: tries } = of;
+  const ended = (how: Parameters<EngineListener['stepEnded']>[2]) =>
+    tell(parts, 'stepEnded', () => listener.stepEnded(run, step, how));
+  const announce = async () => {
+    if (tries === 1) await listener.stepStarted(run, step, tries, { waiting_until: patience.until });
+  };
+
+  const tried = await attempt(parts, of, announce, check);
+  if (tried.kind === 'cancelled') return { status: 'cancelled' };
+  if (tried.kind === 'final') {
+    await ended({ status: 'failed', tries, error: tried.problem });
+    return { status: 'failed', problem: tried.problem };
+  }
+  if (tried.kind === 'value' && tried.value !== undefined) {
+    await ended({ status: 'done', tries });
+    return { status: 'done', value: tried.value };
+  }
+  const now_ms = clock.nowMs();
+  const until_ms = patience.until.getTime();
+  const error = tried.kind === 'retryable' ? tried.problem : undefined;
+  if (now_ms >= until_ms) {
+    await ended({ status: 'done', tries, error });
+    return { status: 'passed' };
+  }
+  const retry_at = moment(Math.min(now_ms + patience.poll_seconds * 1000, until_ms));
+  // Only a failing check is news; one that has no answer yet is what waiting is.
+  if (error) await ended({ status: 'retrying', tries, error, retry_at });
+  return { status: 'again', wait_seconds: (retry_at.getTime() - now_ms) / 1000 };
+}

@@ -1,0 +1,134 @@
+/**
+ * Journals in memory, on virtual time. The store is to the virtual engine what the database is to DBOS: it survives the
+ * crash of an engine, and several engines may share one, as replicas do.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Json, OperationRun } from './engine.ts';
+import { type JournalEntry, never, type RunJournal, type Topic } from './run-journal.ts';
+
+/** Thrown by a fault hook: this execution dies where it stands, and nothing of it is recorded any more. */
+export class SimulatedCrash extends Error {
+  override name = 'SimulatedCrash';
+}
+
+/** Called around every recorded effect: before it happens, and after it happened but before its record. */
+export interface Faults {
+  before?(run: OperationRun, step: string, tryNumber: number): void | Promise<void>;
+  after?(run: OperationRun, step: string, tryNumber: number): void | Promise<void>;
+}
+
+interface StoredEntry {
+  step: string;
+  /** A wait's end was fixed when it began; a restart waits only for what is left. */
+  deadline_ms?: number;
+  /** Kept as text, so that nothing but data survives, as in a database. */
+  answer?: string;
+}
+
+export interface StoredRun {
+  run: OperationRun;
+  executor_id: string;
+  /** The execution that may record; another one that took over is found by it. */
+  owner: symbol;
+  ended: boolean;
+  entries: StoredEntry[];
+  unread: Set<Topic>;
+  cancel_sent: boolean;
+  /** Rung when a message arrives. */
+  bells: Set<() => void>;
+}
+
+export type VirtualStore = Map<string, StoredRun>;
+
+export const createVirtualStore = (): VirtualStore => new Map();
+
+export function deliver(stored: StoredRun, topic: Topic): void {
+  stored.unread.add(topic);
+  for (const ring of [...stored.bells]) ring();
+}
+
+interface VirtualJournalParts {
+  stored: StoredRun;
+  owner: symbol;
+  clock: Clock;
+  faults: Faults;
+  /** Its abort is this execution's death. */
+  life: AbortController;
+}
+
+export function createVirtualJournal(parts: VirtualJournalParts): RunJournal {
+  const { stored, owner, clock, faults, life } = parts;
+  const { promise: diverged, resolve: diverge } = Promise.withResolvers<Error>();
+  let position = 0;
+
+  const lost = () => life.signal.aborted || stored.owner !== owner;
+
+  /** The entry at this place, or undefined where the code asks for another than was recorded. */
+  const entryAt = (index: number, step: string): StoredEntry | undefined => {
+    const entry = stored.entries[index] ?? { step };
+    if (entry.step === step) return entry;
+    diverge(new Error(`the journal has ${entry.step} at place ${index}, the operation asked for ${step}`));
+    return undefined;
+  };
+
+  const survives = async (hook: Faults['before'], entry: JournalEntry): Promise<boolean> => {
+    try {
+      await hook?.(stored.run, entry.step, entry.try);
+    } catch (error) {
+      if (!(error instanceof SimulatedCrash)) throw error;
+      life.abort();
+    }
+    return !lost();
+  };
+
+  const messageOrMoment = (atMs: number) =>
+    new Promise<void>((resolve) => {
+      const finish = () => {
+        cancelTimer();
+        stored.bells.delete(finish);
+        life.signal.removeEventListener('abort', finish);
+        resolve();
+      };
+      const cancelTimer = clock.after(atMs - clock.nowMs(), finish);
+      stored.bells.add(finish);
+      life.signal.addEventListener('abort', finish);
+    });
+
+  return {
+    stopped: life.signal,
+    diverged,
+
+    async record<T extends Json>(of: JournalEntry, effect: () => Promise<T>): Promise<T> {
+      if (lost()) return never();
+      const index = position++;
+      const entry = entryAt(index, of.step);
+      if (!entry) return never();
+      if (entry.answer === undefined) {
+        if (!(await survives(faults.before, of))) return never();
+        const answer = JSON.stringify(await effect());
+        if (!(await survives(faults.after, of))) return never();
+        entry.answer = answer;
+        stored.entries[index] = entry;
+      }
+      return JSON.parse(entry.answer) as T;
+    },
+
+    async receive(topic, seconds) {
+      if (lost()) return never();
+      const index = position++;
+      const entry = entryAt(index, `engine:receive-${topic}`);
+      if (!entry) return never();
+      entry.deadline_ms ??= clock.nowMs() + Math.max(0, seconds) * 1000;
+      stored.entries[index] = entry;
+      while (entry.answer === undefined) {
+        if (lost()) return never();
+        const received = stored.unread.delete(topic);
+        if (received || clock.nowMs() >= entry.deadline_ms) entry.answer = JSON.stringify(received);
+        else await messageOrMoment(entry.deadline_ms);
+      }
+      return entry.answer === 'true';
+    },
+
+    cancelSent: async () => stored.cancel_sent,
+  };
+}
