@@ -9,30 +9,46 @@ import { installSteps, nodeToRun } from './setup/install.mjs';
 import { withSetupLock } from './setup/lock.mjs';
 import { SetupError, say, seconds } from './setup/say.mjs';
 
+const forTests = process.argv.includes('--for-tests');
+
 /**
  * A step is `{ doing, done, needed(): false | true | string, run(): void }`; a string is the reason why it is left out,
  * to be shown. A step is asked again once the lock is held, because another set-up may just have done it.
  */
-const steps = [...installSteps, ...buildSteps, ...(process.argv.includes('--for-tests') ? [chromiumStep] : [])];
-
-function runStep(step) {
-  if (step.needed() !== true) return;
-  say(`${step.doing} …`);
-  const startedAt = Date.now();
-  step.run();
-  say(`${step.done} in ${seconds(Date.now() - startedAt)}`);
+function take(step) {
+  const needed = step.needed();
+  if (typeof needed === 'string') say(needed);
+  if (needed !== true) return;
+  withSetupLock(() => {
+    if (step.needed() !== true) return;
+    say(`${step.doing} …`);
+    const startedAt = Date.now();
+    step.run();
+    say(`${step.done} in ${seconds(Date.now() - startedAt)}`);
+  });
 }
 
-try {
-  for (const step of steps) {
-    const needed = step.needed();
-    if (typeof needed === 'string') say(needed);
-    if (needed === true) withSetupLock(() => runStep(step));
+/** The failures that a person can mend are told in words; anything else is a defect of ours and ends as one. */
+function attempt(run) {
+  try {
+    run();
+    return true;
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    say(error.message);
+    return false;
   }
-  // Says so here, in words, where the packages bring no Node for this platform and the machine's own is too old.
+}
+
+const install = () => {
+  installSteps.forEach(take);
+  // Says so here where the packages bring no Node for this platform and the machine's own is too old.
   nodeToRun();
-} catch (error) {
-  if (!(error instanceof SetupError)) throw error;
-  say(error.message);
-  process.exitCode = 1;
+};
+
+if (!attempt(install)) process.exitCode = 1;
+else {
+  // Before the tests a build may fail: their own first stage repeats it and fails, and the others still say something.
+  for (const step of buildSteps) if (!attempt(() => take(step)) && !forTests) process.exitCode = 1;
+  if (forTests) attempt(() => take(chromiumStep));
 }

@@ -126,7 +126,7 @@ const madeForTests = (path: string) =>
   path === 'src/base/virtual-clock.ts' ||
   path === 'src/engine/virtual-engine.ts' ||
   path === 'src/drivers/local/local-world.ts' ||
-  /[/-]conformance(\/|\.ts$)/.test(path);
+  /[/-](conformance|testing)(\/|\.ts$)/.test(path);
 
 const isConsole = (path: string) => path.startsWith('console/src/');
 
