@@ -2,7 +2,7 @@
  * Starts the one PostgreSQL of a test run, in a directory of its own, and makes the template from which every test file
  * clones its database (database.ts).
  */
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,6 +38,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
 async function removeAbandonedRuns(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     if (!name.startsWith(prefix) || isProcessAlive(Number.parseInt(name.slice(prefix.length), 10))) continue;
+    // Another user's run, or one that is being removed by its own process this moment.
+    if (statSync(join(tmpdir(), name), { throwIfNoEntry: false })?.uid !== process.getuid?.()) continue;
     const clusterDir = join(tmpdir(), name, 'postgres');
     const postmaster = existsSync(clusterDir) ? findPostmaster(clusterDir) : undefined;
     if (postmaster) await stopPostmaster(postmaster.pid, systemClock);

@@ -1,10 +1,11 @@
-/** What only root meets: PostgreSQL runs as another account, which cannot enter everywhere. A plain user has no such tests. */
+/** What root meets: PostgreSQL runs as another account, which cannot enter everywhere. A plain user cannot run most of these. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { chmod, cp, mkdir, readdir, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { end, isRoot, newDirectory, query, startOwner } from '../../../test/support/embedded-owners.ts';
+import { barrierBefore, mayUse } from './account.ts';
 import { installedBinaries } from './binaries.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
@@ -21,6 +22,19 @@ async function cloneInto(directory: string): Promise<string> {
   await symlink(join(root, 'node_modules', 'pg'), join(directory, 'node_modules', 'pg'));
   return join(directory, 'test/support/embedded-owner.ts');
 }
+
+test('the first directory that an account may not enter is named', async () => {
+  const stranger = { name: 'stranger', uid: 12_345, gid: 12_345 };
+  const closed = await newDirectory(0o700);
+  const below = join(closed, 'data', 'postgres');
+  await mkdir(below, { recursive: true });
+  expect(barrierBefore(stranger, below)).toBe(closed);
+  await chmod(closed, 0o711);
+  expect(barrierBefore(stranger, below)).toBeUndefined();
+  expect(mayUse(stranger, below)).toBe(true);
+  await chmod(below, 0o700);
+  expect(mayUse(stranger, below)).toBe(false);
+});
 
 if (isRoot) {
   test('below a directory closed to others, the cluster goes to a place of our own and a pointer leads there', async () => {
