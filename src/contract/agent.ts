@@ -1,7 +1,7 @@
 /** The agent protocol: what a node's agent says and hears. */
 import { type Static, Type } from 'typebox';
 import { BootStage, NodeStatusName } from './node.ts';
-import { Labels, Name, nullable, strict, Timestamp } from './primitives.ts';
+import { Labels, Name, nullable, OpenObject, strict, Timestamp } from './primitives.ts';
 
 export const agentClaims = ['starting', 'ready', 'degraded', 'stopping'] as const;
 export type AgentClaim = (typeof agentClaims)[number];
@@ -93,7 +93,7 @@ export const SignedTask = Type.Object(
   {
     task_id: Type.String(),
     type: Type.String(),
-    params: Type.Object({}, { additionalProperties: true }),
+    params: OpenObject,
     node_id: Type.String(),
     node_instance_id: Type.String(),
     correlation_id: nullable(Type.String()),
@@ -124,7 +124,7 @@ export const TaskProgressReply = Type.Object({ lease_seconds: Type.Number() }, {
 export const TaskResult = Type.Object(
   {
     status: Type.Enum(['succeeded', 'failed']),
-    result: Type.Optional(Type.Object({}, { additionalProperties: true })),
+    result: Type.Optional(OpenObject),
     error: Type.Optional(
       Type.Object({ code: Type.String({ maxLength: 128 }), message: Type.String({ maxLength: 8192 }) }, strict),
     ),
@@ -163,7 +163,7 @@ export const AgentEvidence = Type.Object(
           layer: Type.Enum(['node', 'transport']),
           kind: Type.String({ minLength: 1, maxLength: 64, pattern: '^[a-z0-9_.-]+$' }),
           summary: Type.String({ maxLength: 1024 }),
-          data: Type.Optional(Type.Object({}, { additionalProperties: true })),
+          data: Type.Optional(OpenObject),
         },
         strict,
       ),

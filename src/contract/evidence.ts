@@ -1,6 +1,6 @@
 /** Evidence on the wire: one append-only fact with all the ids it knows. */
 import { type Static, Type } from 'typebox';
-import { Id, nullable, pageOf, paging, strict, Timestamp } from './primitives.ts';
+import { Id, nullable, OpenObject, pageOf, paging, strict, Timestamp } from './primitives.ts';
 
 export const evidenceLayers = [
   'node',
@@ -25,7 +25,7 @@ export const Evidence = Type.Object(
     layer: EvidenceLayer,
     kind: Type.String(),
     summary: Type.String(),
-    data: Type.Object({}, { additionalProperties: true }),
+    data: OpenObject,
     actor: nullable(Actor),
     node_id: nullable(Type.String()),
     node_instance_id: nullable(Type.String()),

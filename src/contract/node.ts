@@ -1,7 +1,18 @@
 /** Nodes on the wire, with their boot stages and logs. */
 import { type Static, Type } from 'typebox';
 import { nodeStatusNames } from '../lifecycle/states.ts';
-import { Id, Labels, Name, nullable, PositiveSeconds, pageOf, paging, strict, Timestamp } from './primitives.ts';
+import {
+  Id,
+  Labels,
+  Name,
+  nullable,
+  OpenObject,
+  PositiveSeconds,
+  pageOf,
+  paging,
+  strict,
+  Timestamp,
+} from './primitives.ts';
 
 export const budgetSources = ['allocation', 'learned', 'pool', 'class', 'default'] as const;
 export type BudgetSource = (typeof budgetSources)[number];
@@ -31,7 +42,7 @@ export const Node = Type.Object(
     budget_seconds: nullable(Type.Number()),
     budget_source: nullable(Type.Enum([...budgetSources])),
     endpoint: nullable(Type.String()),
-    reported: nullable(Type.Object({}, { additionalProperties: true })),
+    reported: nullable(OpenObject),
     observed: nullable(Type.Object({ state: Type.String(), at: Timestamp })),
     held: nullable(Type.Object({ reason: Type.String(), since: Timestamp, held_until: Timestamp })),
     verdict: nullable(Verdict),

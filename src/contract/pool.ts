@@ -1,6 +1,6 @@
 /** The pool document: what machines of one class look like. Everything but `name` and `driver` is optional. */
 import { type Static, Type } from 'typebox';
-import { Name, nullable, PositiveSeconds, pageOf, Seconds, strict, Timestamp } from './primitives.ts';
+import { Name, nullable, OpenObject, PositiveSeconds, pageOf, Seconds, strict, Timestamp } from './primitives.ts';
 
 const Budgets = Type.Object(
   {
@@ -29,7 +29,7 @@ const poolFields = {
   attempts: Type.Optional(Type.Integer({ minimum: 1, maximum: 20 })),
   paused: Type.Optional(Type.Boolean()),
   zone: Type.Optional(Name),
-  spec: Type.Optional(Type.Object({}, { additionalProperties: true })),
+  spec: Type.Optional(OpenObject),
   requires: Type.Optional(
     Type.Array(Type.Object({ name: Name, check: Type.String({ minLength: 1, maxLength: 4096 }) }, strict), {
       maxItems: 64,

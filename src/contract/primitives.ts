@@ -19,6 +19,9 @@ export const Labels = Type.Record(
 );
 export type Labels = Record<string, string>;
 
+/** Whatever the other side likes to say; kept as it is, never interpreted. */
+export const OpenObject = Type.Record(Type.String(), Type.Unknown());
+
 export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 export const strict = { additionalProperties: false } as const;
 

@@ -1,0 +1,174 @@
+/**
+ * The transition tables, as data. The door refuses every change that is not here; the API, console, CLI, the
+ * documentation's diagrams and the model checker read the same tables. Pure.
+ */
+import type { AllocationStatus, NodeStatus } from './states.ts';
+
+/**
+ * What brings a change about.
+ * - rule: a sweep or the door decides by itself; counts as an automatic exit
+ * - operation: a durable operation's own step; automatic as well, since operations always end
+ * - claim: the node said so; may never come, so it is no promise of an exit
+ * - operator: a person (or a tenant) asks for it
+ */
+export type Trigger = 'rule' | 'operation' | 'claim' | 'operator';
+
+export const causes = {
+  'node-provision': { trigger: 'operation', says: 'a new machine is being brought up' },
+  'node-create': { trigger: 'operator', says: 'an operator expects this machine' },
+  join: { trigger: 'claim', says: 'the machine joined by itself' },
+  registration: { trigger: 'claim', says: 'its agent registered' },
+  ensured: { trigger: 'operation', says: 'the provider finished and no agent is expected' },
+  'provision-deadline': { trigger: 'rule', says: 'it did not register in time' },
+  'provision-error': { trigger: 'operation', says: 'bringing it up ended with an error' },
+  'claim-ready': { trigger: 'claim', says: 'the node said it is ready' },
+  'stuck-starting': { trigger: 'rule', says: 'it beats and start-up must be over' },
+  'probe-promotes': { trigger: 'rule', says: 'it answered a probe' },
+  'upstream-ready': { trigger: 'operation', says: 'the provider reports it ready' },
+  'start-deadline': { trigger: 'rule', says: 'it registered, fell silent and did not become ready in time' },
+  'late-registration': { trigger: 'claim', says: 'it came late, but inside its rescue window' },
+  retry: { trigger: 'operator', says: 'somebody asked for another try with a new instance' },
+  'rescue-over': { trigger: 'rule', says: 'its rescue window ended' },
+  degraded: { trigger: 'rule', says: 'its reported errors crossed the threshold' },
+  liveness: { trigger: 'rule', says: 'it has been silent too long' },
+  goodbye: { trigger: 'claim', says: 'the node said goodbye' },
+  'heartbeat-returned': { trigger: 'claim', says: 'it beats again' },
+  'offline-deadline': { trigger: 'rule', says: 'it stayed silent past its deadline' },
+  drain: { trigger: 'operator', says: 'an operator drains it' },
+  undrain: { trigger: 'operator', says: 'an operator ended the drain' },
+  drained: { trigger: 'operation', says: 'it is empty' },
+  'drain-deadline': { trigger: 'rule', says: 'the drain took too long' },
+  release: { trigger: 'operator', says: 'its allocation is released' },
+  reimage: { trigger: 'operator', says: 'it is imaged anew' },
+  retire: { trigger: 'operator', says: 'it is being retired' },
+  proof: { trigger: 'operation', says: 'there is proof' },
+  'clean-deadline': { trigger: 'rule', says: 'cleaning took too long and no allocation owns it' },
+  'force-release': { trigger: 'operator', says: 'an operator forced the release' },
+  quarantine: { trigger: 'operator', says: 'an operator set it aside' },
+  drift: { trigger: 'rule', says: 'what we hold and what is there disagree' },
+  reactivate: { trigger: 'operator', says: 'an operator brought it back' },
+  're-enroll': { trigger: 'operator', says: 'it enrols anew' },
+
+  'allocation-create': { trigger: 'operator', says: 'a tenant asked for a machine' },
+  'node-assigned': { trigger: 'operation', says: 'a machine was found or is being made for it' },
+  'queue-deadline': { trigger: 'rule', says: 'no machine could be had in time' },
+  'node-ready': { trigger: 'rule', says: 'its node is ready' },
+  'node-failed': { trigger: 'rule', says: 'its node failed' },
+  rescue: { trigger: 'rule', says: 'its node came back inside the rescue window' },
+  'node-lost': { trigger: 'rule', says: 'its node is gone' },
+  'release-deadline': { trigger: 'rule', says: 'the release could not be finished' },
+  'release-retry': { trigger: 'rule', says: 'the release is tried again' },
+} as const satisfies Record<string, { trigger: Trigger; says: string }>;
+
+export type Cause = keyof typeof causes;
+
+/** Causes whose change is a verdict: the rule's name is kept on the row until the next change. */
+export const isVerdict = (cause: Cause): boolean => causes[cause].trigger === 'rule' || cause === 'provision-error';
+
+export interface Edge<Status extends string> {
+  from: Status | 'new';
+  to: Status;
+  /** In the order in which they are asked. */
+  by: readonly Cause[];
+}
+
+const notRetired: NodeStatus[] = [
+  'provisioning',
+  'starting',
+  'ready',
+  'degraded',
+  'offline',
+  'failed',
+  'draining',
+  'cleaning',
+  'quarantined',
+];
+const except = (status: NodeStatus) => notRetired.filter((each) => each !== status);
+const edges = <S extends string>(from: readonly (S | 'new')[], to: S, ...by: Cause[]): Edge<S>[] =>
+  from.map((each) => ({ from: each, to, by }));
+
+export const nodeEdges: readonly Edge<NodeStatus>[] = [
+  ...edges<NodeStatus>(['new'], 'provisioning', 'node-provision', 'node-create', 'join'),
+  ...edges<NodeStatus>(['provisioning'], 'starting', 'registration', 'ensured'),
+  ...edges<NodeStatus>(['provisioning'], 'failed', 'provision-deadline', 'provision-error'),
+  ...edges<NodeStatus>(['starting'], 'ready', 'claim-ready', 'stuck-starting', 'probe-promotes', 'upstream-ready'),
+  ...edges<NodeStatus>(['starting'], 'failed', 'start-deadline'),
+  ...edges<NodeStatus>(['failed'], 'starting', 'late-registration'),
+  ...edges<NodeStatus>(['failed'], 'provisioning', 'retry', 're-enroll'),
+  ...edges<NodeStatus>(['ready'], 'degraded', 'degraded'),
+  ...edges<NodeStatus>(['degraded'], 'ready', 'degraded'),
+  ...edges<NodeStatus>(['ready', 'degraded'], 'offline', 'liveness', 'goodbye'),
+  ...edges<NodeStatus>(['offline'], 'ready', 'heartbeat-returned'),
+  ...edges<NodeStatus>(['offline'], 'degraded', 'heartbeat-returned'),
+  ...edges<NodeStatus>(['offline'], 'failed', 'offline-deadline'),
+  ...edges<NodeStatus>(['offline'], 'provisioning', 're-enroll'),
+  ...edges<NodeStatus>(['ready', 'degraded', 'offline'], 'draining', 'drain'),
+  ...edges<NodeStatus>(['draining'], 'ready', 'undrain'),
+  ...edges<NodeStatus>(['draining'], 'quarantined', 'drained', 'drain-deadline', 'quarantine', 'drift'),
+  ...edges<NodeStatus>(['draining'], 'cleaning', 'drained', 'drain-deadline', 'release', 'reimage', 'retire'),
+  ...edges<NodeStatus>(['failed'], 'cleaning', 'rescue-over', 'release', 'reimage', 'retire'),
+  ...edges<NodeStatus>(
+    ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'quarantined'],
+    'cleaning',
+    'release',
+    'reimage',
+    'retire',
+  ),
+  ...edges<NodeStatus>(['cleaning'], 'ready', 'proof'),
+  ...edges<NodeStatus>(['cleaning'], 'provisioning', 'reimage', 'retry'),
+  ...edges<NodeStatus>(['cleaning'], 'retired', 'proof'),
+  ...edges<NodeStatus>(['cleaning'], 'quarantined', 'clean-deadline', 'force-release', 'quarantine', 'drift'),
+  ...edges<NodeStatus>(
+    except('cleaning').filter((s) => s !== 'draining' && s !== 'quarantined'),
+    'quarantined',
+    'quarantine',
+    'drift',
+  ),
+  ...edges<NodeStatus>(['quarantined'], 'starting', 'reactivate'),
+  ...edges<NodeStatus>(['quarantined'], 'provisioning', 're-enroll'),
+];
+
+export const allocationEdges: readonly Edge<AllocationStatus>[] = [
+  ...edges<AllocationStatus>(['new'], 'requested', 'allocation-create'),
+  ...edges<AllocationStatus>(['requested'], 'provisioning', 'node-assigned'),
+  ...edges<AllocationStatus>(['requested'], 'failed', 'queue-deadline', 'provision-error'),
+  ...edges<AllocationStatus>(['provisioning'], 'active', 'node-ready'),
+  ...edges<AllocationStatus>(['provisioning'], 'failed', 'node-failed', 'node-lost'),
+  ...edges<AllocationStatus>(['failed'], 'provisioning', 'rescue', 'retry'),
+  ...edges<AllocationStatus>(['active'], 'failed', 'node-lost'),
+  ...edges<AllocationStatus>(['requested', 'provisioning', 'active', 'failed'], 'releasing', 'release'),
+  ...edges<AllocationStatus>(['releasing'], 'released', 'proof', 'force-release'),
+  ...edges<AllocationStatus>(['releasing'], 'release_failed', 'release-deadline'),
+  ...edges<AllocationStatus>(['release_failed'], 'releasing', 'release-retry', 'release'),
+  ...edges<AllocationStatus>(['release_failed'], 'released', 'force-release'),
+];
+
+/** A node's change that changes its allocation in the same transaction, when the allocation stands where `from` says. */
+export interface PairedChange {
+  node: { from: readonly NodeStatus[]; to: NodeStatus };
+  allocation: { from: AllocationStatus; to: AllocationStatus; by: Cause };
+}
+
+export const pairedChanges: readonly PairedChange[] = [
+  { node: { from: ['starting'], to: 'ready' }, allocation: { from: 'provisioning', to: 'active', by: 'node-ready' } },
+  {
+    node: { from: ['provisioning', 'starting'], to: 'failed' },
+    allocation: { from: 'provisioning', to: 'failed', by: 'node-failed' },
+  },
+  { node: { from: ['offline'], to: 'failed' }, allocation: { from: 'active', to: 'failed', by: 'node-lost' } },
+  { node: { from: ['failed'], to: 'starting' }, allocation: { from: 'failed', to: 'provisioning', by: 'rescue' } },
+  { node: { from: ['cleaning'], to: 'retired' }, allocation: { from: 'active', to: 'failed', by: 'node-lost' } },
+  { node: { from: ['cleaning'], to: 'retired' }, allocation: { from: 'provisioning', to: 'failed', by: 'node-lost' } },
+];
+
+export const pairedWith = (from: NodeStatus, to: NodeStatus): PairedChange['allocation'][] =>
+  pairedChanges.filter((pair) => pair.node.to === to && pair.node.from.includes(from)).map((pair) => pair.allocation);
+
+export function findEdge<Status extends string>(
+  table: readonly Edge<Status>[],
+  from: Status | 'new',
+  to: Status,
+  by: Cause,
+): Edge<Status> | undefined {
+  return table.find((edge) => edge.from === from && edge.to === to && edge.by.includes(by));
+}

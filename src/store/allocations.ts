@@ -1,0 +1,137 @@
+/** Allocations as rows and on the wire. Reads only; statuses are written by the door. */
+import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../base/ids.ts';
+import type { Allocation } from '../contract/allocation.ts';
+import type { BudgetSource, Verdict } from '../contract/node.ts';
+import type { Labels, Page } from '../contract/primitives.ts';
+import type { OwnerLayer } from '../contract/problem.ts';
+import type { AllocationStatus } from '../lifecycle/states.ts';
+import type { Queryable } from './database.ts';
+import { readOperations } from './operations.ts';
+
+export interface AllocationRow {
+  allocation_id: AllocationId;
+  pool: string;
+  node_id: NodeId | null;
+  tenant: string;
+  name: string | null;
+  status: AllocationStatus;
+  status_since: Date;
+  reason: string | null;
+  owner_layer: OwnerLayer | null;
+  workflow_id: WorkflowId | null;
+  correlation_id: CorrelationId;
+  deadline_at: Date | null;
+  budget_seconds: number | null;
+  budget_source: BudgetSource | null;
+  provision_timeout_seconds: number | null;
+  release_tries: number;
+  verdict: Verdict | null;
+  labels: Labels;
+  created_at: Date;
+  active_at: Date | null;
+  released_at: Date | null;
+}
+
+interface JoinedRow extends AllocationRow {
+  endpoint: string | null;
+}
+
+const joined = `select allocation.*, node.endpoint from allocations allocation left join nodes node on node.node_id = allocation.node_id`;
+
+const iso = (date: Date | null) => date?.toISOString() ?? null;
+
+async function toWire(db: Queryable, rows: JoinedRow[], now: Date): Promise<Allocation[]> {
+  const operations = await readOperations(
+    db,
+    rows.flatMap((row) => row.workflow_id ?? []),
+    null,
+    now,
+  );
+  const progress = new Map(operations.map((operation) => [operation.workflow_id, operation.progress]));
+  return rows.map((row) => ({
+    allocation_id: row.allocation_id,
+    pool: row.pool,
+    node_id: row.node_id,
+    tenant: row.tenant,
+    name: row.name,
+    status: row.status,
+    status_since: row.status_since.toISOString(),
+    reason: row.reason,
+    owner_layer: row.owner_layer,
+    workflow_id: row.workflow_id,
+    correlation_id: row.correlation_id,
+    progress: (row.workflow_id && progress.get(row.workflow_id)) ?? null,
+    endpoint: row.status === 'active' ? row.endpoint : null,
+    deadline_at: iso(row.deadline_at),
+    budget_seconds: row.budget_seconds,
+    budget_source: row.budget_source,
+    verdict: row.verdict,
+    labels: row.labels,
+    created_at: row.created_at.toISOString(),
+    active_at: iso(row.active_at),
+    released_at: iso(row.released_at),
+  }));
+}
+
+export async function readAllocations(
+  db: Queryable,
+  ids: readonly string[],
+  tenant: string | null,
+  now: Date,
+): Promise<Allocation[]> {
+  const rows = await db.query<JoinedRow>(
+    `${joined} where allocation.allocation_id = any($1) and ($2::text is null or allocation.tenant = $2)`,
+    [ids, tenant],
+  );
+  return toWire(db, rows, now);
+}
+
+export async function readAllocation(
+  db: Queryable,
+  id: string,
+  tenant: string | null,
+  now: Date,
+): Promise<Allocation | undefined> {
+  return (await readAllocations(db, [id], tenant, now))[0];
+}
+
+export async function allocationRow(db: Queryable, id: string): Promise<AllocationRow | undefined> {
+  return (await db.query<AllocationRow>('select * from allocations where allocation_id = $1', [id]))[0];
+}
+
+export interface AllocationFilter {
+  pool?: string;
+  status?: string;
+  tenant: string | null;
+  /** `key=value` */
+  label?: string;
+  after?: string;
+  limit: number;
+}
+
+export async function listAllocations(db: Queryable, filter: AllocationFilter, now: Date): Promise<Page<Allocation>> {
+  const values: unknown[] = [];
+  const bind = (value: unknown) => `$${values.push(value)}`;
+  const where = ['true'];
+  if (filter.pool) where.push(`allocation.pool = ${bind(filter.pool)}`);
+  if (filter.status) where.push(`allocation.status = ${bind(filter.status)}`);
+  if (filter.tenant !== null) where.push(`allocation.tenant = ${bind(filter.tenant)}`);
+  if (filter.label) {
+    const cut = filter.label.indexOf('=');
+    where.push(`allocation.labels ->> ${bind(filter.label.slice(0, cut))} = ${bind(filter.label.slice(cut + 1))}`);
+  }
+  if (filter.after) where.push(`allocation.allocation_id < ${bind(filter.after)}`);
+  const rows = await db.query<JoinedRow>(
+    `${joined} where ${where.join(' and ')} order by allocation.allocation_id desc limit ${bind(filter.limit + 1)}`,
+    values,
+  );
+  const items = await toWire(db, rows.slice(0, filter.limit), now);
+  return { items, next_cursor: rows.length > filter.limit ? (items.at(-1)?.allocation_id ?? null) : null };
+}
+
+export async function countAllocations(db: Queryable): Promise<Record<string, number>> {
+  const rows = await db.query<{ status: string; count: number }>(
+    'select status, count(*)::int as count from allocations group by status',
+  );
+  return Object.fromEntries(rows.map((row) => [row.status, row.count]));
+}

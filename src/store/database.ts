@@ -1,0 +1,151 @@
+/** The door to PostgreSQL: one pool of connections, transactions, and errors told apart by whose fault they are. */
+import pg from 'pg';
+
+export type Row = object;
+
+/** Whatever can run a statement: the pool, or one open transaction. */
+export interface Queryable {
+  query<R extends Row>(text: string, values?: unknown[]): Promise<R[]>;
+  /** Evidence was written: once it is committed, whoever follows the evidence is woken. */
+  evidenceWritten(): void;
+}
+
+/** A transaction in progress; functions that must run inside one ask for this type. */
+export interface Transaction extends Queryable {
+  readonly transaction: true;
+}
+
+export interface Database extends Queryable {
+  readonly url: string;
+  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /** Called after each commit that wrote evidence. */
+  whenEvidence(listener: () => void): void;
+  /** A connection of its own, for LISTEN or a session lock; the caller ends it. */
+  connect(applicationName: string): Promise<pg.Client>;
+  close(): Promise<void>;
+}
+
+/** The database did not answer, or broke off: nothing is known to have changed, and repeating is safe. */
+export class StoreUnavailable extends Error {
+  override name = 'StoreUnavailable';
+}
+
+/** SQLSTATE classes that mean "the server is not there", not "the statement is wrong". */
+const unavailableClasses = ['08', '53', '57', '58'];
+const transientCodes = ['40001', '40P01'];
+const transactionTries = 3;
+
+const sqlState = (error: unknown): string | undefined =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+
+export const isUniqueViolation = (error: unknown, constraint?: string): boolean =>
+  sqlState(error) === '23505' &&
+  (constraint === undefined || (error instanceof pg.DatabaseError && error.constraint === constraint));
+
+function classify(error: unknown): unknown {
+  if (error instanceof pg.DatabaseError) {
+    return unavailableClasses.includes((error.code ?? '').slice(0, 2))
+      ? new StoreUnavailable(error.message, { cause: error })
+      : error;
+  }
+  const code = sqlState(error);
+  const broken =
+    code?.startsWith('E') ||
+    (error instanceof Error && /terminated|timeout|closed|not queryable|Cannot use a pool/i.test(error.message));
+  return broken
+    ? new StoreUnavailable(error instanceof Error ? error.message : 'connection lost', { cause: error })
+    : error;
+}
+
+export function openDatabase(options: {
+  url: string;
+  max_connections?: number;
+  on_idle_error?: (error: Error) => void;
+}): Database {
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.max_connections ?? 16,
+    application_name: 'slipway',
+    connectionTimeoutMillis: 5_000,
+    idleTimeoutMillis: 60_000,
+  });
+  // An idle connection that breaks (the server restarted) is replaced at the next use; without a listener it would end the process.
+  pool.on('error', (error) => options.on_idle_error?.(error));
+
+  let announce: () => void = () => {};
+
+  const run = async <R extends Row>(
+    on: pg.Pool | pg.PoolClient,
+    text: string,
+    values: unknown[] = [],
+  ): Promise<R[]> => {
+    try {
+      return (await on.query(text, values)).rows as R[];
+    } catch (error) {
+      throw classify(error);
+    }
+  };
+
+  const attempt = async <T>(work: (tx: Transaction) => Promise<T>): Promise<T> => {
+    const client = await pool.connect().catch((error) => {
+      throw classify(error);
+    });
+    let wrote = false;
+    const tx: Transaction = {
+      transaction: true,
+      query: (text, values) => run(client, text, values),
+      evidenceWritten: () => {
+        wrote = true;
+      },
+    };
+    let broken: Error | undefined;
+    try {
+      await run(client, 'begin');
+      const result = await work(tx);
+      await run(client, 'commit');
+      if (wrote) announce();
+      return result;
+    } catch (error) {
+      // A failed rollback means the connection is gone, and with it the transaction.
+      await client.query('rollback').catch((lost: Error) => {
+        broken = lost;
+      });
+      throw error;
+    } finally {
+      client.release(broken);
+    }
+  };
+
+  return {
+    url: options.url,
+    query: (text, values) => run(pool, text, values),
+    evidenceWritten: () => announce(),
+    whenEvidence(listener) {
+      announce = listener;
+    },
+    async transaction(work) {
+      for (let tries = 1; ; tries++) {
+        try {
+          return await attempt(work);
+        } catch (error) {
+          if (tries >= transactionTries || !transientCodes.includes(sqlState(error) ?? '')) throw error;
+        }
+      }
+    },
+    async connect(application_name) {
+      const client = new pg.Client({ connectionString: options.url, application_name, keepAlive: true });
+      await client.connect().catch((error) => {
+        throw classify(error);
+      });
+      return client;
+    },
+    close: () => pool.end(),
+  };
+}
+
+/** The one row a statement must give; anything else is a programmer's error. */
+export function single<R>(rows: R[]): R {
+  const [row] = rows;
+  if (row === undefined || rows.length !== 1) throw new Error(`expected one row, got ${rows.length}`);
+  return row;
+}

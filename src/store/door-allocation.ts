@@ -1,0 +1,216 @@
+/** The one door, for allocations: the only code that writes an allocation's status. See door.ts for the rules both keep. */
+import { secondsLater } from '../base/clock.ts';
+import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../base/ids.ts';
+import type { Actor } from '../contract/evidence.ts';
+import type { PoolDocument } from '../contract/pool.ts';
+import type { OwnerLayer } from '../contract/problem.ts';
+import { type AllocationStatus, allocationStatuses } from '../lifecycle/states.ts';
+import { allocationEdges, type Cause, findEdge, isVerdict } from '../lifecycle/transitions.ts';
+import type { AllocationRow } from './allocations.ts';
+import type { Transaction } from './database.ts';
+import { budgetOf, type DoorEnvironment, evidenceLayerOf, insertRow, type Refusal, writeRows } from './door-rules.ts';
+import { type Fact, recordEvidence } from './evidence.ts';
+import type { NodeRow } from './nodes.ts';
+
+export type AllocationChanges = Partial<Pick<AllocationRow, 'node_id' | 'workflow_id' | 'release_tries'>>;
+
+const writtenColumns = [
+  'status',
+  'status_since',
+  'deadline_at',
+  'budget_seconds',
+  'budget_source',
+  'verdict',
+  'reason',
+  'owner_layer',
+  'active_at',
+  'released_at',
+  'node_id',
+  'workflow_id',
+  'release_tries',
+] as const satisfies (keyof AllocationRow)[];
+
+export interface AllocationMove {
+  /** Which one: by its own id, or (paired changes) the one that stands at `from` on this node. */
+  allocation_id?: AllocationId;
+  node_id?: NodeId;
+  to: AllocationStatus;
+  from?: readonly AllocationStatus[];
+  by: Cause;
+  reason: string;
+  owner_layer?: OwnerLayer;
+  set?: AllocationChanges;
+  data?: Record<string, unknown>;
+  actor?: Actor | null;
+  correlation_id?: CorrelationId | null;
+  workflow_id?: WorkflowId | null;
+  /** The node as it stands after its own change; its deadline is the allocation's. */
+  node?: NodeRow;
+}
+
+export type AllocationMoveOutcome =
+  | { moved: true; allocation: AllocationRow; from: AllocationStatus }
+  | { moved: false; because: Refusal; allocation: AllocationRow | null };
+
+interface LockedAllocation extends AllocationRow {
+  pool_document: PoolDocument;
+}
+
+const lockSql = `
+  select allocation.*, generation.document as pool_document from allocations allocation
+  join pools pool on pool.name = allocation.pool
+  join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
+  where allocation.allocation_id = any($1) or (allocation.node_id = any($2) and allocation.status <> 'released')
+  order by allocation.allocation_id for update of allocation`;
+
+function refusalOf(allocation: AllocationRow, move: AllocationMove): Refusal | undefined {
+  if (allocation.status === move.to) return 'already_there';
+  if (move.from && !move.from.includes(allocation.status)) return 'status_moved_on';
+  return findEdge(allocationEdges, allocation.status, move.to, move.by) ? undefined : 'no_such_edge';
+}
+
+/** While the node moves, its deadline is the allocation's: two clocks for one wait would drift apart. */
+function deadlineOf(
+  to: AllocationStatus,
+  move: Pick<AllocationMove, 'node'>,
+  pool: PoolDocument,
+  requested: number | null,
+  now: Date,
+  environment: DoorEnvironment,
+) {
+  const phase = allocationStatuses[to].deadline;
+  if (phase === null) return { deadline_at: null, budget_seconds: null, budget_source: null };
+  if (move.node?.deadline_at && (phase === 'provision' || phase === 'rescue')) {
+    const { deadline_at, budget_seconds, budget_source } = move.node;
+    return { deadline_at, budget_seconds, budget_source };
+  }
+  const budget = budgetOf(phase, pool, environment, requested);
+  return {
+    deadline_at: secondsLater(now, budget.seconds),
+    budget_seconds: budget.seconds,
+    budget_source: budget.source,
+  };
+}
+
+function factOf(
+  from: AllocationStatus | 'new',
+  allocation: AllocationRow,
+  move: AllocationMove,
+  set: object,
+  now: Date,
+): Fact {
+  return {
+    at: now,
+    layer: evidenceLayerOf(move.by),
+    kind: `allocation.${allocation.status}`,
+    summary: from === 'new' ? `${allocation.status}: ${move.reason}` : `${from} → ${allocation.status}: ${move.reason}`,
+    data: {
+      from,
+      to: allocation.status,
+      by: move.by,
+      reason: move.reason,
+      ...(move.data && { evidence: move.data }),
+      set,
+    },
+    actor: move.actor ?? null,
+    node_id: allocation.node_id,
+    node_instance_id: move.node?.node_instance_id ?? null,
+    correlation_id: move.correlation_id ?? allocation.correlation_id,
+    allocation_id: allocation.allocation_id,
+    workflow_id: move.workflow_id ?? allocation.workflow_id,
+  };
+}
+
+export async function moveAllocations(
+  tx: Transaction,
+  moves: AllocationMove[],
+  now: Date,
+  environment: DoorEnvironment,
+): Promise<AllocationMoveOutcome[]> {
+  if (moves.length === 0) return [];
+  const ids = moves.flatMap((move) => move.allocation_id ?? []);
+  const nodeIds = moves.flatMap((move) => (move.allocation_id ? [] : (move.node_id ?? [])));
+  const locked = await tx.query<LockedAllocation>(lockSql, [ids, nodeIds]);
+  const changed = new Map<AllocationId, AllocationRow>();
+  const facts: Fact[] = [];
+
+  const outcomes = moves.map((move): AllocationMoveOutcome => {
+    const found = locked.find((row) =>
+      move.allocation_id
+        ? row.allocation_id === move.allocation_id
+        : row.node_id === move.node_id && (!move.from || move.from.includes(row.status)),
+    );
+    if (!found) return { moved: false, because: 'not_found', allocation: null };
+    const refused = refusalOf(found, move);
+    if (refused) return { moved: false, because: refused, allocation: found };
+    const from = found.status;
+    const verdict = isVerdict(move.by) ? { rule: move.by, reason: move.reason, at: now.toISOString() } : null;
+    const set = {
+      ...move.set,
+      status: move.to,
+      status_since: now,
+      ...deadlineOf(move.to, move, found.pool_document, found.provision_timeout_seconds, now, environment),
+      verdict,
+      reason: move.reason,
+      owner_layer: move.owner_layer ?? (move.to === 'failed' || move.to === 'release_failed' ? 'node' : null),
+      ...(move.to === 'active' && { active_at: now }),
+      ...(move.to === 'released' && { released_at: now }),
+    };
+    Object.assign(found, set);
+    const { pool_document: _, ...allocation } = found;
+    changed.set(allocation.allocation_id, allocation);
+    facts.push(factOf(from, allocation, move, set, now));
+    return { moved: true, allocation, from };
+  });
+
+  await writeRows(
+    tx,
+    'allocations',
+    'allocation_id',
+    writtenColumns,
+    [...changed.values()].map((row) => ({ ...row })),
+  );
+  await recordEvidence(tx, facts);
+  return outcomes;
+}
+
+export type NewAllocation = Pick<
+  AllocationRow,
+  | 'allocation_id'
+  | 'pool'
+  | 'tenant'
+  | 'name'
+  | 'workflow_id'
+  | 'correlation_id'
+  | 'provision_timeout_seconds'
+  | 'labels'
+>;
+
+/** The edge from nothing: an allocation enters as `requested`. */
+export async function createAllocation(
+  tx: Transaction,
+  fresh: NewAllocation,
+  pool: PoolDocument,
+  cited: { reason: string; actor: Actor | null },
+  now: Date,
+  environment: DoorEnvironment,
+): Promise<AllocationRow> {
+  const move: AllocationMove = { to: 'requested', by: 'allocation-create', ...cited };
+  const allocation: AllocationRow = {
+    ...fresh,
+    status: 'requested',
+    status_since: now,
+    ...deadlineOf('requested', move, pool, null, now, environment),
+    node_id: null,
+    reason: null,
+    owner_layer: null,
+    release_tries: 0,
+    verdict: null,
+    created_at: now,
+    active_at: null,
+    released_at: null,
+  };
+  await insertRow(tx, 'allocations', { ...allocation });
+  await recordEvidence(tx, [factOf('new', allocation, move, allocation, now)]);
+  return allocation;
+}

@@ -1,0 +1,62 @@
+/** What both halves of the door share: why a change is refused, which layer tells of it, and how rows are written in one statement. */
+import type { EvidenceLayer } from '../contract/evidence.ts';
+import type { PoolDocument } from '../contract/pool.ts';
+import { type Budget, type BudgetSettings, resolveBudget } from '../lifecycle/budgets.ts';
+import type { BudgetPhase } from '../lifecycle/states.ts';
+import { type Cause, causes, type Trigger } from '../lifecycle/transitions.ts';
+import type { Row, Transaction } from './database.ts';
+
+export type Refusal = 'not_found' | 'instance_fenced' | 'already_there' | 'status_moved_on' | 'no_such_edge';
+
+/** The server's own settings that the door needs to turn a phase into a deadline. */
+export interface DoorEnvironment {
+  runtime_classes: Record<string, BudgetSettings>;
+}
+
+const layers: Record<Trigger, EvidenceLayer> = {
+  rule: 'rule',
+  operation: 'workflow',
+  claim: 'node',
+  operator: 'operator',
+};
+
+export const evidenceLayerOf = (cause: Cause): EvidenceLayer => layers[causes[cause].trigger];
+
+export function budgetOf(
+  phase: BudgetPhase,
+  pool: PoolDocument,
+  environment: DoorEnvironment,
+  requested_seconds: number | null,
+): Budget {
+  return resolveBudget({
+    phase,
+    pool: pool.budgets ?? {},
+    runtime_class: pool.runtime_class ? environment.runtime_classes[pool.runtime_class] : undefined,
+    requested_seconds,
+    external: pool.driver === 'external',
+  });
+}
+
+/** Writes whole rows back in one statement, however many there are. */
+export async function writeRows<R extends Row>(
+  tx: Transaction,
+  table: 'nodes' | 'allocations',
+  key: string,
+  columns: readonly string[],
+  rows: R[],
+): Promise<void> {
+  if (rows.length === 0) return;
+  await tx.query(
+    `update ${table} target set ${columns.map((column) => `${column} = source.${column}`).join(', ')}
+     from jsonb_populate_recordset(null::${table}, $1::jsonb) source where target.${key} = source.${key}`,
+    [JSON.stringify(rows)],
+  );
+}
+
+export async function insertRow<R extends Row>(tx: Transaction, table: 'nodes' | 'allocations', row: R): Promise<void> {
+  const columns = Object.keys(row).join(', ');
+  await tx.query(
+    `insert into ${table} (${columns}) select ${columns} from jsonb_populate_record(null::${table}, $1::jsonb)`,
+    [JSON.stringify(row)],
+  );
+}

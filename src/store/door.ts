@@ -1,0 +1,243 @@
+/**
+ * The one door, for nodes: the only code that writes a node's status. A call locks the rows, asks the transition table
+ * and the instance fence, and writes rows and evidence in the caller's transaction, the paired change of the allocation
+ * included. It takes lists, so that ten thousand rows cost as many statements as one.
+ *
+ * Lock order is nodes before allocations, everywhere, each in id order; so two doors never wait for each other in a ring.
+ */
+import { secondsLater } from '../base/clock.ts';
+import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../base/ids.ts';
+import type { Actor } from '../contract/evidence.ts';
+import type { PoolDocument } from '../contract/pool.ts';
+import { type NodeStatus, nodeStatuses } from '../lifecycle/states.ts';
+import { type Cause, findEdge, isVerdict, nodeEdges, pairedWith } from '../lifecycle/transitions.ts';
+import type { Transaction } from './database.ts';
+import { type AllocationMove, moveAllocations } from './door-allocation.ts';
+import { budgetOf, type DoorEnvironment, evidenceLayerOf, insertRow, type Refusal, writeRows } from './door-rules.ts';
+import { type Fact, recordEvidence } from './evidence.ts';
+import type { NodeRow } from './nodes.ts';
+
+/** Columns that a status change may write along with the status. */
+export type NodeChanges = Partial<
+  Pick<
+    NodeRow,
+    | 'node_instance_id'
+    | 'workflow_id'
+    | 'correlation_id'
+    | 'registered_at'
+    | 'endpoint'
+    | 'reported_status'
+    | 'observed_state'
+    | 'observed_at'
+    | 'pool_generation'
+    | 'restarts'
+  >
+>;
+
+const writtenColumns = [
+  'status',
+  'status_since',
+  'deadline_at',
+  'budget_seconds',
+  'budget_source',
+  'verdict',
+  'held',
+  'node_instance_id',
+  'workflow_id',
+  'correlation_id',
+  'registered_at',
+  'endpoint',
+  'reported_status',
+  'observed_state',
+  'observed_at',
+  'pool_generation',
+  'restarts',
+] as const satisfies (keyof NodeRow)[];
+
+interface Cited {
+  by: Cause;
+  /** In words for a person; becomes the verdict's reason where a rule decides. */
+  reason: string;
+  /** What the decision rests on. */
+  data?: Record<string, unknown>;
+  actor?: Actor | null;
+  correlation_id?: CorrelationId | null;
+  workflow_id?: WorkflowId | null;
+}
+
+export interface NodeMove extends Cited {
+  node_id: NodeId;
+  to: NodeStatus;
+  /** The instance this change is about; refused when the node has moved on to another. */
+  node_instance_id?: NodeInstanceId;
+  /** Only from these; otherwise the table alone decides. */
+  from?: readonly NodeStatus[];
+  set?: NodeChanges;
+}
+
+export type NodeMoveOutcome =
+  | { moved: true; node: NodeRow; from: NodeStatus }
+  | { moved: false; because: Refusal; node: NodeRow | null };
+
+interface LockedNode extends NodeRow {
+  pool_document: PoolDocument;
+}
+
+const lockSql = `
+  select node.*, generation.document as pool_document from nodes node
+  join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
+  where node.node_id = any($1) order by node.node_id for update of node`;
+
+function refusalOf(node: NodeRow, move: NodeMove): Refusal | undefined {
+  if (move.node_instance_id && node.node_instance_id !== move.node_instance_id) return 'instance_fenced';
+  if (node.status === move.to) return 'already_there';
+  if (move.from && !move.from.includes(node.status)) return 'status_moved_on';
+  return findEdge(nodeEdges, node.status, move.to, move.by) ? undefined : 'no_such_edge';
+}
+
+/** What entering `to` makes of the columns the door itself owns. */
+function entering(
+  to: NodeStatus,
+  cited: Cited,
+  pool: PoolDocument,
+  requested: number | null,
+  now: Date,
+  environment: DoorEnvironment,
+) {
+  const phase = nodeStatuses[to].deadline;
+  const budget = phase && budgetOf(phase, pool, environment, requested);
+  return {
+    status: to,
+    status_since: now,
+    deadline_at: budget ? secondsLater(now, budget.seconds) : null,
+    budget_seconds: budget ? budget.seconds : null,
+    budget_source: budget ? budget.source : null,
+    verdict: isVerdict(cited.by) ? { rule: cited.by, reason: cited.reason, at: now.toISOString() } : null,
+    held: null,
+  };
+}
+
+function factOf(from: NodeStatus | 'new', node: NodeRow, cited: Cited, set: object, now: Date): Fact {
+  return {
+    at: now,
+    layer: evidenceLayerOf(cited.by),
+    kind: `node.${node.status}`,
+    summary: from === 'new' ? `${node.status}: ${cited.reason}` : `${from} → ${node.status}: ${cited.reason}`,
+    data: {
+      from,
+      to: node.status,
+      by: cited.by,
+      reason: cited.reason,
+      ...(cited.data && { evidence: cited.data }),
+      set,
+    },
+    actor: cited.actor ?? null,
+    node_id: node.node_id,
+    node_instance_id: node.node_instance_id,
+    correlation_id: cited.correlation_id ?? node.correlation_id,
+    workflow_id: cited.workflow_id ?? node.workflow_id,
+  };
+}
+
+/** Changes statuses of nodes, and of their allocations where the tables pair them. Answers in the order of `moves`. */
+export async function transition(
+  tx: Transaction,
+  moves: NodeMove[],
+  now: Date,
+  environment: DoorEnvironment,
+): Promise<NodeMoveOutcome[]> {
+  if (moves.length === 0) return [];
+  const rows = await tx.query<LockedNode>(lockSql, [moves.map((move) => move.node_id)]);
+  const nodes = new Map(rows.map((row) => [row.node_id, row]));
+  const changed = new Map<NodeId, NodeRow>();
+  const facts: Fact[] = [];
+  const paired: AllocationMove[] = [];
+
+  const outcomes = moves.map((move): NodeMoveOutcome => {
+    const locked = nodes.get(move.node_id);
+    if (!locked) return { moved: false, because: 'not_found', node: null };
+    const refused = refusalOf(locked, move);
+    if (refused) return { moved: false, because: refused, node: locked };
+    const from = locked.status;
+    const set = {
+      ...move.set,
+      ...entering(move.to, move, locked.pool_document, locked.requested_provision_seconds, now, environment),
+    };
+    Object.assign(locked, set);
+    const { pool_document: _, ...node } = locked;
+    changed.set(node.node_id, node);
+    facts.push(factOf(from, node, move, set, now));
+    for (const pair of pairedWith(from, move.to)) {
+      paired.push({
+        ...move,
+        set: undefined,
+        node_id: node.node_id,
+        from: [pair.from],
+        to: pair.to,
+        by: pair.by,
+        node,
+      });
+    }
+    return { moved: true, node, from };
+  });
+
+  await writeRows(tx, 'nodes', 'node_id', writtenColumns, [...changed.values()]);
+  await moveAllocations(tx, paired, now, environment);
+  await nameAllocations(tx, facts);
+  await recordEvidence(tx, facts);
+  return outcomes;
+}
+
+export type NewNode = Pick<
+  NodeRow,
+  | 'node_id'
+  | 'pool'
+  | 'pool_generation'
+  | 'name'
+  | 'zone'
+  | 'node_instance_id'
+  | 'workflow_id'
+  | 'correlation_id'
+  | 'requested_provision_seconds'
+  | 'labels'
+>;
+
+/** The edge from nothing: a node enters as `provisioning`. */
+export async function createNode(
+  tx: Transaction,
+  fresh: NewNode,
+  pool: PoolDocument,
+  cited: Cited,
+  now: Date,
+  environment: DoorEnvironment,
+): Promise<NodeRow> {
+  if (!findEdge(nodeEdges, 'new', 'provisioning', cited.by)) throw new Error(`${cited.by} does not create nodes`);
+  const set = entering('provisioning', cited, pool, fresh.requested_provision_seconds, now, environment);
+  const node: NodeRow = {
+    ...fresh,
+    ...set,
+    registered_at: null,
+    endpoint: null,
+    reported_status: null,
+    observed_state: null,
+    observed_at: null,
+    restarts: 0,
+    created_at: now,
+  };
+  await insertRow(tx, 'nodes', { ...node });
+  const facts = [factOf('new', node, cited, node, now)];
+  await nameAllocations(tx, facts);
+  await recordEvidence(tx, facts);
+  return node;
+}
+
+/** A node's facts belong to the tenant that holds it at that moment, so each carries the allocation's id. */
+async function nameAllocations(tx: Transaction, facts: Fact[]): Promise<void> {
+  const rows = await tx.query<{ node_id: NodeId; allocation_id: AllocationId }>(
+    `select distinct on (node_id) node_id, allocation_id from allocations
+     where node_id = any($1) and status <> 'released' order by node_id, allocation_id desc`,
+    [facts.map((fact) => fact.node_id)],
+  );
+  const holder = new Map(rows.map((row) => [row.node_id, row.allocation_id]));
+  for (const fact of facts) fact.allocation_id = (fact.node_id && holder.get(fact.node_id)) ?? null;
+}

@@ -1,0 +1,322 @@
+/** Registration: how an instance becomes known, by enrolment token, by join token, or again by its credential. */
+import type { Clock } from '../base/clock.ts';
+import { secondsBetween } from '../base/clock.ts';
+import { type CorrelationId, type NodeId, type NodeInstanceId, newNodeId, newNodeInstanceId } from '../base/ids.ts';
+import type { RegisterRequest } from '../contract/agent.ts';
+import { ApiProblem } from '../contract/errors.ts';
+import { heartbeatPolicy } from '../lifecycle/budgets.ts';
+import type { NodeStatus } from '../lifecycle/states.ts';
+import type { Database, Transaction } from './database.ts';
+import { createNode, type NodeMove, transition } from './door.ts';
+import type { DoorEnvironment } from './door-rules.ts';
+import { recordEvidence } from './evidence.ts';
+import type { Installation } from './installation.ts';
+import { createInstance, fenceInstance, hashSecret, type InstanceRow, instanceRow, newSecret } from './instances.ts';
+import { type NodeRow, nodeRow } from './nodes.ts';
+import { currentPool, poolGeneration } from './pools.ts';
+import { joinTokenBySecret, spendJoinToken } from './tokens.ts';
+
+export interface Registered {
+  node_id: NodeId;
+  node_instance_id: NodeInstanceId;
+  credential?: string;
+  deadline_at: Date | null;
+  heartbeat_interval_seconds: number;
+  first: boolean;
+}
+
+interface Context {
+  clock: Clock;
+  now: Date;
+  environment: DoorEnvironment;
+  installation: Installation;
+  correlation_id: CorrelationId;
+}
+
+/** What a registration does to a node that stands at each status. */
+const onRegistration: Record<NodeStatus, 'start' | 'rescue' | 'count' | 'fenced' | 'barred'> = {
+  provisioning: 'start',
+  starting: 'count',
+  ready: 'count',
+  degraded: 'count',
+  offline: 'count',
+  failed: 'rescue',
+  draining: 'count',
+  cleaning: 'fenced',
+  quarantined: 'barred',
+  retired: 'fenced',
+};
+
+const fencedProblem = (reason: string | null) =>
+  new ApiProblem('instance_fenced', reason ? `This instance no longer counts: ${reason}.` : {});
+
+async function lockNode(tx: Transaction, id: NodeId): Promise<NodeRow | undefined> {
+  return (await tx.query<NodeRow>('select * from nodes where node_id = $1 for update', [id]))[0];
+}
+
+async function issueCredential(
+  tx: Transaction,
+  instance: NodeInstanceId,
+  request: RegisterRequest,
+  now: Date,
+): Promise<string> {
+  const credential = newSecret('swc');
+  await tx.query(
+    `update instances set credential_hash = $2, credential_used_at = null, agent_public_key = $3, agent_version = $4, base_url = $5,
+       registered_at = coalesce(registered_at, $6), registrations = registrations + 1 where node_instance_id = $1`,
+    [
+      instance,
+      hashSecret(credential),
+      request.agent_public_key ?? null,
+      request.version,
+      request.base_url ?? null,
+      now,
+    ],
+  );
+  return credential;
+}
+
+/** Takes the node's status where a registration takes it; throws the problem of one that does not count. */
+async function admit(
+  tx: Transaction,
+  node: NodeRow,
+  instance: InstanceRow,
+  request: RegisterRequest,
+  context: Context,
+): Promise<NodeRow> {
+  const { now } = context;
+  if (instance.fenced_at || node.node_instance_id !== instance.node_instance_id)
+    throw fencedProblem(instance.fence_reason);
+  const effect = onRegistration[node.status];
+  if (effect === 'fenced') throw fencedProblem(`the node is ${node.status}`);
+  if (effect === 'barred')
+    throw new ApiProblem('node_fenced', 'The node is quarantined; an operator can reactivate it.');
+  if (effect === 'count') {
+    await tx.query('update nodes set restarts = restarts + $2 where node_id = $1', [
+      node.node_id,
+      instance.registered_at ? 1 : 0,
+    ]);
+    return node;
+  }
+  if (effect === 'rescue' && (!node.deadline_at || node.deadline_at < now))
+    throw fencedProblem('its rescue window is over');
+  const late = effect === 'rescue';
+  const lateness = secondsBetween(node.status_since, now);
+  const move: NodeMove = {
+    node_id: node.node_id,
+    node_instance_id: instance.node_instance_id,
+    to: 'starting',
+    by: late ? 'late-registration' : 'registration',
+    reason: late
+      ? `registered ${lateness.toFixed(1)} s after it was given up`
+      : `registered with agent ${request.version}`,
+    set: {
+      registered_at: node.registered_at ?? now,
+      reported_status: 'starting',
+      ...(request.base_url && { endpoint: request.base_url }),
+    },
+    data: {
+      version: request.version,
+      boot_seconds: secondsBetween(instance.created_at, now),
+      ...(late && { lateness_seconds: lateness }),
+    },
+    correlation_id: node.correlation_id ?? context.correlation_id,
+  };
+  const [outcome] = await transition(tx, [move], now, context.environment);
+  if (!outcome?.moved) throw new Error(`registration of ${node.node_id} was refused by the door: ${outcome?.because}`);
+  return outcome.node;
+}
+
+async function replyFor(
+  tx: Transaction,
+  node: NodeRow,
+  instance: NodeInstanceId,
+  credential: string | undefined,
+  first: boolean,
+): Promise<Registered> {
+  const pool = await poolGeneration(tx, node.pool, node.pool_generation);
+  return {
+    node_id: node.node_id,
+    node_instance_id: instance,
+    ...(credential && { credential }),
+    deadline_at: node.deadline_at,
+    heartbeat_interval_seconds: heartbeatPolicy(pool?.heartbeat).interval_seconds,
+    first,
+  };
+}
+
+async function byEnrollmentToken(
+  tx: Transaction,
+  token: string,
+  request: RegisterRequest,
+  context: Context,
+): Promise<Registered> {
+  const claims = context.installation.readEnrollmentToken(token);
+  if (!claims) throw new ApiProblem('enrollment_invalid', 'The signature of the enrolment token does not match.');
+  const node = await lockNode(tx, claims.node_id);
+  const instance = node && (await instanceRow(tx, claims.node_instance_id, 'for update'));
+  if (!node || !instance) throw new ApiProblem('enrollment_pending', { retry_after_seconds: 1 });
+  if (instance.fenced_at) throw fencedProblem(instance.fence_reason);
+  if (!instance.enrollment_token_hash?.equals(hashSecret(token)))
+    throw new ApiProblem('enrollment_invalid', 'Another enrolment token was issued since.');
+  if (instance.credential_used_at)
+    throw new ApiProblem('enrollment_invalid', 'Its credential is already in use; register with the credential.');
+  const admitted = await admit(tx, node, instance, request, context);
+  const credential = await issueCredential(tx, instance.node_instance_id, request, context.now);
+  return replyFor(tx, admitted, instance.node_instance_id, credential, true);
+}
+
+/** Statuses in which a name is held by a live instance, so that nobody else may take it. */
+const nameHeld: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'draining', 'cleaning', 'quarantined'];
+
+async function byJoinToken(
+  tx: Transaction,
+  token: string,
+  request: RegisterRequest,
+  context: Context,
+): Promise<Registered> {
+  const { now, environment } = context;
+  const join = await joinTokenBySecret(tx, token);
+  if (!join || join.revoked_at) throw new ApiProblem('join_token_invalid');
+  if (!request.name)
+    throw new ApiProblem('invalid_request', {
+      detail: 'A join needs a name.',
+      errors: [{ path: '/name', message: 'is required with join_token' }],
+    });
+  const pool = await currentPool(tx, join.pool, 'for share of pool');
+  if (!pool) throw new ApiProblem('pool_not_found', `The pool ${join.pool} is gone.`);
+  const [existing] = await tx.query<NodeRow>(
+    `select * from nodes where pool = $1 and name = $2 and status <> 'retired' for update`,
+    [join.pool, request.name],
+  );
+  if (existing && nameHeld.includes(existing.status))
+    throw new ApiProblem('name_taken', `${request.name} is ${existing.status} in pool ${join.pool}.`);
+  const node_instance_id = newNodeInstanceId(context.clock);
+
+  let node_id: NodeId;
+  if (existing) {
+    // A known name comes back as a new instance; what the old one still says is fenced off.
+    node_id = existing.node_id;
+    if (existing.node_instance_id)
+      await fenceInstance(tx, existing.node_instance_id, 'the machine joined again', now, true);
+    await createInstance(tx, { node_instance_id, node_id, join_token_id: join.token_id }, now);
+    if (existing.status === 'provisioning')
+      await tx.query('update nodes set node_instance_id = $2 where node_id = $1', [node_id, node_instance_id]);
+    else {
+      await transition(
+        tx,
+        [
+          {
+            node_id,
+            to: 'provisioning',
+            by: 're-enroll',
+            reason: 'the machine joined again',
+            set: { node_instance_id, registered_at: null },
+            correlation_id: context.correlation_id,
+          },
+        ],
+        now,
+        environment,
+      );
+    }
+  } else {
+    if (join.expires_at && join.expires_at < now)
+      throw new ApiProblem('join_token_invalid', 'The join token has expired.');
+    if (join.max_uses !== null && join.uses >= join.max_uses)
+      throw new ApiProblem('join_token_invalid', 'The uses of the join token are spent.');
+    await spendJoinToken(tx, join.token_id);
+    node_id = newNodeId(context.clock);
+    await createNode(
+      tx,
+      {
+        node_id,
+        pool: pool.name,
+        pool_generation: pool.generation,
+        name: request.name,
+        zone: pool.document.zone ?? null,
+        node_instance_id,
+        workflow_id: null,
+        correlation_id: context.correlation_id,
+        requested_provision_seconds: null,
+        labels: request.labels ?? {},
+      },
+      pool.document,
+      { by: 'join', reason: 'it joined by itself' },
+      now,
+      environment,
+    );
+    await createInstance(tx, { node_instance_id, node_id, join_token_id: join.token_id }, now);
+  }
+  const node = await lockNode(tx, node_id);
+  const instance = await instanceRow(tx, node_instance_id, 'for update');
+  if (!node || !instance) throw new Error('a node vanished in its own transaction');
+  const admitted = await admit(tx, node, instance, request, context);
+  const credential = await issueCredential(tx, node_instance_id, request, now);
+  return replyFor(tx, admitted, node_instance_id, credential, true);
+}
+
+/** An agent that restarted says hello again: counted, changes no status, and a failed one is rescued as by a beat. */
+async function byCredential(
+  tx: Transaction,
+  known: InstanceRow,
+  request: RegisterRequest,
+  context: Context,
+): Promise<Registered> {
+  const node = await lockNode(tx, known.node_id);
+  const instance = await instanceRow(tx, known.node_instance_id, 'for update');
+  if (!node || !instance) throw new ApiProblem('credential_unknown');
+  const admitted = await admit(tx, node, instance, request, context);
+  await tx.query(
+    `update instances set registrations = registrations + 1, agent_version = $2, base_url = coalesce($3, base_url),
+       agent_public_key = coalesce($4, agent_public_key) where node_instance_id = $1`,
+    [instance.node_instance_id, request.version, request.base_url ?? null, request.agent_public_key ?? null],
+  );
+  return replyFor(tx, admitted, instance.node_instance_id, undefined, false);
+}
+
+/** A refused registration is a fact as well: the machine that knocks in vain must be findable. */
+async function tellRefusal(
+  db: Database,
+  refused: ApiProblem,
+  request: RegisterRequest,
+  context: Context,
+): Promise<void> {
+  const claims = request.enrollment_token
+    ? context.installation.readEnrollmentToken(request.enrollment_token)
+    : undefined;
+  const known = claims && (await nodeRow(db, claims.node_id));
+  await recordEvidence(db, [
+    {
+      at: context.now,
+      layer: 'api',
+      kind: 'registration.refused',
+      summary: `a registration was refused: ${refused.message}`,
+      data: { code: refused.code, version: request.version, ...(request.name && { name: request.name }) },
+      node_id: known ? claims.node_id : null,
+      node_instance_id: known ? claims.node_instance_id : null,
+      correlation_id: context.correlation_id,
+    },
+  ]);
+}
+
+export async function register(
+  db: Database,
+  request: RegisterRequest,
+  known: InstanceRow | undefined,
+  context: Context,
+): Promise<Registered> {
+  try {
+    return await db.transaction((tx) => {
+      if (known) return byCredential(tx, known, request, context);
+      if (request.enrollment_token) return byEnrollmentToken(tx, request.enrollment_token, request, context);
+      if (request.join_token) return byJoinToken(tx, request.join_token, request, context);
+      throw new ApiProblem(
+        'token_missing',
+        'Registration needs an enrollment_token, a join_token or an instance credential.',
+      );
+    });
+  } catch (error) {
+    if (error instanceof ApiProblem) await tellRefusal(db, error, request, context);
+    throw error;
+  }
+}

@@ -1,0 +1,140 @@
+/** Evidence: append-only facts, written in the transaction of what they tell of, read in commit order. */
+import type { KnownIds } from '../base/ids.ts';
+import type { Actor, Evidence, EvidenceLayer } from '../contract/evidence.ts';
+import type { Queryable } from './database.ts';
+
+export interface Fact extends KnownIds {
+  at: Date;
+  layer: EvidenceLayer;
+  /** `noun.verb`, the noun being what it is about. */
+  kind: string;
+  summary: string;
+  data?: Record<string, unknown>;
+  actor?: Actor | null;
+}
+
+/** Writes any number of facts in one statement. */
+export async function recordEvidence(db: Queryable, facts: Fact[]): Promise<void> {
+  if (facts.length === 0) return;
+  await db.query(
+    `insert into evidence (at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id)
+     select at, layer, kind, summary, coalesce(data, '{}'), actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id
+     from jsonb_to_recordset($1::jsonb) as fact(at timestamptz, layer text, kind text, summary text, data jsonb, actor jsonb,
+       node_id text, node_instance_id text, correlation_id text, allocation_id text, workflow_id text)`,
+    [JSON.stringify(facts)],
+  );
+  db.evidenceWritten();
+}
+
+export interface Cursor {
+  xid: string;
+  seq: string;
+}
+
+export const startCursor: Cursor = { xid: '0', seq: '0' };
+
+export const formatCursor = (cursor: Cursor) => `${cursor.xid}-${cursor.seq}`;
+
+export function parseCursor(text: string): Cursor | undefined {
+  const match = /^(\d{1,20})-(\d{1,19})$/.exec(text);
+  return match?.[1] !== undefined && match[2] !== undefined ? { xid: match[1], seq: match[2] } : undefined;
+}
+
+interface EvidenceRow extends Omit<Evidence, 'cursor' | 'at'> {
+  xid: string;
+  seq: string;
+  at: Date;
+}
+
+const columns =
+  'xid::text as xid, seq::text as seq, at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id';
+
+const toWire = ({ xid, seq, at, ...rest }: EvidenceRow): Evidence => ({
+  cursor: `${xid}-${seq}`,
+  at: at.toISOString(),
+  ...rest,
+});
+
+/** The newest position below which nothing can appear any more. */
+export async function headCursor(db: Queryable): Promise<Cursor> {
+  const [row] = await db.query<{ xid: string; seq: string }>(
+    `select xid::text as xid, seq::text as seq from evidence where xid < pg_snapshot_xmin(pg_current_snapshot())
+     order by xid desc, seq desc limit 1`,
+  );
+  return row ?? startCursor;
+}
+
+/** What came after `cursor`, oldest first; `withheld` when rows exist that a still running transaction may precede. */
+export async function readAfter(
+  db: Queryable,
+  cursor: Cursor,
+  limit: number,
+): Promise<{ items: Evidence[]; withheld: boolean }> {
+  const rows = await db.query<EvidenceRow & { settled: boolean }>(
+    `select ${columns}, xid < pg_snapshot_xmin(pg_current_snapshot()) as settled from evidence
+     where (xid, seq) > ($1::xid8, $2::bigint) order by evidence.xid, evidence.seq limit $3`,
+    [cursor.xid, cursor.seq, limit],
+  );
+  const settled = rows.filter((row) => row.settled);
+  return { items: settled.map(({ settled: _, ...row }) => toWire(row)), withheld: settled.length < rows.length };
+}
+
+export interface EvidenceFilter {
+  node_id?: string;
+  node_instance_id?: string;
+  correlation_id?: string;
+  allocation_id?: string;
+  workflow_id?: string;
+  layer?: string;
+  kind?: string;
+  since?: string;
+  until?: string;
+  /** Only rows with an actor. */
+  audited?: boolean;
+  /** Only rows of this tenant's allocations. */
+  tenant?: string;
+  order?: 'newest' | 'oldest';
+  limit: number;
+  cursor?: Cursor;
+}
+
+/** Equality filters by column; the five ids among them each have their index. */
+const equalColumns = [
+  'node_id',
+  'node_instance_id',
+  'correlation_id',
+  'allocation_id',
+  'workflow_id',
+  'layer',
+  'kind',
+] as const;
+
+export async function readTimeline(
+  db: Queryable,
+  filter: EvidenceFilter,
+): Promise<{ items: Evidence[]; next_cursor: string | null }> {
+  const values: unknown[] = [];
+  const bind = (value: unknown) => `$${values.push(value)}`;
+  const where = ['xid < pg_snapshot_xmin(pg_current_snapshot())'];
+  for (const column of equalColumns)
+    if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
+  if (filter.since) where.push(`at >= ${bind(filter.since)}::timestamptz`);
+  if (filter.until) where.push(`at < ${bind(filter.until)}::timestamptz`);
+  if (filter.audited) where.push('actor is not null');
+  if (filter.tenant)
+    where.push(`allocation_id in (select allocation_id from allocations where tenant = ${bind(filter.tenant)})`);
+  const newest = filter.order !== 'oldest';
+  if (filter.cursor) {
+    where.push(
+      `(xid, seq) ${newest ? '<' : '>'} (${bind(filter.cursor.xid)}::xid8, ${bind(filter.cursor.seq)}::bigint)`,
+    );
+  }
+  const direction = newest ? 'desc' : 'asc';
+  const rows = await db.query<EvidenceRow>(
+    `select ${columns} from evidence where ${where.join(' and ')}
+     order by evidence.xid ${direction}, evidence.seq ${direction} limit ${bind(filter.limit + 1)}`,
+    values,
+  );
+  const items = rows.slice(0, filter.limit).map(toWire);
+  return { items, next_cursor: rows.length > filter.limit ? (items.at(-1)?.cursor ?? null) : null };
+}

@@ -1,0 +1,272 @@
+/**
+ * What the replica that executes an operation writes about it. Every write is fenced by the replica's epoch: once another
+ * replica has taken the operation over, the former one's late writes change nothing.
+ */
+import type { ReplicaId, WorkflowId } from '../base/ids.ts';
+import type { EvidenceLayer } from '../contract/evidence.ts';
+import type { OperationError } from '../contract/operation.ts';
+import type { OperationStatus } from '../lifecycle/states.ts';
+import type { Database, Transaction } from './database.ts';
+import { recordEvidence } from './evidence.ts';
+import type { OperationRow, PublishedProgress } from './operations.ts';
+
+/** Who executes: a replica in one of its lives. */
+export interface Executor {
+  replica_id: ReplicaId;
+  epoch: string;
+}
+
+/** Another replica executes this operation now; whoever hears this stops at once. */
+export class ExecutionSuperseded extends Error {
+  override name = 'ExecutionSuperseded';
+  constructor(workflow_id: string) {
+    super(`operation ${workflow_id} is executed by another replica now`);
+  }
+}
+
+const tell = (
+  tx: Transaction,
+  row: OperationRow,
+  layer: EvidenceLayer,
+  kind: string,
+  summary: string,
+  data: Record<string, unknown>,
+  now: Date,
+) =>
+  recordEvidence(tx, [
+    {
+      at: now,
+      layer,
+      kind,
+      summary,
+      data,
+      node_id: row.node_id,
+      node_instance_id: row.node_instance_id,
+      correlation_id: row.correlation_id,
+      allocation_id: row.allocation_id,
+      workflow_id: row.workflow_id,
+    },
+  ]);
+
+/** Takes the operation for this replica; refused when a younger replica has it or the attempt is over. */
+export function claimExecution(
+  db: Database,
+  run: { workflow_id: WorkflowId; attempt: number },
+  executor: Executor,
+  now: Date,
+): Promise<OperationRow> {
+  return db.transaction(async (tx) => {
+    const [before] = await tx.query<OperationRow>('select * from operations where workflow_id = $1 for update', [
+      run.workflow_id,
+    ]);
+    if (
+      !before ||
+      before.attempt !== run.attempt ||
+      (before.epoch !== null && BigInt(before.epoch) > BigInt(executor.epoch))
+    ) {
+      throw new ExecutionSuperseded(run.workflow_id);
+    }
+    const [row] = await tx.query<OperationRow>(
+      `update operations set status = case when status = 'queued' then 'running' else status end, replica_id = $2, epoch = $3,
+         started_at = coalesce(started_at, $4) where workflow_id = $1 returning *`,
+      [run.workflow_id, executor.replica_id, executor.epoch, now],
+    );
+    if (!row) throw new ExecutionSuperseded(run.workflow_id);
+    const takenOver = before.replica_id !== null && before.replica_id !== executor.replica_id;
+    if (before.status === 'queued' || takenOver) {
+      const summary = takenOver ? `${row.kind} goes on, on another replica` : `${row.kind} started`;
+      await tell(
+        tx,
+        row,
+        'workflow',
+        takenOver ? 'operation.taken_over' : 'operation.started',
+        summary,
+        { replica_id: executor.replica_id, from: before.replica_id },
+        now,
+      );
+    }
+    return row;
+  });
+}
+
+async function fenced(tx: Transaction, workflow_id: WorkflowId, executor: Executor): Promise<OperationRow> {
+  const [row] = await tx.query<OperationRow>(
+    'select * from operations where workflow_id = $1 and epoch = $2 for update',
+    [workflow_id, executor.epoch],
+  );
+  if (!row) throw new ExecutionSuperseded(workflow_id);
+  return row;
+}
+
+/**
+ * Runs a step's writes once, however often the step is repeated: the receipt is kept in the same transaction, and a
+ * repeat answers what the first run answered.
+ */
+export function once<T>(
+  db: Database,
+  workflow_id: WorkflowId,
+  receipt: string,
+  executor: Executor,
+  now: Date,
+  work: (tx: Transaction, operation: OperationRow) => Promise<T>,
+): Promise<T> {
+  return db.transaction(async (tx) => {
+    const row = await fenced(tx, workflow_id, executor);
+    const [earlier] = await tx.query<{ result: T }>(
+      'select result from step_receipts where workflow_id = $1 and receipt = $2',
+      [workflow_id, receipt],
+    );
+    if (earlier) return earlier.result;
+    const result = await work(tx, row);
+    await tx.query('insert into step_receipts (workflow_id, receipt, result, at) values ($1, $2, $3, $4)', [
+      workflow_id,
+      receipt,
+      JSON.stringify(result ?? null),
+      now,
+    ]);
+    return result;
+  });
+}
+
+export function stepStarted(
+  db: Database,
+  run: { workflow_id: WorkflowId },
+  step: string,
+  tries: number,
+  executor: Executor,
+  now: Date,
+): Promise<void> {
+  return db.transaction(async (tx) => {
+    const row = await fenced(tx, run.workflow_id, executor);
+    const changed = await tx.query(
+      `update steps set status = 'running', tries = $3, started_at = coalesce(started_at, $4), retry_at = null, finished_at = null
+       where workflow_id = $1 and name = $2 and status <> 'done' returning ordinal`,
+      [run.workflow_id, step, tries, now],
+    );
+    if (changed.length > 0)
+      await tell(
+        tx,
+        row,
+        'workflow',
+        'step.started',
+        `${step} started${tries > 1 ? ` (try ${tries})` : ''}`,
+        { step, try: tries },
+        now,
+      );
+  });
+}
+
+export interface StepEnding {
+  status: 'done' | 'failed' | 'retrying' | 'skipped';
+  tries: number;
+  error?: { code: string; owner_layer: string; message: string };
+  retry_at?: Date;
+}
+
+const endedWords = {
+  done: 'done',
+  failed: 'failed',
+  retrying: 'failed and will be tried again',
+  skipped: 'was not needed',
+} as const;
+
+export function stepEnded(
+  db: Database,
+  run: { workflow_id: WorkflowId },
+  step: string,
+  ended: StepEnding,
+  executor: Executor,
+  now: Date,
+): Promise<void> {
+  return db.transaction(async (tx) => {
+    const row = await fenced(tx, run.workflow_id, executor);
+    const error = ended.error ? { ...ended.error, step } : null;
+    const changed = await tx.query(
+      `update steps set status = $3, tries = greatest(tries, $4), finished_at = $5, retry_at = $6, error = $7
+       where workflow_id = $1 and name = $2 and status <> 'done' returning ordinal`,
+      [
+        run.workflow_id,
+        step,
+        ended.status === 'retrying' ? 'waiting' : ended.status,
+        ended.tries,
+        ended.status === 'retrying' ? null : now,
+        ended.retry_at ?? null,
+        error,
+      ],
+    );
+    if (changed.length === 0) return;
+    const summary = `${step} ${endedWords[ended.status]}${ended.error ? `: ${ended.error.message}` : ''}`;
+    await tell(
+      tx,
+      row,
+      'workflow',
+      `step.${ended.status}`,
+      summary,
+      { step, tries: ended.tries, ...(error && { error }) },
+      now,
+    );
+  });
+}
+
+/** One call publishes to the durable row, the evidence and, through it, the live stream. */
+export function publishProgress(
+  db: Database,
+  run: { workflow_id: WorkflowId },
+  progress: PublishedProgress,
+  executor: Executor,
+  now: Date,
+  layer: EvidenceLayer = 'workflow',
+): Promise<void> {
+  return db.transaction(async (tx) => {
+    const row = await fenced(tx, run.workflow_id, executor);
+    const next = { ...progress, updated_at: now.toISOString() };
+    await tx.query('update operations set progress = $2 where workflow_id = $1', [run.workflow_id, next]);
+    await tell(tx, row, layer, 'operation.progress', progress.message ?? 'progress', { ...progress }, now);
+  });
+}
+
+export type Ending = { status: Extract<OperationStatus, 'succeeded' | 'failed' | 'cancelled'>; error?: OperationError };
+
+const endingWords = { succeeded: 'succeeded', failed: 'failed', cancelled: 'was cancelled' } as const;
+
+export function finishOperation(
+  db: Database,
+  run: { workflow_id: WorkflowId },
+  ending: Ending,
+  executor: Executor,
+  now: Date,
+): Promise<OperationRow> {
+  return db.transaction(async (tx) => {
+    const before = await fenced(tx, run.workflow_id, executor);
+    if (before.finished_at) return before;
+    const [row] = await tx.query<OperationRow>(
+      'update operations set status = $2, error = $3, finished_at = $4 where workflow_id = $1 returning *',
+      [run.workflow_id, ending.status, ending.error ?? null, now],
+    );
+    if (!row) throw new ExecutionSuperseded(run.workflow_id);
+    if (ending.status === 'succeeded') {
+      await tx.query(`update steps set status = 'skipped' where workflow_id = $1 and status = 'pending'`, [
+        run.workflow_id,
+      ]);
+    }
+    const summary = `${row.kind} ${endingWords[ending.status]}${ending.error ? `: ${ending.error.message}` : ''}`;
+    await tell(
+      tx,
+      row,
+      'workflow',
+      `operation.${ending.status}`,
+      summary,
+      ending.error ? { error: ending.error } : {},
+      now,
+    );
+    return row;
+  });
+}
+
+/** Operations waiting to be started, oldest first; each is locked so that only one replica starts it. */
+export function queuedOperations(tx: Transaction, limit: number): Promise<OperationRow[]> {
+  return tx.query<OperationRow>(
+    `select * from operations where status = 'queued' order by created_at limit $1 for update skip locked`,
+    [limit],
+  );
+}

@@ -1,0 +1,100 @@
+/**
+ * Heartbeats cost no synchronous write: they are coalesced per instance and flushed in one statement. Liveness is judged
+ * on the server's receive time, so that is all a plain beat carries to the table.
+ */
+import type { Clock } from '../base/clock.ts';
+import { moment } from '../base/clock.ts';
+import type { NodeInstanceId } from '../base/ids.ts';
+import type { Database } from './database.ts';
+
+export interface Beat {
+  node_instance_id: NodeInstanceId;
+  received_ms: number;
+  interval_seconds: number;
+  stale_seconds: number;
+  /** What the node said of itself, besides its claim. */
+  reported: Record<string, unknown> | null;
+}
+
+export interface HeartbeatBuffer {
+  add(beat: Beat): void;
+  flush(): Promise<void>;
+  /** Every beat received before this moment is in the table. */
+  flushedThrough(): Date;
+  stop(): Promise<void>;
+}
+
+const flushEveryMs = 200;
+
+const upsert = `
+  insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, reported)
+  select beat.id, to_timestamp(beat.received / 1000.0), beat.interval, beat.stale, beat.reported::jsonb
+  from unnest($1::text[], $2::double precision[], $3::real[], $4::real[], $5::text[]) as beat(id, received, interval, stale, reported)
+  where exists (select 1 from instances where instances.node_instance_id = beat.id)
+  on conflict (node_instance_id) do update set last_seen_at = excluded.last_seen_at, interval_seconds = excluded.interval_seconds,
+    stale_seconds = excluded.stale_seconds, reported = coalesce(excluded.reported, heartbeats.reported)
+  where heartbeats.last_seen_at < excluded.last_seen_at`;
+
+export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (error: unknown) => void): HeartbeatBuffer {
+  let waiting = new Map<NodeInstanceId, Beat>();
+  let flushedMs = clock.nowMs();
+  let cancelTimer: (() => void) | undefined;
+  let running: Promise<void> = Promise.resolve();
+
+  const write = async (beats: Beat[]) => {
+    await db.transaction(async (tx) => {
+      // A beat lost in a crash is told again in seconds; waiting for the disk would only make every beat dearer.
+      await tx.query('set local synchronous_commit = off');
+      await tx.query(upsert, [
+        beats.map((beat) => beat.node_instance_id),
+        beats.map((beat) => beat.received_ms),
+        beats.map((beat) => beat.interval_seconds),
+        beats.map((beat) => beat.stale_seconds),
+        beats.map((beat) => (beat.reported ? JSON.stringify(beat.reported) : null)),
+      ]);
+    });
+  };
+
+  const flushNow = async () => {
+    const startedMs = clock.nowMs();
+    const batch = waiting;
+    waiting = new Map();
+    if (batch.size > 0) {
+      try {
+        await write([...batch.values()].sort((a, b) => (a.node_instance_id < b.node_instance_id ? -1 : 1)));
+      } catch (error) {
+        // Kept for the next flush, unless a newer beat of the same instance has come meanwhile.
+        for (const [id, beat] of batch) if (!waiting.has(id)) waiting.set(id, beat);
+        onError(error);
+        schedule();
+        return;
+      }
+    }
+    flushedMs = startedMs;
+  };
+
+  const schedule = () => {
+    cancelTimer ??= clock.after(flushEveryMs, () => {
+      cancelTimer = undefined;
+      running = running.then(flushNow);
+    });
+  };
+
+  return {
+    add(beat) {
+      waiting.set(beat.node_instance_id, beat);
+      schedule();
+    },
+    async flush() {
+      running = running.then(flushNow);
+      await running;
+    },
+    flushedThrough: () => moment(waiting.size === 0 ? clock.nowMs() : flushedMs),
+    async stop() {
+      cancelTimer?.();
+      await running;
+      await flushNow();
+      cancelTimer?.();
+    },
+  };
+}

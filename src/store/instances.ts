@@ -1,0 +1,133 @@
+/** Instances: one incarnation of a node each, with its enrolment, its credential and what its driver remembers. */
+import { createHash, randomBytes } from 'node:crypto';
+import type { NodeId, NodeInstanceId } from '../base/ids.ts';
+import type { Queryable, Transaction } from './database.ts';
+import { recordEvidence } from './evidence.ts';
+
+export interface InstanceRow {
+  node_instance_id: NodeInstanceId;
+  node_id: NodeId;
+  attempt: number;
+  enrollment_token_hash: Buffer | null;
+  credential_hash: Buffer | null;
+  next_credential_hash: Buffer | null;
+  credential_used_at: Date | null;
+  join_token_id: string | null;
+  agent_public_key: string | null;
+  agent_version: string | null;
+  base_url: string | null;
+  driver_state: Record<string, string | number | boolean | null>;
+  created_at: Date;
+  registered_at: Date | null;
+  registrations: number;
+  fenced_at: Date | null;
+  fence_reason: string | null;
+  revoked_at: Date | null;
+}
+
+/** Secrets are stored as hashes only; they are long and random, so a plain hash is enough. */
+export const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest();
+
+export const newSecret = (prefix: string): string => `${prefix}_${randomBytes(32).toString('base64url')}`;
+
+export async function createInstance(
+  tx: Transaction,
+  fresh: { node_instance_id: NodeInstanceId; node_id: NodeId; enrollment_token?: string; join_token_id?: string },
+  now: Date,
+): Promise<void> {
+  await tx.query(
+    `insert into instances (node_instance_id, node_id, attempt, enrollment_token_hash, join_token_id, created_at)
+     values ($1, $2, 1 + (select count(*) from instances where node_id = $2), $3, $4, $5)`,
+    [
+      fresh.node_instance_id,
+      fresh.node_id,
+      fresh.enrollment_token ? hashSecret(fresh.enrollment_token) : null,
+      fresh.join_token_id ?? null,
+      now,
+    ],
+  );
+}
+
+export async function instanceRow(db: Queryable, id: string, lock?: 'for update'): Promise<InstanceRow | undefined> {
+  return (await db.query<InstanceRow>(`select * from instances where node_instance_id = $1 ${lock ?? ''}`, [id]))[0];
+}
+
+export async function keepDriverState(
+  db: Queryable,
+  id: NodeInstanceId,
+  state: Record<string, unknown>,
+): Promise<void> {
+  await db.query('update instances set driver_state = $2 where node_instance_id = $1', [id, state]);
+}
+
+/** From here on nothing this instance says changes the node. `revoke` also ends its credential. */
+export async function fenceInstance(
+  tx: Transaction,
+  id: NodeInstanceId,
+  reason: string,
+  now: Date,
+  revoke: boolean,
+): Promise<void> {
+  const [row] = await tx.query<InstanceRow>(
+    `update instances set fenced_at = coalesce(fenced_at, $2), fence_reason = coalesce(fence_reason, $3),
+       revoked_at = case when $4 then coalesce(revoked_at, $2) else revoked_at end
+     where node_instance_id = $1 and (fenced_at is null or ($4 and revoked_at is null)) returning *`,
+    [id, now, reason, revoke],
+  );
+  if (!row) return;
+  await recordEvidence(tx, [
+    {
+      at: now,
+      layer: 'workflow',
+      kind: revoke ? 'instance.revoked' : 'instance.fenced',
+      summary: `the instance is ${revoke ? 'fenced and its credential revoked' : 'fenced'}: ${reason}`,
+      data: { reason },
+      node_id: row.node_id,
+      node_instance_id: id,
+    },
+  ]);
+}
+
+export async function isRevoked(db: Queryable, id: NodeInstanceId): Promise<boolean> {
+  const [row] = await db.query<{ revoked: boolean }>(
+    'select revoked_at is not null as revoked from instances where node_instance_id = $1',
+    [id],
+  );
+  return row?.revoked ?? true;
+}
+
+/** The instance a credential belongs to. Using a rotated credential for the first time retires the former one. */
+export async function instanceByCredential(
+  db: Queryable,
+  credential: string,
+  now: Date,
+): Promise<InstanceRow | undefined> {
+  const hash = hashSecret(credential);
+  const [row] = await db.query<InstanceRow>(
+    'select * from instances where credential_hash = $1 or next_credential_hash = $1',
+    [hash],
+  );
+  if (!row) return undefined;
+  if (row.next_credential_hash?.equals(hash)) {
+    await db.query(
+      `update instances set credential_hash = $2, next_credential_hash = null, credential_used_at = $3
+       where node_instance_id = $1 and next_credential_hash = $2`,
+      [row.node_instance_id, hash, now],
+    );
+  } else if (!row.credential_used_at) {
+    await db.query(
+      'update instances set credential_used_at = $2 where node_instance_id = $1 and credential_used_at is null',
+      [row.node_instance_id, now],
+    );
+  }
+  return row;
+}
+
+export async function rotateCredential(db: Queryable, id: NodeInstanceId): Promise<string> {
+  const credential = newSecret('swc');
+  await db.query('update instances set next_credential_hash = $2 where node_instance_id = $1', [
+    id,
+    hashSecret(credential),
+  ]);
+  return credential;
+}

@@ -1,0 +1,63 @@
+/** Runs the forward migrations, one transaction each, one migrating replica at a time; refuses a schema newer than this code. */
+import { readdir, readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+
+const folder = fileURLToPath(new URL('./migrations/', import.meta.url));
+const migrationLock = 7_213_001;
+
+export class SchemaTooNew extends Error {
+  override name = 'SchemaTooNew';
+}
+
+interface Migration {
+  version: number;
+  name: string;
+  sql: string;
+}
+
+async function knownMigrations(): Promise<Migration[]> {
+  const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort();
+  return Promise.all(
+    names.map(async (name) => ({
+      version: Number.parseInt(name, 10),
+      name,
+      sql: await readFile(folder + name, 'utf8'),
+    })),
+  );
+}
+
+export async function migrate(url: string): Promise<{ applied: string[] }> {
+  const known = await knownMigrations();
+  const client = new pg.Client({ connectionString: url, application_name: 'slipway migrate' });
+  await client.connect();
+  try {
+    await client.query('select pg_advisory_lock($1)', [migrationLock]);
+    await client.query(
+      'create table if not exists schema_migrations (version integer primary key, name text not null, applied_at timestamptz not null default now())',
+    );
+    const { rows } = await client.query<{ version: number }>('select version from schema_migrations order by version');
+    const done = new Set(rows.map((row) => row.version));
+    const newest = Math.max(0, ...done);
+    const supported = Math.max(0, ...known.map((each) => each.version));
+    if (newest > supported) {
+      throw new SchemaTooNew(
+        `the database has schema version ${newest}, this Slipway knows ${supported}: start a newer Slipway, or restore a backup made by this one`,
+      );
+    }
+    const applied: string[] = [];
+    for (const migration of known.filter((each) => !done.has(each.version))) {
+      await client.query('begin');
+      await client.query(migration.sql);
+      await client.query('insert into schema_migrations (version, name) values ($1, $2)', [
+        migration.version,
+        migration.name,
+      ]);
+      await client.query('commit');
+      applied.push(migration.name);
+    }
+    return { applied };
+  } finally {
+    await client.end();
+  }
+}

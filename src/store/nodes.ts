@@ -1,0 +1,146 @@
+/** Nodes as rows, and the joined view that the wire shape is made of. Reads only; statuses are written by the door. */
+import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../base/ids.ts';
+import type { BudgetSource, Node, Verdict } from '../contract/node.ts';
+import type { Labels, Page } from '../contract/primitives.ts';
+import { type AllocationStatus, isFenced, type NodeStatus, nodeStatuses, occupancyOf } from '../lifecycle/states.ts';
+import type { Queryable } from './database.ts';
+
+export interface NodeRow {
+  node_id: NodeId;
+  pool: string;
+  pool_generation: number;
+  name: string;
+  zone: string | null;
+  status: NodeStatus;
+  status_since: Date;
+  node_instance_id: NodeInstanceId | null;
+  workflow_id: WorkflowId | null;
+  correlation_id: CorrelationId | null;
+  registered_at: Date | null;
+  deadline_at: Date | null;
+  budget_seconds: number | null;
+  budget_source: BudgetSource | null;
+  requested_provision_seconds: number | null;
+  endpoint: string | null;
+  reported_status: string | null;
+  observed_state: string | null;
+  observed_at: Date | null;
+  held: Node['held'];
+  verdict: Verdict | null;
+  restarts: number;
+  labels: Labels;
+  created_at: Date;
+}
+
+interface JoinedRow extends NodeRow {
+  allocation_id: AllocationId | null;
+  allocation_status: AllocationStatus | null;
+  last_seen_at: Date | null;
+  reported: Record<string, unknown> | null;
+}
+
+/** The allocation that holds a node: a failed one only while its node is failed too and can still be rescued. */
+const joined = `
+  select node.*, holder.allocation_id, holder.status as allocation_status, beat.last_seen_at, beat.reported
+  from nodes node
+  left join heartbeats beat on beat.node_instance_id = node.node_instance_id
+  left join lateral (
+    select allocation_id, status from allocations where node_id = node.node_id
+    and (status in ('provisioning', 'active', 'releasing', 'release_failed') or (status = 'failed' and node.status = 'failed'))
+    order by allocation_id desc limit 1) holder on true`;
+
+const iso = (date: Date | null) => date?.toISOString() ?? null;
+
+function fenceReason(row: JoinedRow): string | null {
+  if (!isFenced(row.status)) return null;
+  return row.verdict?.reason ?? nodeStatuses[row.status].means;
+}
+
+const toWire = (row: JoinedRow): Node => ({
+  node_id: row.node_id,
+  node_instance_id: row.node_instance_id,
+  pool: row.pool,
+  name: row.name,
+  zone: row.zone,
+  status: row.status,
+  status_since: row.status_since.toISOString(),
+  occupancy: occupancyOf(row.allocation_status),
+  fenced: isFenced(row.status),
+  fence_reason: fenceReason(row),
+  allocation_id: row.allocation_id,
+  workflow_id: row.workflow_id,
+  registered_at: iso(row.registered_at),
+  last_seen_at: iso(row.last_seen_at),
+  deadline_at: iso(row.deadline_at),
+  budget_seconds: row.budget_seconds,
+  budget_source: row.budget_source,
+  endpoint: row.endpoint,
+  reported: row.reported_status || row.reported ? { ...row.reported, status: row.reported_status } : null,
+  observed:
+    row.observed_state && row.observed_at ? { state: row.observed_state, at: row.observed_at.toISOString() } : null,
+  held: row.held,
+  verdict: row.verdict,
+  restarts: row.restarts,
+  labels: row.labels,
+  created_at: row.created_at.toISOString(),
+});
+
+/** Whose eyes: null sees everything, a tenant only the nodes its allocations hold now. */
+export type Tenancy = string | null;
+
+const heldByTenant = (parameter: string) =>
+  `holder.allocation_id is not null and exists (select 1 from allocations mine where mine.allocation_id = holder.allocation_id and mine.tenant = ${parameter})`;
+
+export async function readNodes(db: Queryable, ids: readonly string[], tenant: Tenancy): Promise<Node[]> {
+  const rows = await db.query<JoinedRow>(
+    `${joined} where node.node_id = any($1) ${tenant === null ? '' : `and ${heldByTenant('$2')}`}`,
+    [ids, ...(tenant === null ? [] : [tenant])],
+  );
+  return rows.map(toWire);
+}
+
+export async function readNode(db: Queryable, id: string, tenant: Tenancy = null): Promise<Node | undefined> {
+  return (await readNodes(db, [id], tenant))[0];
+}
+
+export async function nodeRow(db: Queryable, id: string): Promise<NodeRow | undefined> {
+  return (await db.query<NodeRow>('select * from nodes where node_id = $1', [id]))[0];
+}
+
+export interface NodeFilter {
+  pool?: string;
+  status?: string;
+  q?: string;
+  sort?: 'newest' | 'oldest';
+  after?: string;
+  limit: number;
+  tenant: Tenancy;
+}
+
+export async function listNodes(db: Queryable, filter: NodeFilter): Promise<Page<Node>> {
+  const values: unknown[] = [];
+  const bind = (value: unknown) => `$${values.push(value)}`;
+  const where = ['true'];
+  if (filter.pool) where.push(`node.pool = ${bind(filter.pool)}`);
+  if (filter.status) where.push(`node.status = ${bind(filter.status)}`);
+  if (filter.q) {
+    const like = bind(`%${filter.q.replace(/[\\%_]/g, '\\$&')}%`);
+    where.push(`(node.name ilike ${like} or node.node_id ilike ${like} or node.node_instance_id ilike ${like})`);
+  }
+  if (filter.tenant !== null) where.push(heldByTenant(bind(filter.tenant)));
+  const newest = filter.sort !== 'oldest';
+  if (filter.after) where.push(`node.node_id ${newest ? '<' : '>'} ${bind(filter.after)}`);
+  const rows = await db.query<JoinedRow>(
+    `${joined} where ${where.join(' and ')} order by node.node_id ${newest ? 'desc' : 'asc'} limit ${bind(filter.limit + 1)}`,
+    values,
+  );
+  const items = rows.slice(0, filter.limit).map(toWire);
+  return { items, next_cursor: rows.length > filter.limit ? (items.at(-1)?.node_id ?? null) : null };
+}
+
+export async function countNodes(db: Queryable): Promise<Record<string, number>> {
+  const rows = await db.query<{ status: string; count: number }>(
+    'select status, count(*)::int as count from nodes group by status',
+  );
+  return Object.fromEntries(rows.map((row) => [row.status, row.count]));
+}

@@ -1,0 +1,237 @@
+/** Operations and their steps: rows, wire shape, and the guarded writes of the replica that executes one. */
+import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, ReplicaId, WorkflowId } from '../base/ids.ts';
+import type { Actor } from '../contract/evidence.ts';
+import type { Operation, OperationError, Step } from '../contract/operation.ts';
+import type { Page } from '../contract/primitives.ts';
+import type { Progress, ProgressPart } from '../contract/progress.ts';
+import { progressOf } from '../lifecycle/progress.ts';
+import type { OperationStatus, StepStatus } from '../lifecycle/states.ts';
+import type { Queryable, Transaction } from './database.ts';
+import { recordEvidence } from './evidence.ts';
+
+/** What the executing operation last said; everything else in a progress is computed. */
+export interface PublishedProgress {
+  message?: string;
+  parts?: ProgressPart[];
+  retry_after_seconds?: number;
+  updated_at?: string;
+}
+
+export interface OperationRow {
+  workflow_id: WorkflowId;
+  kind: string;
+  revision: number;
+  attempt: number;
+  status: OperationStatus;
+  node_id: NodeId | null;
+  node_instance_id: NodeInstanceId | null;
+  allocation_id: AllocationId | null;
+  tenant: string | null;
+  correlation_id: CorrelationId;
+  actor: Actor | null;
+  params: Record<string, unknown>;
+  progress: PublishedProgress;
+  error: OperationError | null;
+  replica_id: ReplicaId | null;
+  epoch: string | null;
+  created_at: Date;
+  started_at: Date | null;
+  finished_at: Date | null;
+}
+
+export interface StepRow {
+  workflow_id: WorkflowId;
+  ordinal: number;
+  name: string;
+  label: string;
+  status: StepStatus;
+  tries: number;
+  usual_seconds: number | null;
+  started_at: Date | null;
+  finished_at: Date | null;
+  retry_at: Date | null;
+  error: OperationError | null;
+}
+
+const iso = (date: Date | null) => date?.toISOString() ?? null;
+
+function progressWire(row: OperationRow, steps: StepRow[], now: Date): Progress {
+  const computed = progressOf({ ...row, steps, now });
+  const published = row.progress;
+  return {
+    workflow_id: row.workflow_id,
+    kind: row.kind,
+    status: row.status,
+    ...computed,
+    message: row.error?.message ?? published.message ?? '',
+    started_at: iso(row.started_at),
+    updated_at: published.updated_at ?? row.created_at.toISOString(),
+    expected: null,
+    eta_seconds: null,
+    slower_than: null,
+    stalled: false,
+    ...(published.retry_after_seconds !== undefined && { retry_after_seconds: published.retry_after_seconds }),
+    parts: published.parts ?? [],
+    ...(row.error && { error: row.error }),
+  };
+}
+
+const stepWire = (step: StepRow): Step => ({
+  step: step.ordinal,
+  name: step.name,
+  label: step.label,
+  status: step.status,
+  tries: step.tries,
+  usual_seconds: step.usual_seconds,
+  started_at: iso(step.started_at),
+  finished_at: iso(step.finished_at),
+  retry_at: iso(step.retry_at),
+  error: step.error,
+});
+
+async function toWire(db: Queryable, rows: OperationRow[], now: Date): Promise<Operation[]> {
+  if (rows.length === 0) return [];
+  const steps = await db.query<StepRow>(
+    'select * from steps where workflow_id = any($1) order by workflow_id, ordinal',
+    [rows.map((row) => row.workflow_id)],
+  );
+  const byOperation = Map.groupBy(steps, (step) => step.workflow_id);
+  return rows.map((row) => {
+    const own = byOperation.get(row.workflow_id) ?? [];
+    return {
+      workflow_id: row.workflow_id,
+      kind: row.kind,
+      status: row.status,
+      attempt: row.attempt,
+      node_id: row.node_id,
+      node_instance_id: row.node_instance_id,
+      allocation_id: row.allocation_id,
+      correlation_id: row.correlation_id,
+      replica_id: row.replica_id,
+      actor: row.actor,
+      progress: progressWire(row, own, now),
+      steps: own.map(stepWire),
+      error: row.error,
+      created_at: row.created_at.toISOString(),
+      started_at: iso(row.started_at),
+      finished_at: iso(row.finished_at),
+    };
+  });
+}
+
+export async function readOperations(
+  db: Queryable,
+  ids: readonly string[],
+  tenant: string | null,
+  now: Date,
+): Promise<Operation[]> {
+  if (ids.length === 0) return [];
+  const rows = await db.query<OperationRow>(
+    'select * from operations where workflow_id = any($1) and ($2::text is null or tenant = $2)',
+    [ids, tenant],
+  );
+  return toWire(db, rows, now);
+}
+
+export async function readOperation(
+  db: Queryable,
+  id: string,
+  tenant: string | null,
+  now: Date,
+): Promise<Operation | undefined> {
+  return (await readOperations(db, [id], tenant, now))[0];
+}
+
+export async function operationRow(db: Queryable, id: string, lock?: 'for update'): Promise<OperationRow | undefined> {
+  return (await db.query<OperationRow>(`select * from operations where workflow_id = $1 ${lock ?? ''}`, [id]))[0];
+}
+
+export interface OperationFilter {
+  kind?: string;
+  status?: string;
+  node_id?: string;
+  allocation_id?: string;
+  tenant: string | null;
+  after?: string;
+  limit: number;
+}
+
+export async function listOperations(db: Queryable, filter: OperationFilter, now: Date): Promise<Page<Operation>> {
+  const values: unknown[] = [];
+  const bind = (value: unknown) => `$${values.push(value)}`;
+  const where = ['true'];
+  for (const column of ['kind', 'status', 'node_id', 'allocation_id'] as const) {
+    if (filter[column]) where.push(`${column} = ${bind(filter[column])}`);
+  }
+  if (filter.tenant !== null) where.push(`tenant = ${bind(filter.tenant)}`);
+  if (filter.after) where.push(`workflow_id < ${bind(filter.after)}`);
+  const rows = await db.query<OperationRow>(
+    `select * from operations where ${where.join(' and ')} order by workflow_id desc limit ${bind(filter.limit + 1)}`,
+    values,
+  );
+  const items = await toWire(db, rows.slice(0, filter.limit), now);
+  return { items, next_cursor: rows.length > filter.limit ? (items.at(-1)?.workflow_id ?? null) : null };
+}
+
+export async function countOperations(db: Queryable): Promise<Record<string, number>> {
+  const rows = await db.query<{ status: string; count: number }>(
+    'select status, count(*)::int as count from operations group by status',
+  );
+  return Object.fromEntries(rows.map((row) => [row.status, row.count]));
+}
+
+export interface NewOperation {
+  workflow_id: WorkflowId;
+  kind: string;
+  revision: number;
+  node_id?: NodeId | null;
+  node_instance_id?: NodeInstanceId | null;
+  allocation_id?: AllocationId | null;
+  tenant: string | null;
+  correlation_id: CorrelationId;
+  actor: Actor | null;
+  params: Record<string, unknown>;
+  steps: { name: string; label: string; usual_seconds: number | null }[];
+}
+
+/** Queues an operation. It starts when `operation-start` finds it: the request and the engine never share a transaction. */
+export async function queueOperation(tx: Transaction, fresh: NewOperation, now: Date): Promise<void> {
+  await tx.query(
+    `insert into operations (workflow_id, kind, revision, status, node_id, node_instance_id, allocation_id, tenant, correlation_id, actor, params, created_at)
+     values ($1, $2, $3, 'queued', $4, $5, $6, $7, $8, $9, $10, $11)`,
+    [
+      fresh.workflow_id,
+      fresh.kind,
+      fresh.revision,
+      fresh.node_id ?? null,
+      fresh.node_instance_id ?? null,
+      fresh.allocation_id ?? null,
+      fresh.tenant,
+      fresh.correlation_id,
+      fresh.actor,
+      fresh.params,
+      now,
+    ],
+  );
+  await tx.query(
+    `insert into steps (workflow_id, ordinal, name, label, status, usual_seconds)
+     select $1, ordinal, step ->> 'name', step ->> 'label', 'pending', (step ->> 'usual_seconds')::double precision
+     from jsonb_array_elements($2::jsonb) with ordinality as list(step, ordinal)`,
+    [fresh.workflow_id, JSON.stringify(fresh.steps)],
+  );
+  await recordEvidence(tx, [
+    {
+      at: now,
+      layer: 'workflow',
+      kind: 'operation.queued',
+      summary: `${fresh.kind} was queued`,
+      data: { kind: fresh.kind, revision: fresh.revision },
+      actor: fresh.actor,
+      node_id: fresh.node_id ?? null,
+      node_instance_id: fresh.node_instance_id ?? null,
+      correlation_id: fresh.correlation_id,
+      allocation_id: fresh.allocation_id ?? null,
+      workflow_id: fresh.workflow_id,
+    },
+  ]);
+}

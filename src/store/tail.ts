@@ -1,0 +1,130 @@
+/**
+ * The tail of the evidence: one reader per replica, woken by commits here and by NOTIFY from other replicas, that hands
+ * every new fact, in commit order, to whoever subscribed in memory. Streams, long polls, caches and waiting operations all
+ * hang on it, so that none of them queries on its own.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Evidence } from '../contract/evidence.ts';
+import type { Database } from './database.ts';
+import { type Cursor, formatCursor, headCursor, parseCursor, readAfter } from './evidence.ts';
+
+export interface EvidenceTail {
+  /** Called for each fact after the moment of subscription. Returns the way to end it. */
+  subscribe(listener: (fact: Evidence) => void): () => void;
+  /** Something was committed here: read now, and tell the other replicas soon. */
+  nudge(): void;
+  /** Something may be there: read now. */
+  poke(): void;
+  position(): string;
+  stop(): Promise<void>;
+}
+
+const channel = 'slipway_wake';
+const batchSize = 500;
+const fallbackMs = 1_000;
+const notifyAfterMs = 20;
+/** A row can be hidden for the moment behind another transaction that is about to end; nobody announces that end. */
+const withheldRetryMs = 5;
+
+export async function startTail(options: {
+  db: Database;
+  clock: Clock;
+  onError: (error: unknown) => void;
+}): Promise<EvidenceTail> {
+  const { db, clock, onError } = options;
+  const listeners = new Set<(fact: Evidence) => void>();
+  let cursor: Cursor = await headCursor(db);
+  let reading: Promise<void> | undefined;
+  let again = false;
+  let stopped = false;
+  let cancelFallback: () => void = () => {};
+  let cancelRetry: (() => void) | undefined;
+  let cancelNotify: (() => void) | undefined;
+  let connection: Awaited<ReturnType<Database['connect']>> | undefined;
+
+  const readAll = async () => {
+    do {
+      again = false;
+      const { items, withheld } = await readAfter(db, cursor, batchSize);
+      for (const fact of items) {
+        cursor = parseCursor(fact.cursor) ?? cursor;
+        for (const listener of listeners) listener(fact);
+      }
+      if (items.length === batchSize) again = true;
+      else if (withheld && !stopped) {
+        cancelRetry ??= clock.after(withheldRetryMs, () => {
+          cancelRetry = undefined;
+          poke();
+        });
+      }
+    } while (again && !stopped);
+  };
+
+  const poke = () => {
+    if (stopped) return;
+    if (reading) {
+      again = true;
+      return;
+    }
+    reading = readAll()
+      .catch(onError)
+      .finally(() => {
+        reading = undefined;
+        if (again) poke();
+      });
+  };
+
+  const tick = () => {
+    if (stopped) return;
+    poke();
+    if (!connection) void listen();
+    cancelFallback = clock.after(fallbackMs, tick);
+  };
+
+  /** Without the LISTEN connection everything still works, only up to a second later; so its loss is reported and mended, not fatal. */
+  const listen = async () => {
+    try {
+      const client = await db.connect('slipway tail');
+      connection = client;
+      client.on('notification', poke);
+      client.on('error', onError);
+      client.on('end', () => {
+        if (connection === client) connection = undefined;
+      });
+      await client.query(`listen ${channel}`);
+      if (stopped) await client.end();
+    } catch (error) {
+      connection = undefined;
+      onError(error);
+    }
+  };
+
+  await listen();
+  tick();
+
+  return {
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    poke,
+    nudge() {
+      poke();
+      cancelNotify ??= clock.after(notifyAfterMs, () => {
+        cancelNotify = undefined;
+        if (!stopped) db.query(`notify ${channel}`).catch(onError);
+      });
+    },
+    position: () => formatCursor(cursor),
+    async stop() {
+      stopped = true;
+      cancelFallback();
+      cancelRetry?.();
+      cancelNotify?.();
+      await reading;
+      const client = connection;
+      connection = undefined;
+      await client?.end();
+    },
+  };
+}

@@ -1,0 +1,194 @@
+/** Tasks: typed work that a node's agent leases and answers. Their status is a small machine of its own: queued → leased → succeeded | failed. */
+import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, TaskId, WorkflowId } from '../base/ids.ts';
+import type { TaskResult } from '../contract/agent.ts';
+import type { TaskStatus } from '../lifecycle/states.ts';
+import type { Queryable, Transaction } from './database.ts';
+import { type Fact, recordEvidence } from './evidence.ts';
+
+export interface TaskRow {
+  task_id: TaskId;
+  node_id: NodeId;
+  node_instance_id: NodeInstanceId;
+  type: string;
+  params: Record<string, unknown>;
+  status: TaskStatus;
+  lease_seconds: number;
+  lease_until: Date | null;
+  leases: number;
+  expires_at: Date;
+  progress: { message?: string; percent?: number } | null;
+  result: Record<string, unknown> | null;
+  error: { code: string; message: string } | null;
+  result_signature: string | null;
+  correlation_id: CorrelationId | null;
+  allocation_id: AllocationId | null;
+  workflow_id: WorkflowId | null;
+  created_at: Date;
+  finished_at: Date | null;
+}
+
+/** The most times a task is handed out before it is given up. */
+export const mostLeases = 3;
+
+const factOf = (
+  task: TaskRow,
+  kind: string,
+  summary: string,
+  now: Date,
+  layer: Fact['layer'],
+  data: Record<string, unknown> = {},
+): Fact => ({
+  at: now,
+  layer,
+  kind,
+  summary,
+  data: { task_id: task.task_id, type: task.type, ...data },
+  node_id: task.node_id,
+  node_instance_id: task.node_instance_id,
+  correlation_id: task.correlation_id,
+  allocation_id: task.allocation_id,
+  workflow_id: task.workflow_id,
+});
+
+export type NewTask = Pick<
+  TaskRow,
+  | 'task_id'
+  | 'node_id'
+  | 'node_instance_id'
+  | 'type'
+  | 'params'
+  | 'lease_seconds'
+  | 'expires_at'
+  | 'correlation_id'
+  | 'allocation_id'
+  | 'workflow_id'
+>;
+
+export async function queueTask(tx: Transaction, fresh: NewTask, now: Date): Promise<void> {
+  const [task] = await tx.query<TaskRow>(
+    `insert into tasks (task_id, node_id, node_instance_id, type, params, status, lease_seconds, expires_at, correlation_id, allocation_id, workflow_id, created_at)
+     values ($1, $2, $3, $4, $5, 'queued', $6, $7, $8, $9, $10, $11) returning *`,
+    [
+      fresh.task_id,
+      fresh.node_id,
+      fresh.node_instance_id,
+      fresh.type,
+      fresh.params,
+      fresh.lease_seconds,
+      fresh.expires_at,
+      fresh.correlation_id,
+      fresh.allocation_id,
+      fresh.workflow_id,
+      now,
+    ],
+  );
+  if (task)
+    await recordEvidence(tx, [factOf(task, 'task.queued', `task ${task.type} waits for the node`, now, 'workflow')]);
+}
+
+export async function taskRow(db: Queryable, id: string): Promise<TaskRow | undefined> {
+  return (await db.query<TaskRow>('select * from tasks where task_id = $1', [id]))[0];
+}
+
+export async function countWaiting(db: Queryable, id: NodeInstanceId): Promise<number> {
+  const [row] = await db.query<{ count: number }>(
+    `select count(*)::int as count from tasks where node_instance_id = $1 and status = 'queued'`,
+    [id],
+  );
+  return row?.count ?? 0;
+}
+
+/** Hands out the oldest task; on a fenced node only those that take it down. */
+export async function leaseNext(
+  tx: Transaction,
+  id: NodeInstanceId,
+  now: Date,
+  fenced: boolean,
+): Promise<TaskRow | undefined> {
+  const [task] = await tx.query<TaskRow>(
+    `update tasks set status = 'leased', leases = leases + 1, lease_until = $2::timestamptz + make_interval(secs => lease_seconds)
+     where task_id = (select task_id from tasks where node_instance_id = $1 and status = 'queued' and expires_at > $2
+       and ($3 = false or type like 'release.%') order by created_at limit 1 for update skip locked) returning *`,
+    [id, now, fenced],
+  );
+  if (task)
+    await recordEvidence(tx, [
+      factOf(task, 'task.leased', `the node took task ${task.type}`, now, 'node', { leases: task.leases }),
+    ]);
+  return task;
+}
+
+export async function renewLease(
+  tx: Transaction,
+  id: string,
+  instance: NodeInstanceId,
+  progress: TaskRow['progress'],
+  now: Date,
+): Promise<TaskRow | undefined> {
+  const [task] = await tx.query<TaskRow>(
+    `update tasks set lease_until = $3::timestamptz + make_interval(secs => lease_seconds), progress = $4
+     where task_id = $1 and node_instance_id = $2 and status = 'leased' returning *`,
+    [id, instance, now, progress],
+  );
+  return task;
+}
+
+/** Records the answer of whoever holds the lease. A repeat of the same answer is fine; a second, different one is not. */
+export async function answerTask(
+  tx: Transaction,
+  id: string,
+  instance: NodeInstanceId,
+  answer: TaskResult,
+  now: Date,
+): Promise<'answered' | 'unknown' | 'lease_lost'> {
+  const [task] = await tx.query<TaskRow>(
+    'select * from tasks where task_id = $1 and node_instance_id = $2 for update',
+    [id, instance],
+  );
+  if (!task) return 'unknown';
+  if (task.status === answer.status) return 'answered';
+  if (task.status !== 'leased') return 'lease_lost';
+  await tx.query(
+    'update tasks set status = $2, result = $3, error = $4, result_signature = $5, finished_at = $6, lease_until = null where task_id = $1',
+    [id, answer.status, answer.result ?? null, answer.error ?? null, answer.signature ?? null, now],
+  );
+  const summary =
+    answer.status === 'succeeded'
+      ? `task ${task.type} succeeded`
+      : `task ${task.type} failed: ${answer.error?.message ?? 'no reason given'}`;
+  await recordEvidence(tx, [
+    factOf(task, `task.${answer.status}`, summary, now, 'node', {
+      ...(answer.result && { result: answer.result }),
+      ...(answer.error && { error: answer.error }),
+    }),
+  ]);
+  return 'answered';
+}
+
+/** Rule `task-lease`: gives expired leases back, and gives up what expired or was handed out too often. Returns how many. */
+export async function expireLeases(tx: Transaction, now: Date, limit: number): Promise<number> {
+  const rows = await tx.query<TaskRow>(
+    `update tasks set
+       status = case when leases >= $2 or expires_at <= $1 then 'failed' else 'queued' end,
+       error = case when leases >= $2 or expires_at <= $1 then jsonb_build_object('code', 'task_given_up', 'message',
+         case when expires_at <= $1 then 'the task expired before the node answered' else 'its lease expired ' || leases || ' times' end) end,
+       finished_at = case when leases >= $2 or expires_at <= $1 then $1::timestamptz end, lease_until = null
+     where task_id in (select task_id from tasks where (status = 'leased' and lease_until <= $1) or (status in ('queued', 'leased') and expires_at <= $1)
+       order by expires_at limit $3 for update skip locked) returning *`,
+    [now, mostLeases, limit],
+  );
+  await recordEvidence(
+    tx,
+    rows.map((task) =>
+      factOf(
+        task,
+        task.status === 'failed' ? 'task.failed' : 'task.requeued',
+        task.error?.message ?? `the lease of task ${task.type} expired`,
+        now,
+        'rule',
+        { rule: 'task-lease', leases: task.leases },
+      ),
+    ),
+  );
+  return rows.length;
+}

@@ -1,0 +1,109 @@
+/** Tokens of people and programs, and join tokens. Only hashes are stored; a secret is shown once. */
+import type { TokenId } from '../base/ids.ts';
+import type { JoinToken } from '../contract/pool.ts';
+import type { Role, Token } from '../contract/token.ts';
+import type { Queryable, Transaction } from './database.ts';
+import { hashSecret } from './instances.ts';
+
+export interface TokenRow {
+  token_id: TokenId;
+  name: string;
+  role: Role;
+  tenant: string | null;
+  created_at: Date;
+  expires_at: Date | null;
+  revoked_at: Date | null;
+}
+
+export const tokenWire = (row: TokenRow): Token => ({
+  token_id: row.token_id,
+  name: row.name,
+  role: row.role,
+  tenant: row.tenant,
+  created_at: row.created_at.toISOString(),
+  expires_at: row.expires_at?.toISOString() ?? null,
+});
+
+export async function createToken(db: Queryable, fresh: Omit<TokenRow, 'revoked_at'>, secret: string): Promise<void> {
+  await db.query(
+    'insert into tokens (token_id, name, secret_hash, role, tenant, created_at, expires_at) values ($1, $2, $3, $4, $5, $6, $7)',
+    [fresh.token_id, fresh.name, hashSecret(secret), fresh.role, fresh.tenant, fresh.created_at, fresh.expires_at],
+  );
+}
+
+export async function tokenBySecret(db: Queryable, secret: string): Promise<TokenRow | undefined> {
+  return (await db.query<TokenRow>('select * from tokens where secret_hash = $1', [hashSecret(secret)]))[0];
+}
+
+export async function tokenById(db: Queryable, id: string): Promise<TokenRow | undefined> {
+  return (await db.query<TokenRow>('select * from tokens where token_id = $1', [id]))[0];
+}
+
+export async function listTokens(db: Queryable): Promise<Token[]> {
+  return (await db.query<TokenRow>('select * from tokens where revoked_at is null order by token_id')).map(tokenWire);
+}
+
+export async function revokeToken(db: Queryable, id: string, now: Date): Promise<boolean> {
+  const rows = await db.query(
+    'update tokens set revoked_at = $2 where token_id = $1 and revoked_at is null returning token_id',
+    [id, now],
+  );
+  return rows.length > 0;
+}
+
+export interface JoinTokenRow {
+  token_id: TokenId;
+  pool: string;
+  expires_at: Date | null;
+  max_uses: number | null;
+  uses: number;
+  created_at: Date;
+  revoked_at: Date | null;
+}
+
+export const joinTokenWire = (row: JoinTokenRow): JoinToken => ({
+  token_id: row.token_id,
+  pool: row.pool,
+  expires_at: row.expires_at?.toISOString() ?? null,
+  max_uses: row.max_uses,
+  uses: row.uses,
+  created_at: row.created_at.toISOString(),
+});
+
+export async function createJoinToken(
+  db: Queryable,
+  fresh: Omit<JoinTokenRow, 'uses' | 'revoked_at'>,
+  secret: string,
+): Promise<void> {
+  await db.query(
+    'insert into join_tokens (token_id, pool, secret_hash, expires_at, max_uses, created_at) values ($1, $2, $3, $4, $5, $6)',
+    [fresh.token_id, fresh.pool, hashSecret(secret), fresh.expires_at, fresh.max_uses, fresh.created_at],
+  );
+}
+
+/** Locked, because the first registration of a name spends a use. */
+export async function joinTokenBySecret(tx: Transaction, secret: string): Promise<JoinTokenRow | undefined> {
+  return (
+    await tx.query<JoinTokenRow>('select * from join_tokens where secret_hash = $1 for update', [hashSecret(secret)])
+  )[0];
+}
+
+export async function spendJoinToken(tx: Transaction, id: TokenId): Promise<void> {
+  await tx.query('update join_tokens set uses = uses + 1 where token_id = $1', [id]);
+}
+
+export async function listJoinTokens(db: Queryable, pool: string): Promise<JoinToken[]> {
+  return (
+    await db.query<JoinTokenRow>('select * from join_tokens where pool = $1 and revoked_at is null order by token_id', [
+      pool,
+    ])
+  ).map(joinTokenWire);
+}
+
+export async function revokeJoinToken(db: Queryable, pool: string, id: string, now: Date): Promise<boolean> {
+  const rows = await db.query(
+    'update join_tokens set revoked_at = $3 where pool = $1 and token_id = $2 and revoked_at is null returning token_id',
+    [pool, id, now],
+  );
+  return rows.length > 0;
+}
