@@ -43,18 +43,17 @@ const tellingNames: Rule = {
   fine: [file('src/api/uncommon-index.ts', ''), file('console/src/FleetPage.tsx', '')],
 };
 
-const lettersOfAName = /^[a-z0-9]+(?:-[a-z0-9]+)*(?:\.[a-z]+)*\.(?:ts|mjs)$/;
+const lettersOfAName = /^[a-z0-9]+(?:-[a-z0-9]+)*(?:\.[a-z]+)*\.(?:ts|tsx|mjs)$/;
+const lettersOfAComponent = /^(?:[A-Z][a-z0-9]*)+(?:\.[a-z]+)*\.tsx$/;
 
 const kebabCase: Rule = {
   name: 'files are named in kebab-case, components in PascalCase',
   check: eachFile(isCode, ({ path }) => {
     const name = path.split('/').at(-1) ?? '';
-    const fits = name.endsWith('.tsx')
-      ? /^(main|[A-Z][A-Za-z0-9]*)(\.test)?\.tsx$/.test(name)
-      : lettersOfAName.test(name);
+    const fits = lettersOfAName.test(name) || lettersOfAComponent.test(name);
     return fits ? [] : ['is not named as the others are'];
   }),
-  broken: ['src/store/doorRules.ts', 'src/store/door_rules.ts', 'console/src/fleet-page.tsx'].map((path) => [
+  broken: ['src/store/doorRules.ts', 'src/store/door_rules.ts', 'console/src/fleetPage.tsx'].map((path) => [
     file(path, ''),
   ]),
   fine: [
