@@ -1,0 +1,57 @@
+/** What happens before the registration: the prerequisites are checked, and the machine is set up, once per instance. */
+import type { Clock } from '../base/clock.ts';
+import { type BootStages, simulateStages } from './boot-stages.ts';
+import type { AgentConfig } from './config.ts';
+import type { AgentEnd } from './exit.ts';
+import type { Log } from './log.ts';
+import { runShell, type ShellParts } from './shell.ts';
+import type { StateFile } from './state-file.ts';
+import type { Timing } from './timing.ts';
+
+export interface BootParts {
+  config: AgentConfig;
+  clock: Clock;
+  state: StateFile;
+  stages: BootStages;
+  shell: ShellParts;
+  log: Log;
+  timing: Timing;
+  signal: AbortSignal;
+}
+
+/** Null when the machine is as the pool wants it, or when the agent was told to stop meanwhile. */
+export async function boot(parts: BootParts): Promise<AgentEnd | null> {
+  const { config, state, stages } = parts;
+  const check = () => missingPrerequisite(parts);
+  // Asked at every start, but only the first is part of the boot.
+  if (state.read().setup_done) return check();
+  const missing = config.requires.length > 0 ? await stages.run('prerequisites', check) : null;
+  if (missing || parts.signal.aborted) return missing;
+  await simulateStages(config.boot_stages, parts);
+  const { setup } = config;
+  const end = setup ? await stages.run('setup', () => setUp(parts, setup)) : null;
+  if (!end && !parts.signal.aborted) state.update({ setup_done: true });
+  return end;
+}
+
+async function missingPrerequisite({ config, shell, log, timing, signal }: BootParts): Promise<AgentEnd | null> {
+  for (const { name, check } of config.requires) {
+    const timeout_ms = timing.prerequisite_timeout_ms;
+    const end = await runShell(shell, { script: check, stream: 'setup', signal, timeout_ms });
+    if (signal.aborted) return null;
+    if (end.ok) continue;
+    log.error('a prerequisite is missing', { prerequisite: name, check, how: end.how });
+    const reason = `prerequisite ${name} is missing: its check ${end.how}`;
+    return { code: 'prerequisite_missing', reason, last_output: end.last_lines };
+  }
+  return null;
+}
+
+async function setUp({ shell, log, signal }: BootParts, script: string): Promise<AgentEnd | null> {
+  if (signal.aborted) return null;
+  log.info('set-up begins');
+  const end = await runShell(shell, { script, stream: 'setup', signal });
+  if (end.ok || signal.aborted) return null;
+  log.error('set-up failed', { how: end.how });
+  return { code: 'setup_failed', reason: `setup ${end.how}`, last_output: end.last_lines };
+}

@@ -1,0 +1,125 @@
+/** What the agent is told at its start: by a driver in a file, by a person in flags (options.ts). */
+import { readFileSync } from 'node:fs';
+import { isAbsolute, resolve } from 'node:path';
+import { errorText, type Fields, isFields, isTextRecord, isTexts } from './shape.ts';
+
+export interface SimulatedStage {
+  name: string;
+  seconds: number;
+}
+
+export interface Prerequisite {
+  name: string;
+  /** A shell line; the prerequisite is met when it exits with 0. */
+  check: string;
+}
+
+export interface AgentConfig {
+  server_url: string;
+  enrollment_token: string | null;
+  join_token: string | null;
+  /** Until when a first registration is tried, by the server's clock; null: for as long as it takes. */
+  deadline_at: string | null;
+  node_id: string | null;
+  node_instance_id: string | null;
+  name: string | null;
+  correlation_id: string | null;
+  workflow_id: string | null;
+  /** Everything that the agent keeps lies below it. */
+  dir: string;
+  /** Where `setup`, `command` and `clean` run. */
+  work_dir: string;
+  setup: string | null;
+  command: string[] | null;
+  clean: string | null;
+  env: Record<string, string>;
+  boot_stages: SimulatedStage[];
+  requires: Prerequisite[];
+  base_url: string | null;
+  labels: Record<string, string>;
+}
+
+/** The agent was started wrongly; nothing has been done yet. */
+export class UsageError extends Error {
+  override name = 'UsageError';
+}
+
+export function readConfigFile(path: string): AgentConfig {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new UsageError(`cannot read ${path}: ${errorText(error)}`);
+  }
+  return configFrom(parsed);
+}
+
+/** Unknown fields are let through: an older agent must start under a newer control plane. */
+export function configFrom(value: unknown): AgentConfig {
+  if (!isFields(value)) throw new UsageError('the configuration must be a JSON object');
+  const dir = requiredText(value, 'dir');
+  if (!isAbsolute(dir)) throw new UsageError('`dir` must be an absolute path');
+  return {
+    server_url: serverUrl(requiredText(value, 'server_url')),
+    enrollment_token: optionalText(value, 'enrollment_token'),
+    join_token: optionalText(value, 'join_token'),
+    deadline_at: deadline(value),
+    node_id: optionalText(value, 'node_id'),
+    node_instance_id: optionalText(value, 'node_instance_id'),
+    name: optionalText(value, 'name'),
+    correlation_id: optionalText(value, 'correlation_id'),
+    workflow_id: optionalText(value, 'workflow_id'),
+    dir: resolve(dir),
+    work_dir: resolve(optionalText(value, 'work_dir') ?? dir),
+    setup: optionalText(value, 'setup'),
+    command: optional(value, 'command', isCommand, 'a list with at least the program'),
+    clean: optionalText(value, 'clean'),
+    env: optional(value, 'env', isTextRecord, 'an object of texts') ?? {},
+    boot_stages: optional(value, 'boot_stages', isStages, 'a list of {name, seconds}') ?? [],
+    requires: optional(value, 'requires', isPrerequisites, 'a list of {name, check}') ?? [],
+    base_url: optionalText(value, 'base_url'),
+    labels: optional(value, 'labels', isTextRecord, 'an object of texts') ?? {},
+  };
+}
+
+const isCommand = (value: unknown): value is string[] => isTexts(value) && value.length > 0;
+
+const isStages = (value: unknown): value is SimulatedStage[] =>
+  Array.isArray(value) &&
+  value.every(
+    (item) => isFields(item) && typeof item.name === 'string' && typeof item.seconds === 'number' && item.seconds >= 0,
+  );
+
+const isPrerequisites = (value: unknown): value is Prerequisite[] =>
+  Array.isArray(value) &&
+  value.every((item) => isFields(item) && typeof item.name === 'string' && typeof item.check === 'string');
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+
+function optional<T>(fields: Fields, name: string, is: (value: unknown) => value is T, shape: string): T | null {
+  const value = fields[name];
+  if (value === undefined || value === null) return null;
+  if (!is(value)) throw new UsageError(`\`${name}\` must be ${shape}`);
+  return value;
+}
+
+const optionalText = (fields: Fields, name: string) => optional(fields, name, isText, 'a text');
+
+function requiredText(fields: Fields, name: string): string {
+  const value = optionalText(fields, name);
+  if (!value) throw new UsageError(`\`${name}\` is missing`);
+  return value;
+}
+
+function deadline(fields: Fields): string | null {
+  const value = optionalText(fields, 'deadline_at');
+  if (value !== null && Number.isNaN(Date.parse(value))) throw new UsageError('`deadline_at` must be a time');
+  return value;
+}
+
+function serverUrl(text: string): string {
+  if (!URL.canParse(text) || !['http:', 'https:'].includes(new URL(text).protocol)) {
+    throw new UsageError('the server must be an http or https address');
+  }
+  return text.replace(/\/+$/, '');
+}

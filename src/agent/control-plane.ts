@@ -1,0 +1,107 @@
+/**
+ * The control plane as the agent sees it: its calls by the names of the route table. Here every failure is kept as
+ * evidence, and the two replies that end an agent's life (fenced, credential unknown) are noticed wherever they come.
+ */
+import type { Heartbeat, RegisterReply, RegisterRequest, SignedTask, TaskResult } from '../contract/agent.ts';
+import type { BootStage } from '../contract/node.ts';
+import type { CallFailure } from './call-failure.ts';
+import type { Fact } from './fact-box.ts';
+import {
+  type BeatReply,
+  readAcknowledged,
+  readBeatReply,
+  readLease,
+  readLogsReply,
+  readNextTask,
+  readRegisterReply,
+} from './replies.ts';
+import type { Answer, Call, Transport } from './transport.ts';
+
+/** A test compares these with the route table, which itself cannot be bundled into the agent. */
+export const agentCalls = {
+  'agent-register': '/v1/agent/register',
+  'agent-heartbeat': '/v1/agent/heartbeat',
+  'agent-task-next': '/v1/agent/tasks/next',
+  'agent-task-progress': '/v1/agent/tasks/{id}/progress',
+  'agent-task-result': '/v1/agent/tasks/{id}/result',
+  'agent-logs': '/v1/agent/logs',
+  'agent-boot': '/v1/agent/boot',
+  'agent-evidence': '/v1/agent/evidence',
+} as const;
+type CallName = keyof typeof agentCalls;
+
+export interface RegisterAs {
+  credential: string | null;
+  correlation_id: string | null;
+  signal: AbortSignal;
+}
+
+export interface ControlPlane {
+  register(request: RegisterRequest, as: RegisterAs): Promise<Answer<RegisterReply>>;
+  heartbeat(beat: Heartbeat, signal: AbortSignal): Promise<Answer<BeatReply>>;
+  nextTask(wait_seconds: number, signal: AbortSignal): Promise<Answer<{ task: SignedTask | null }>>;
+  progress(task: SignedTask, message: string, signal: AbortSignal): Promise<Answer<{ lease_seconds: number }>>;
+  result(task: SignedTask, result: TaskResult, signal: AbortSignal): Promise<Answer<true>>;
+  logs(ndjson: Buffer, signal: AbortSignal): Promise<Answer<{ acknowledged_seq: number }>>;
+  boot(stages: BootStage[], signal: AbortSignal): Promise<Answer<true>>;
+  evidence(facts: Fact[], signal: AbortSignal): Promise<Answer<true>>;
+}
+
+export interface ControlPlaneParts {
+  transport: Transport;
+  credential(): string | null;
+  timeout_ms: number;
+  /** Asked for each call, so that the ids of the moment are on the wire. */
+  correlation_id(): string | null;
+  onAnswer(call: CallName): void;
+  onFailure(failure: CallFailure): void;
+}
+
+interface Sent {
+  id?: string;
+  query?: string;
+  json?: unknown;
+  ndjson?: Buffer;
+  credential?: string | null;
+  correlation_id?: string | null;
+  timeout_ms?: number;
+  signal: AbortSignal;
+}
+
+export function controlPlane(parts: ControlPlaneParts): ControlPlane {
+  const send = async <T>(name: CallName, sent: Sent, read: (body: unknown) => T | null): Promise<Answer<T>> => {
+    const answer = await parts.transport.call(requestOf(parts, name, sent), read);
+    if (answer.ok) parts.onAnswer(name);
+    // A call that we ended ourselves did not fail.
+    else if (!sent.signal.aborted) parts.onFailure(answer.failure);
+    return answer;
+  };
+  return {
+    register: (json, as) => send('agent-register', { json, ...as }, readRegisterReply),
+    heartbeat: (json, signal) => send('agent-heartbeat', { json, signal }, readBeatReply),
+    nextTask(wait_seconds, signal) {
+      const timeout_ms = wait_seconds * 1000 + parts.timeout_ms;
+      return send('agent-task-next', { query: `?wait=${wait_seconds}`, timeout_ms, signal }, readNextTask);
+    },
+    progress: ({ task_id, correlation_id }, message, signal) =>
+      send('agent-task-progress', { id: task_id, json: { message }, correlation_id, signal }, readLease),
+    result: ({ task_id, correlation_id }, json, signal) =>
+      send('agent-task-result', { id: task_id, json, correlation_id, signal }, readAcknowledged),
+    logs: (ndjson, signal) => send('agent-logs', { ndjson, signal }, readLogsReply),
+    boot: (stages, signal) => send('agent-boot', { json: { stages }, signal }, readAcknowledged),
+    evidence: (facts, signal) => send('agent-evidence', { json: { facts }, signal }, readAcknowledged),
+  };
+}
+
+function requestOf(parts: ControlPlaneParts, name: CallName, sent: Sent): Call {
+  const { id, query = '', json, ndjson, signal, timeout_ms = parts.timeout_ms } = sent;
+  const credential = sent.credential === undefined ? parts.credential() : sent.credential;
+  const correlation_id = sent.correlation_id ?? parts.correlation_id();
+  const body = ndjson ?? (json === undefined ? undefined : JSON.stringify(json));
+  const headers: Record<string, string> = { accept: 'application/json' };
+  if (body !== undefined) headers['content-type'] = ndjson ? 'application/x-ndjson' : 'application/json';
+  if (credential !== null) headers.authorization = `Bearer ${credential}`;
+  if (correlation_id !== null) headers['x-correlation-id'] = correlation_id;
+  const path = agentCalls[name].replace('{id}', encodeURIComponent(id ?? '')) + query;
+  return { name, method: body === undefined ? 'GET' : 'POST', path, headers, body, timeout_ms, signal };
+}

@@ -1,0 +1,72 @@
+/** Beats at the interval that the server last assigned; a changed claim is told at once; failures are retried sooner. */
+import type { Clock } from '../base/clock.ts';
+import { backoff, jittered } from './backoff.ts';
+import { describeFailure } from './call-failure.ts';
+import type { Claims } from './claims.ts';
+import type { ControlPlane } from './control-plane.ts';
+import type { Log } from './log.ts';
+import type { BeatReply } from './replies.ts';
+import type { StateFile } from './state-file.ts';
+import type { Timing } from './timing.ts';
+import { waker } from './waker.ts';
+
+export interface HeartbeatParts {
+  clock: Clock;
+  server: ControlPlane;
+  claims: Claims;
+  state: StateFile;
+  log: Log;
+  timing: Timing;
+  signal: AbortSignal;
+  onReply(reply: BeatReply): void;
+}
+
+export interface HeartbeatLoop {
+  /** Beats now, and resolves when that beat was answered or failed. */
+  beat(): Promise<void>;
+  done: Promise<void>;
+}
+
+/** An interval that a server could mean; anything else would flood it or fall silent. */
+const sane = (seconds: number) => Math.min(3600, Math.max(0.05, seconds));
+
+export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
+  const { clock, server, claims, state, log, timing, signal, onReply } = parts;
+  const rest = waker(clock, signal);
+  const pauses = backoff(timing.beat_retry);
+
+  /** How long to wait until the next one. */
+  const beat = async (): Promise<number> => {
+    const answer = await server.heartbeat(claims.current(), signal);
+    if (answer.ok) {
+      if (pauses.tries() > 0) log.info('heartbeats are answered again', { failed_beats: pauses.tries() });
+      pauses.reset();
+      keep(answer.body);
+      onReply(answer.body);
+      return jittered(sane(answer.body.heartbeat_interval_seconds) * 1000);
+    }
+    if (signal.aborted) return 0;
+    const retry_ms = Math.max(pauses.nextMs(), (answer.failure.retry_after_seconds ?? 0) * 1000);
+    if (pauses.tries() === 1) log.warn('a heartbeat failed', { failure: describeFailure(answer.failure) });
+    return retry_ms;
+  };
+
+  const keep = ({ heartbeat_interval_seconds, task_keys }: BeatReply) => {
+    const known = state.read();
+    const keys = task_keys ?? known.task_keys;
+    const same = JSON.stringify(keys) === JSON.stringify(known.task_keys);
+    if (same && heartbeat_interval_seconds === known.heartbeat_interval_seconds) return;
+    state.update({ heartbeat_interval_seconds, task_keys: keys });
+  };
+
+  const run = async () => {
+    while (!signal.aborted) await rest.rest(await beat());
+  };
+  claims.onChange(rest.wake);
+  return {
+    async beat() {
+      await beat();
+    },
+    done: run(),
+  };
+}

@@ -1,0 +1,79 @@
+/** Ships the spool in order. A line is forgotten only when the server has acknowledged its number. */
+import type { Clock } from '../base/clock.ts';
+import { mayPass } from './call-failure.ts';
+import type { ControlPlane } from './control-plane.ts';
+import type { Log } from './log.ts';
+import { type ShipLoop, type Shipped, shipLoop } from './ship-loop.ts';
+import type { Spool } from './spool.ts';
+import type { Timing } from './timing.ts';
+
+export interface LogShipperParts {
+  clock: Clock;
+  spool: Spool;
+  server: ControlPlane;
+  log: Log;
+  timing: Timing;
+  signal: AbortSignal;
+}
+
+export interface LogShipper extends ShipLoop {
+  /** Ships what is left, until the signal fires. Only after the loop has ended. */
+  flush(signal: AbortSignal): Promise<void>;
+}
+
+export function logShipper({ clock, spool, server, log, timing, signal }: LogShipperParts): LogShipper {
+  let most_lines = Number.POSITIVE_INFINITY;
+
+  const ship = async (until: AbortSignal): Promise<Shipped> => {
+    const batch = spool.batch(most_lines);
+    if (!batch) return 'empty';
+    // Otherwise a power cut could take back a number that the server already knows.
+    spool.sync();
+    const answer = await server.logs(batch.body, until);
+    if (answer.ok) {
+      most_lines = Number.POSITIVE_INFINITY;
+      spool.acknowledge(answer.body.acknowledged_seq);
+      if (answer.body.acknowledged_seq >= batch.first) return 'more';
+      return { ...nothingTaken, detail: `acknowledged ${answer.body.acknowledged_seq} of ${batch.first}` };
+    }
+    if (
+      mayPass(answer.failure) ||
+      !['invalid_request', 'malformed_json', 'body_too_large'].includes(answer.failure.code)
+    ) {
+      return answer.failure;
+    }
+    // The server refuses something in it: find the line, and give up that one only.
+    if (batch.first < batch.last) {
+      most_lines = Math.max(1, Math.floor((batch.last - batch.first + 1) / 2));
+      return 'more';
+    }
+    spool.acknowledge(batch.first);
+    log.error('the server refuses a log line; it stays out', { seq: batch.first, detail: answer.failure.detail });
+    return 'more';
+  };
+
+  const loop = shipLoop({
+    clock,
+    signal,
+    ship: () => ship(signal),
+    gather_ms: timing.log_gather_ms,
+    retry: timing.ship_retry,
+  });
+  spool.onAppend(loop.wake);
+  return {
+    ...loop,
+    async flush(until) {
+      await loop.done;
+      while (!until.aborted && (await ship(until)) === 'more');
+    },
+  };
+}
+
+const nothingTaken = {
+  call: 'agent-logs',
+  layer: 'control_plane',
+  code: 'logs_not_taken',
+  status: 200,
+  retry_after_seconds: null,
+  deadline_at: null,
+};

@@ -1,0 +1,67 @@
+/** The command line: `--config FILE` as a driver starts the agent, or the flags with which a person lets a machine join. */
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { type AgentConfig, configFrom, readConfigFile, UsageError } from './config.ts';
+import { errorText } from './shape.ts';
+
+export const usage = `Usage: slipway agent --server URL (--join-token T | --enrollment-token T) [options] [-- command …]
+       slipway agent --config FILE
+
+  --server URL           address of the control plane
+  --join-token T         joins a pool; also read from SLIPWAY_JOIN_TOKEN
+  --enrollment-token T   enrols an expected node; also read from SLIPWAY_ENROLLMENT_TOKEN
+  --name N               the node's name (with a join token; default: this host's name)
+  --base-url URL         where the node's own service is reached
+  --dir D                where the agent keeps its state (default: .slipway-agent)
+  -- command …           what to supervise; the node is ready once it has been up for a moment, or,
+                         with SLIPWAY_READY_LINE=1 in the environment, once it prints SLIPWAY_READY
+
+Started again on the same directory it needs no token: it goes on with the credential it has.
+`;
+
+const flags = {
+  config: { type: 'string' },
+  server: { type: 'string' },
+  'join-token': { type: 'string' },
+  'enrollment-token': { type: 'string' },
+  name: { type: 'string' },
+  'base-url': { type: 'string' },
+  dir: { type: 'string' },
+  help: { type: 'boolean' },
+} as const;
+
+/** Names are what fits a host name; of this host's own name everything else becomes a dash. */
+export function nodeNameFrom(host: string): string {
+  const name = host
+    .toLowerCase()
+    .replace(/[^a-z0-9.-]+/g, '-')
+    .slice(0, 63);
+  return name.replace(/^[^a-z0-9]+|[^a-z0-9]+$/g, '') || 'node';
+}
+
+/** Null when only help was asked for. */
+export function configFromCommandLine(args: string[], env: NodeJS.ProcessEnv): AgentConfig | null {
+  const { values, positionals } = parsed(args);
+  if (values.help) return null;
+  if (values.config) return readConfigFile(values.config);
+  const join_token = values['join-token'] ?? env.SLIPWAY_JOIN_TOKEN;
+  return configFrom({
+    server_url: values.server,
+    join_token,
+    enrollment_token: values['enrollment-token'] ?? env.SLIPWAY_ENROLLMENT_TOKEN,
+    name: values.name ?? (join_token ? nodeNameFrom(hostname()) : null),
+    base_url: values['base-url'],
+    dir: resolve(values.dir ?? '.slipway-agent'),
+    work_dir: process.cwd(),
+    command: positionals.length > 0 ? positionals : null,
+  });
+}
+
+function parsed(args: string[]) {
+  try {
+    return parseArgs({ args, options: flags, allowPositionals: true });
+  } catch (error) {
+    throw new UsageError(errorText(error));
+  }
+}

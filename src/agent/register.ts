@@ -1,0 +1,124 @@
+/** Makes the instance known: with its enrolment or join token the first time, with its credential ever after. */
+import { type Clock, pause } from '../base/clock.ts';
+import type { RegisterReply, RegisterRequest } from '../contract/agent.ts';
+import { backoff } from './backoff.ts';
+import { type CallFailure, describeFailure, mayPass } from './call-failure.ts';
+import type { AgentConfig } from './config.ts';
+import type { ControlPlane } from './control-plane.ts';
+import type { AgentEnd } from './exit.ts';
+import { publicKeyOf } from './keys.ts';
+import type { Log } from './log.ts';
+import type { ServerTime } from './server-time.ts';
+import { type StateFile, tokenDigest } from './state-file.ts';
+import type { Timing } from './timing.ts';
+import { agentVersion } from './version.ts';
+
+export interface RegisterParts {
+  config: AgentConfig;
+  clock: Clock;
+  time: ServerTime;
+  server: ControlPlane;
+  state: StateFile;
+  log: Log;
+  timing: Timing;
+  signal: AbortSignal;
+}
+
+/** While no server was ever heard, only this machine's clock tells the time, and it may be wrong; so a few tries are made. */
+const least_tries_unheard = 3;
+
+/** Null when it succeeded, or when the agent was told to stop meanwhile. */
+export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
+  const { config, clock, state, log, timing, signal } = parts;
+  if (!state.read().identity && !config.enrollment_token && !config.join_token) {
+    return { code: 'registration_refused', reason: 'there is neither a token nor a credential to register with' };
+  }
+  const pauses = backoff(timing.register_retry);
+  let deadline_at = config.deadline_at;
+  while (!signal.aborted) {
+    const { identity } = state.read();
+    const answer = await parts.server.register(requestOf(parts), {
+      credential: identity?.credential ?? null,
+      correlation_id: config.correlation_id,
+      signal,
+    });
+    if (answer.ok) {
+      const end = keep(parts, answer.body);
+      if (!end) log.info(identity ? 'registered again' : 'registered', { tries: pauses.tries() + 1 });
+      return end;
+    }
+    if (signal.aborted) break;
+    const { failure } = answer;
+    if (failure.code === 'credential_unknown' && config.join_token) {
+      // Whoever may join may join anew; the name decides whether that is the same node.
+      log.warn('the credential is not known any more; joining anew');
+      state.update({ identity: null });
+      continue;
+    }
+    if (!mayPass(failure)) return refusal(failure);
+    deadline_at = failure.deadline_at ?? deadline_at;
+    const wait_ms = Math.max(pauses.nextMs(), (failure.retry_after_seconds ?? 0) * 1000);
+    const late = !identity && isPast(parts, deadline_at, pauses.tries());
+    if (late) return { code: 'registration_deadline', reason: gaveUp(deadline_at, pauses.tries(), failure) };
+    log.warn('not registered yet', {
+      failure: describeFailure(failure),
+      retry_in_ms: Math.round(wait_ms),
+      deadline_at,
+    });
+    await pause(clock, Math.min(wait_ms, untilDeadline(parts, deadline_at)), signal);
+  }
+  return null;
+}
+
+function requestOf({ config, state }: RegisterParts): RegisterRequest {
+  const { identity, private_key, boot_stages, boot_stages_sent } = state.read();
+  const stages = identity ? boot_stages.slice(boot_stages_sent) : boot_stages;
+  const token = config.enrollment_token
+    ? { enrollment_token: config.enrollment_token }
+    : config.join_token
+      ? { join_token: config.join_token }
+      : {};
+  return {
+    ...(identity ? {} : token),
+    ...(config.name ? { name: config.name } : {}),
+    ...(config.base_url ? { base_url: config.base_url } : {}),
+    version: agentVersion,
+    agent_public_key: publicKeyOf(private_key),
+    ...(stages.length > 0 ? { boot: { stages } } : {}),
+    ...(Object.keys(config.labels).length > 0 ? { labels: config.labels } : {}),
+  };
+}
+
+function keep({ config, state }: RegisterParts, reply: RegisterReply): AgentEnd | null {
+  const { node_id, node_instance_id, task_keys, heartbeat_interval_seconds } = reply;
+  const credential = reply.credential ?? state.read().identity?.credential;
+  if (!credential) return { code: 'registration_refused', reason: 'the server registered us but gave no credential' };
+  const token = config.enrollment_token ?? config.join_token;
+  state.update({
+    identity: { node_id, node_instance_id, credential },
+    enrolled_with: token ? tokenDigest(token) : state.read().enrolled_with,
+    task_keys,
+    heartbeat_interval_seconds,
+    boot_stages_sent: state.read().boot_stages.length,
+  });
+  return null;
+}
+
+function refusal(failure: CallFailure): AgentEnd {
+  const code = failure.code === 'instance_fenced' ? 'instance_fenced' : 'registration_refused';
+  return { code, reason: `the registration was refused: ${describeFailure(failure)}` };
+}
+
+/** The pause ends at the deadline, for a last try that the server may still take as a late one. */
+function untilDeadline({ time }: RegisterParts, deadline_at: string | null): number {
+  const left_ms = deadline_at === null ? Number.POSITIVE_INFINITY : Date.parse(deadline_at) - time.nowMs();
+  return left_ms > 0 ? left_ms : Number.POSITIVE_INFINITY;
+}
+
+function isPast({ time }: RegisterParts, deadline_at: string | null, tries: number): boolean {
+  if (deadline_at === null || Date.parse(deadline_at) > time.nowMs()) return false;
+  return time.wasHeard() || tries >= least_tries_unheard;
+}
+
+const gaveUp = (deadline_at: string | null, tries: number, last: CallFailure) =>
+  `not registered by the deadline ${deadline_at} after ${tries} tries; last: ${describeFailure(last)}`;

@@ -1,0 +1,60 @@
+/** Reads the server's replies; what does not look like the contract was not said by our server, and reads as null. */
+import type { HeartbeatReply, RegisterReply, SignedTask, TaskKey } from '../contract/agent.ts';
+import { isFields, numberOf, textOf } from './shape.ts';
+
+const isTaskKey = (value: unknown): value is TaskKey =>
+  isFields(value) && typeof value.kid === 'string' && typeof value.public_key === 'string';
+
+export const isTaskKeys = (value: unknown): value is TaskKey[] => Array.isArray(value) && value.every(isTaskKey);
+
+export function readRegisterReply(body: unknown): RegisterReply | null {
+  if (!isFields(body)) return null;
+  const { node_id, node_instance_id, credential, task_keys, heartbeat_interval_seconds } = body;
+  if (typeof node_id !== 'string' || typeof node_instance_id !== 'string' || !isTaskKeys(task_keys)) return null;
+  if (typeof heartbeat_interval_seconds !== 'number') return null;
+  return {
+    node_id,
+    node_instance_id,
+    ...(typeof credential === 'string' ? { credential } : {}),
+    task_keys,
+    heartbeat_interval_seconds,
+    deadline_at: textOf(body.deadline_at),
+  };
+}
+
+export type BeatReply = Omit<HeartbeatReply, 'node_status'> & { node_status: string };
+
+export function readBeatReply(body: unknown): BeatReply | null {
+  if (!isFields(body)) return null;
+  const { node_status, heartbeat_interval_seconds, task_keys } = body;
+  if (typeof node_status !== 'string' || typeof heartbeat_interval_seconds !== 'number') return null;
+  const tasks_waiting = numberOf(body.tasks_waiting) ?? 0;
+  return { node_status, heartbeat_interval_seconds, tasks_waiting, ...(isTaskKeys(task_keys) ? { task_keys } : {}) };
+}
+
+/** The task as it came, with fields that this agent does not know: the signature is over all of them. */
+const isTask = (value: unknown): value is SignedTask =>
+  isFields(value) &&
+  ['task_id', 'type', 'node_id', 'node_instance_id', 'expires_at', 'kid', 'signature'].every(
+    (name) => typeof value[name] === 'string',
+  ) &&
+  isFields(value.params) &&
+  typeof value.lease_seconds === 'number';
+
+export function readNextTask(body: unknown): { task: SignedTask | null } | null {
+  if (!isFields(body)) return null;
+  if (body.task === null) return { task: null };
+  return isTask(body.task) ? { task: body.task } : null;
+}
+
+export function readLease(body: unknown): { lease_seconds: number } | null {
+  const lease_seconds = isFields(body) ? numberOf(body.lease_seconds) : null;
+  return lease_seconds === null ? null : { lease_seconds };
+}
+
+export function readLogsReply(body: unknown): { acknowledged_seq: number } | null {
+  const acknowledged_seq = isFields(body) ? numberOf(body.acknowledged_seq) : null;
+  return acknowledged_seq === null ? null : { acknowledged_seq };
+}
+
+export const readAcknowledged = (body: unknown): true | null => (isFields(body) && body.ok === true ? true : null);

@@ -1,0 +1,225 @@
+/**
+ * Log lines on disk until the server has them. A line is numbered and written before anything else is done with it, and
+ * written is synchronous: whoever produces faster than the disk takes waits, and memory holds nothing. A number that the
+ * server may have seen is never given to another line, whatever is killed when.
+ */
+import {
+  closeSync,
+  fdatasyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { type Clock, now } from '../base/clock.ts';
+import type { ShippedLine } from '../contract/agent.ts';
+import { syncDirectory, writeDurably } from './durable-file.ts';
+import { errorCode, errorText } from './shape.ts';
+import {
+  findSegments,
+  type KeptLine,
+  offsetOf,
+  parseLines,
+  readPart,
+  type Segment,
+  segmentPath,
+  seqRange,
+} from './spool-segments.ts';
+
+export type LogStream = ShippedLine['stream'];
+export type SpoolLine = Omit<ShippedLine, 'seq'>;
+
+export interface Batch {
+  /** NDJSON, as it goes over the wire. */
+  body: Buffer;
+  first: number;
+  last: number;
+}
+
+export interface Spool {
+  append(lines: SpoolLine[]): void;
+  onAppend(listener: () => void): void;
+  /** The oldest lines that the server has not acknowledged; null when there are none. */
+  batch(most_lines?: number): Batch | null;
+  acknowledge(seq: number): void;
+  /** After it, everything appended so far would survive a power cut. */
+  sync(): void;
+  /** Whether so much waits that whoever writes should slow down. */
+  isCrowded(): boolean;
+  /** The last lines, acknowledged ones among them. */
+  tail(count: number): KeptLine[];
+  close(): void;
+}
+
+export interface SpoolLimits {
+  segment_bytes: number;
+  most_bytes: number;
+  batch_bytes: number;
+}
+
+const usualLimits: SpoolLimits = {
+  segment_bytes: 1024 * 1024,
+  most_bytes: 32 * 1024 * 1024,
+  batch_bytes: 256 * 1024,
+};
+
+export function openSpool(directory: string, clock: Clock, limits: SpoolLimits = usualLimits): Spool {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const found = findSegments(directory);
+  const { segments } = found;
+  const acknowledgement = openAcknowledgement(join(directory, 'acknowledged'));
+  let acknowledged = acknowledgement.read();
+  let next_seq = Math.max(found.next_seq, acknowledged + 1);
+  let unwritten = { lines: 0, cause: '' };
+  let cursor: { segment: Segment; offset: number } | null = null;
+  let offered: { segment: Segment; end: number; last: number } | null = null;
+  let synced = false;
+  const listeners: (() => void)[] = [];
+
+  const begin = (): number => {
+    const segment: Segment = { path: segmentPath(directory, next_seq), first: next_seq, bytes: 0, gap: false };
+    const file = openSync(segment.path, 'a', 0o600);
+    syncDirectory(directory);
+    segments.push(segment);
+    return file;
+  };
+  const last = segments.at(-1);
+  let active = last && !last.gap ? openSync(last.path, 'a', 0o600) : begin();
+
+  const totalBytes = () => segments.reduce((sum, { bytes }) => sum + bytes, 0);
+  const endOf = (index: number) => (segments[index + 1]?.first ?? next_seq) - 1;
+
+  const write = (lines: SpoolLine[]) => {
+    const segment = segments.at(-1);
+    if (!segment) throw new Error('the spool has no segment to write to');
+    const records = lines.map(({ at, stream, line }, i) => JSON.stringify({ seq: next_seq + i, at, stream, line }));
+    const content = Buffer.from(`${records.join('\n')}\n`);
+    try {
+      for (let done = 0; done < content.length; ) done += writeSync(active, content, done);
+    } catch (error) {
+      ftruncateSync(active, segment.bytes);
+      throw error;
+    }
+    segment.bytes += content.length;
+    next_seq += lines.length;
+    synced = false;
+    if (segment.bytes >= limits.segment_bytes) rotate();
+  };
+
+  const rotate = () => {
+    const full = active;
+    active = begin();
+    fdatasyncSync(full);
+    closeSync(full);
+    forget();
+    while (totalBytes() > limits.most_bytes && segments.length > 2) dropOldest();
+  };
+
+  /** Removes what the server has, but for the segment before the current one: the last lines are asked for at a release. */
+  const forget = () => {
+    while (segments.length > 2 && endOf(0) <= acknowledged) {
+      const oldest = segments.shift();
+      if (oldest) unlinkSync(oldest.path);
+    }
+  };
+
+  /** The newest lines tell most about what is wrong now, so the oldest make room, and say so in their place. */
+  const dropOldest = () => {
+    const victims = segments.slice(0, segments[0]?.gap ? 2 : 1);
+    const first = segments[0]?.first ?? next_seq;
+    const seq = endOf(victims.length - 1);
+    const dropped = seq - Math.max(first, acknowledged + 1) + 1;
+    const path = segmentPath(directory, first, 'gap');
+    const line = `dropped ${dropped} lines: the spool was full before the server could take them`;
+    const record = `${JSON.stringify({ seq, at: now(clock).toISOString(), stream: 'agent', line })}\n`;
+    writeDurably(path, record);
+    for (const victim of victims) if (victim.path !== path) unlinkSync(victim.path);
+    segments.splice(0, victims.length, { path, first, bytes: Buffer.byteLength(record), gap: true });
+    cursor = null;
+    offered = null;
+  };
+
+  const locate = () => {
+    const index = segments.findIndex((_, i) => endOf(i) > acknowledged);
+    const segment = segments[index];
+    return segment ? { segment, offset: offsetOf(segment, acknowledged + 1) } : null;
+  };
+
+  return {
+    append(lines) {
+      const loss = `dropped ${unwritten.lines} lines: the spool could not be written (${unwritten.cause})`;
+      const notice: SpoolLine[] =
+        unwritten.lines > 0 ? [{ at: now(clock).toISOString(), stream: 'agent', line: loss }] : [];
+      try {
+        write([...notice, ...lines]);
+        unwritten = { lines: 0, cause: '' };
+      } catch (error) {
+        // A full disk must not end the machine's work; how many lines it cost is said as soon as one can be written.
+        unwritten = { lines: unwritten.lines + lines.length, cause: errorCode(error) ?? errorText(error) };
+      }
+      for (const listener of listeners) listener();
+    },
+    onAppend: (listener) => void listeners.push(listener),
+    batch(most_lines = Number.POSITIVE_INFINITY) {
+      cursor ??= locate();
+      if (cursor && cursor.offset >= cursor.segment.bytes) cursor = locate();
+      if (!cursor) return null;
+      const { segment, offset } = cursor;
+      const part = readPart(segment.path, offset, Math.min(segment.bytes, offset + limits.batch_bytes));
+      const body = part.subarray(0, endOfLine(part, most_lines));
+      const range = seqRange(body);
+      if (!range) return null;
+      offered = { segment, end: offset + body.length, last: range.last };
+      return { body, ...range };
+    },
+    acknowledge(seq) {
+      const known = Math.min(seq, next_seq - 1);
+      if (known <= acknowledged) return;
+      acknowledged = known;
+      acknowledgement.write(known);
+      cursor = offered?.last === known ? { segment: offered.segment, offset: offered.end } : null;
+      forget();
+    },
+    sync() {
+      if (!synced) fdatasyncSync(active);
+      synced = true;
+    },
+    isCrowded: () => (next_seq - 1 > acknowledged ? totalBytes() > limits.most_bytes / 4 : false),
+    tail(count) {
+      const ends = segments.slice(-2).map(({ path, bytes }) => {
+        return readPart(path, Math.max(0, bytes - limits.batch_bytes), bytes);
+      });
+      return ends.flatMap(parseLines).slice(-count);
+    },
+    close() {
+      closeSync(active);
+      acknowledgement.close();
+    },
+  };
+}
+
+function endOfLine(part: Buffer, most_lines: number): number {
+  if (!Number.isFinite(most_lines)) return part.lastIndexOf(0x0a) + 1;
+  let end = 0;
+  for (let line = 0; line < most_lines; line++) {
+    const next = part.indexOf(0x0a, end) + 1;
+    if (next === 0) break;
+    end = next;
+  }
+  return end;
+}
+
+/** Overwritten in place with a fixed width, so that a kill leaves the old number or the new one. */
+function openAcknowledgement(path: string) {
+  const file = openSync(path, 'a+', 0o600);
+  closeSync(file);
+  const inPlace = openSync(path, 'r+');
+  return {
+    read: () => Number.parseInt(readFileSync(path, 'latin1'), 10) || 0,
+    write: (seq: number) => void writeSync(inPlace, String(seq).padStart(16, '0'), 0, 'latin1'),
+    close: () => closeSync(inPlace),
+  };
+}

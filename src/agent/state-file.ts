@@ -1,0 +1,116 @@
+/** What an agent must still know after it was killed: who it is, with which secret, and how far it had come. */
+import { createHash } from 'node:crypto';
+import { chmodSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TaskKey } from '../contract/agent.ts';
+import type { BootStage } from '../contract/node.ts';
+import type { AgentConfig } from './config.ts';
+import { readJsonFile, writeDurably } from './durable-file.ts';
+import { newKeyPair } from './keys.ts';
+import { isTaskKeys } from './replies.ts';
+import { type Fields, isFields, numberOf, textOf } from './shape.ts';
+
+export interface Identity {
+  node_id: string;
+  node_instance_id: string;
+  credential: string;
+}
+
+export interface AgentState {
+  identity: Identity | null;
+  /** A digest of the token that the identity came from; another token means another enrolment. */
+  enrolled_with: string | null;
+  /** Ed25519, PKCS 8 DER, base64. Made before the first registration, so that a repeated one shows the same key. */
+  private_key: string;
+  task_keys: TaskKey[];
+  heartbeat_interval_seconds: number;
+  setup_done: boolean;
+  /** A release stopped the command; it stays down, also across a restart of the agent. */
+  command_stopped: boolean;
+  command_restarts: number;
+  boot_stages: BootStage[];
+  /** How many of them the server has. */
+  boot_stages_sent: number;
+}
+
+export interface StateFile {
+  read(): Readonly<AgentState>;
+  update(change: Partial<AgentState>): void;
+}
+
+const usual_interval_seconds = 10;
+
+const fresh = (): AgentState => ({
+  identity: null,
+  enrolled_with: null,
+  private_key: newKeyPair(),
+  task_keys: [],
+  heartbeat_interval_seconds: usual_interval_seconds,
+  setup_done: false,
+  command_stopped: false,
+  command_restarts: 0,
+  boot_stages: [],
+  boot_stages_sent: 0,
+});
+
+export const agentDirectory = (dir: string) => join(dir, '.agent');
+
+export function makeAgentDirectory(dir: string): string {
+  const directory = agentDirectory(dir);
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  // The umask, or an earlier hand, may have left it wider.
+  chmodSync(directory, 0o700);
+  return directory;
+}
+
+export const tokenDigest = (token: string) => createHash('sha256').update(token).digest('hex');
+
+/** Continues what lies in the directory, unless the configuration speaks of another instance: then it begins anew. */
+export function openState(config: AgentConfig): StateFile {
+  const path = join(makeAgentDirectory(config.dir), 'state.json');
+  const kept = stateFrom(readJsonFile(path));
+  let state = kept && continues(kept, config) ? kept : fresh();
+  const write = () => writeDurably(path, JSON.stringify(state));
+  if (state !== kept) write();
+  return {
+    read: () => state,
+    update(change) {
+      state = { ...state, ...change };
+      write();
+    },
+  };
+}
+
+function continues({ identity, enrolled_with }: AgentState, config: AgentConfig): boolean {
+  if (!identity) return true;
+  if (config.node_instance_id !== null && config.node_instance_id !== identity.node_instance_id) return false;
+  // A join token may be renewed for a machine that already joined; an enrolment token is for one enrolment.
+  return config.enrollment_token === null || tokenDigest(config.enrollment_token) === enrolled_with;
+}
+
+function stateFrom(value: unknown): AgentState | null {
+  if (!isFields(value) || typeof value.private_key !== 'string') return null;
+  return {
+    identity: identityFrom(value.identity),
+    enrolled_with: textOf(value.enrolled_with),
+    private_key: value.private_key,
+    task_keys: isTaskKeys(value.task_keys) ? value.task_keys : [],
+    heartbeat_interval_seconds: numberOf(value.heartbeat_interval_seconds) ?? usual_interval_seconds,
+    setup_done: value.setup_done === true,
+    command_stopped: value.command_stopped === true,
+    command_restarts: numberOf(value.command_restarts) ?? 0,
+    boot_stages: Array.isArray(value.boot_stages) ? value.boot_stages.filter(isStage) : [],
+    boot_stages_sent: numberOf(value.boot_stages_sent) ?? 0,
+  };
+}
+
+function identityFrom(value: unknown): Identity | null {
+  if (!isFields(value)) return null;
+  const { node_id, node_instance_id, credential }: Fields = value;
+  if (typeof node_id !== 'string' || typeof node_instance_id !== 'string' || typeof credential !== 'string')
+    return null;
+  return { node_id, node_instance_id, credential };
+}
+
+const isStage = (value: unknown): value is BootStage =>
+  isFields(value) && typeof value.name === 'string' && typeof value.seconds === 'number';

@@ -1,0 +1,10 @@
+/** Ends the workload: asks, waits for the grace, kills; and says so only when nothing of it is left. */
+import { numberOf } from '../shape.ts';
+import { failed, succeeded, type TaskType } from './task.ts';
+
+export const releaseStop: TaskType = async ({ task, machine }) => {
+  const grace_seconds = numberOf(task.params.grace_seconds);
+  const left = await machine.stopCommand(grace_seconds === null ? null : grace_seconds * 1000);
+  if (left.length === 0) return succeeded({ stopped: true });
+  return failed('stop_failed', `still running after SIGKILL: ${left.map(({ pid }) => pid).join(', ')}`);
+};

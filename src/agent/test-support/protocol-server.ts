@@ -1,0 +1,200 @@
+/** A control plane that only speaks the agent protocol: small enough to be told, reply by reply, how to behave. */
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { moment, systemClock } from '../../base/clock.ts';
+import type { Heartbeat, RegisterRequest, ShippedLine, SignedTask, TaskResult } from '../../contract/agent.ts';
+import { canonicalJson } from '../../contract/canonical-json.ts';
+import { type ErrorCode, errorCatalogue } from '../../contract/errors.ts';
+import type { BootStage } from '../../contract/node.ts';
+import type { Fact } from '../fact-box.ts';
+
+export interface Heard {
+  method: string;
+  path: string;
+  headers: IncomingMessage['headers'];
+  body: unknown;
+}
+
+export type Said = { status: number; body: unknown; type?: string };
+/** Null: behave as usual. */
+export type Override = (heard: Heard) => Said | 'hang' | 'reset' | null;
+
+export interface ProtocolServer {
+  url: string;
+  heard: Heard[];
+  registrations: RegisterRequest[];
+  beats: Heartbeat[];
+  /** As a durable store would have them: each number once. */
+  lines: ShippedLine[];
+  stages: BootStage[];
+  facts: Fact[];
+  results: Map<string, TaskResult>;
+  progress: string[];
+  node_status: string;
+  interval_seconds: number;
+  credential: string;
+  /** Makes, signs and queues a task. */
+  queue(type: string, params?: Record<string, unknown>, change?: (task: SignedTask) => SignedTask): string;
+  override(by: Override): void;
+  stop(): Promise<void>;
+  /** Comes back on the same port. */
+  start(): Promise<void>;
+}
+
+export const problem = (code: ErrorCode, extras: Record<string, unknown> = {}): Said => {
+  const { status, title, owner_layer, cause } = errorCatalogue[code];
+  const detail_layer =
+    'detail_layer' in errorCatalogue[code] ? { detail_layer: errorCatalogue[code].detail_layer } : {};
+  const body = { type: `/docs/errors#${code}`, title, status, code, owner_layer, ...detail_layer, detail: cause };
+  return { status, body: { ...body, correlation_id: 'c', ...extras }, type: 'application/problem+json' };
+};
+
+const ok = (body: unknown, status = 200): Said => ({ status, body });
+
+export const node = { node_id: 'node_1', node_instance_id: 'inst_1' };
+const kid = 'key-1';
+
+export async function protocolServer(): Promise<ProtocolServer> {
+  const keys = generateKeyPairSync('ed25519');
+  const task_keys = [{ kid, public_key: keys.publicKey.export({ type: 'spki', format: 'der' }).toString('base64') }];
+  const queued: SignedTask[] = [];
+  const waiting: ((task: SignedTask) => void)[] = [];
+  let override: Override = () => null;
+  let server: Server;
+  let port = 0;
+  let tasks = 0;
+
+  const self: ProtocolServer = {
+    url: '',
+    heard: [],
+    registrations: [],
+    beats: [],
+    lines: [],
+    stages: [],
+    facts: [],
+    results: new Map(),
+    progress: [],
+    node_status: 'starting',
+    interval_seconds: 0.2,
+    credential: 'credential-1',
+    queue(type, params = {}, change = (task) => task) {
+      tasks += 1;
+      const task = change(signedTask(keys.privateKey, `task_${tasks}`, type, params));
+      const taker = waiting.shift();
+      if (taker) taker(task);
+      else queued.push(task);
+      return task.task_id;
+    },
+    override(by) {
+      override = by;
+    },
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+    start: () =>
+      new Promise((resolve) => {
+        server = createServer((request, response) => void serve(request, response));
+        server.listen(port, '127.0.0.1', () => {
+          port = (server.address() as AddressInfo).port;
+          self.url = `http://127.0.0.1:${port}`;
+          resolve();
+        });
+      }),
+  };
+
+  const usual: Record<string, (heard: Heard, response: ServerResponse) => Said | Promise<Said>> = {
+    'POST /v1/agent/register': ({ body, headers }) => {
+      self.registrations.push(body as RegisterRequest);
+      self.stages.push(...((body as RegisterRequest).boot?.stages ?? []));
+      const again = headers.authorization === `Bearer ${self.credential}`;
+      const reply = { ...node, task_keys, heartbeat_interval_seconds: self.interval_seconds, deadline_at: null };
+      return again ? ok(reply) : ok({ ...reply, credential: self.credential }, 201);
+    },
+    'POST /v1/agent/heartbeat': ({ body }) => {
+      self.beats.push(body as Heartbeat);
+      const { node_status, interval_seconds } = self;
+      return ok({ node_status, heartbeat_interval_seconds: interval_seconds, tasks_waiting: queued.length });
+    },
+    'GET /v1/agent/tasks/next': (_, response) => {
+      const task = queued.shift();
+      if (task) return ok({ task });
+      return new Promise((resolve) => {
+        const take = (next: SignedTask) => resolve(ok({ task: next }));
+        waiting.push(take);
+        response.on('close', () => waiting.splice(waiting.indexOf(take), waiting.includes(take) ? 1 : 0));
+      });
+    },
+    'POST /v1/agent/logs': ({ body }) => {
+      for (const line of body as ShippedLine[]) if (line.seq > (self.lines.at(-1)?.seq ?? 0)) self.lines.push(line);
+      return ok({ acknowledged_seq: self.lines.at(-1)?.seq ?? 0 });
+    },
+    'POST /v1/agent/boot': ({ body }) => {
+      self.stages.push(...(body as { stages: BootStage[] }).stages);
+      return ok({ ok: true });
+    },
+    'POST /v1/agent/evidence': ({ body }) => {
+      self.facts.push(...(body as { facts: Fact[] }).facts);
+      return ok({ ok: true });
+    },
+  };
+
+  const answer = (heard: Heard, response: ServerResponse): Said | Promise<Said> => {
+    const registers = heard.path === '/v1/agent/register';
+    if (!registers && heard.headers.authorization !== `Bearer ${self.credential}`) return problem('credential_unknown');
+    const ofTask = /^\/v1\/agent\/tasks\/([^/]+)\/(progress|result)$/.exec(heard.path);
+    if (ofTask?.[2] === 'progress') {
+      self.progress.push(ofTask[1] ?? '');
+      return ok({ lease_seconds: 1 });
+    }
+    if (ofTask) {
+      self.results.set(ofTask[1] ?? '', heard.body as TaskResult);
+      return ok({ ok: true });
+    }
+    return usual[`${heard.method} ${heard.path}`]?.(heard, response) ?? problem('not_found');
+  };
+
+  const serve = async (request: IncomingMessage, response: ServerResponse) => {
+    const heard = await hear(request);
+    self.heard.push(heard);
+    const told = override(heard);
+    if (told === 'hang') return;
+    if (told === 'reset') return void request.socket.destroy();
+    const { status, body, type = 'application/json' } = told ?? (await answer(heard, response));
+    response.writeHead(status, { 'content-type': type });
+    response.end(typeof body === 'string' ? body : JSON.stringify(body));
+  };
+
+  await self.start();
+  return self;
+}
+
+async function hear(request: IncomingMessage): Promise<Heard> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk);
+  const text = Buffer.concat(chunks).toString('utf8');
+  const lines = request.headers['content-type'] === 'application/x-ndjson';
+  const parsed = lines
+    ? text
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line))
+    : text
+      ? JSON.parse(text)
+      : null;
+  const path = (request.url ?? '').split('?')[0] ?? '';
+  return { method: request.method ?? '', path, headers: request.headers, body: parsed };
+}
+
+/** Signs with the server's key whatever the task says. */
+export function signedTask(key: KeyObject, task_id: string, type: string, params: Record<string, unknown>): SignedTask {
+  const task = {
+    ...{ task_id, type, params, ...node, lease_seconds: 30, kid },
+    correlation_id: 'correlation-of-task',
+    allocation_id: 'alloc_1',
+    workflow_id: 'op_1',
+    expires_at: moment(systemClock.nowMs() + 60_000).toISOString(),
+  };
+  return { ...task, signature: sign(null, Buffer.from(canonicalJson(task)), key).toString('base64') };
+}

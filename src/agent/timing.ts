@@ -1,0 +1,46 @@
+/** Every span of time that the agent uses by itself. What the server assigns (interval, lease, deadline) is not here. */
+
+export interface Span {
+  first_ms: number;
+  most_ms: number;
+}
+
+export interface Timing {
+  /** How long a command must have been up to be taken for ready. */
+  ready_after_ms: number;
+  register_retry: Span;
+  beat_retry: Span;
+  ship_retry: Span;
+  task_retry: Span;
+  /** Lines that come within this time travel together. */
+  log_gather_ms: number;
+  call_timeout_ms: number;
+  task_wait_seconds: number;
+  command_restart: Span;
+  /** So many exits within the window are a crash loop; a window without one ends it. */
+  crash_loop: { exits: number; window_ms: number };
+  /** Between SIGTERM and SIGKILL. */
+  stop_grace_ms: number;
+  /** For saying goodbye, and for the last lines, each. */
+  farewell_ms: number;
+  prerequisite_timeout_ms: number;
+  /** How long an unknown credential is asked again before it is believed: a store may be restored under us. */
+  credential_doubt_ms: number;
+}
+
+export const defaultTiming: Timing = {
+  ready_after_ms: 250,
+  register_retry: { first_ms: 250, most_ms: 15_000 },
+  beat_retry: { first_ms: 500, most_ms: 10_000 },
+  ship_retry: { first_ms: 500, most_ms: 15_000 },
+  task_retry: { first_ms: 500, most_ms: 15_000 },
+  log_gather_ms: 150,
+  call_timeout_ms: 10_000,
+  task_wait_seconds: 30,
+  command_restart: { first_ms: 500, most_ms: 30_000 },
+  crash_loop: { exits: 3, window_ms: 60_000 },
+  stop_grace_ms: 5_000,
+  farewell_ms: 1_500,
+  prerequisite_timeout_ms: 60_000,
+  credential_doubt_ms: 20_000,
+};

@@ -1,0 +1,156 @@
+/**
+ * One HTTP exchange with the control plane. Operating errors are values; it decides nothing and retries nothing, but for
+ * a kept-alive connection that the server had already closed. `node:http` rather than `fetch`: it names its errors by
+ * layer, and a process that never loads `fetch` holds less than half the memory of its own.
+ */
+import {
+  type Agent,
+  type ClientRequest,
+  Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingMessage,
+} from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { Clock } from '../base/clock.ts';
+import {
+  type CallFailure,
+  failureOfError,
+  failureOfProblem,
+  failureOfSilence,
+  failureOfStranger,
+} from './call-failure.ts';
+import type { ServerTime } from './server-time.ts';
+import { errorCode } from './shape.ts';
+
+export interface Call {
+  name: string;
+  method: 'GET' | 'POST';
+  path: string;
+  headers: Record<string, string>;
+  body?: string | Buffer;
+  timeout_ms: number;
+  signal?: AbortSignal;
+}
+
+export type Answer<T> = { ok: true; status: number; body: T } | { ok: false; failure: CallFailure };
+
+export interface Transport {
+  /** `read` gives null for a body that is not the expected reply. */
+  call<T>(call: Call, read: (body: unknown) => T | null): Promise<Answer<T>>;
+  close(): void;
+}
+
+interface Reply {
+  status: number;
+  date: string | undefined;
+  text: string;
+}
+
+class Silence extends Error {
+  readonly connected: boolean;
+  constructor(connected: boolean) {
+    super('no answer');
+    this.connected = connected;
+  }
+}
+
+const most_reply_bytes = 2 * 1024 * 1024;
+const keepAlive = { keepAlive: true, maxSockets: 8, maxFreeSockets: 4 };
+
+export function transport(server_url: string, clock: Clock, time: ServerTime): Transport {
+  const secure = server_url.startsWith('https:');
+  const agent = secure ? new HttpsAgent(keepAlive) : new HttpAgent(keepAlive);
+  const open = secure ? httpsRequest : httpRequest;
+
+  const exchange = (call: Call) =>
+    new Promise<Reply>((resolve, reject) => {
+      const { method, headers, signal } = call;
+      const request = open(`${server_url}${call.path}`, { agent, method, headers: withLength(call, headers), signal });
+      let connected = false;
+      const cancel = clock.after(call.timeout_ms, () => request.destroy(new Silence(connected)));
+      request.on('socket', (socket) => {
+        if (!socket.connecting) connected = true;
+        else
+          socket.once('connect', () => {
+            connected = true;
+          });
+      });
+      request.on('close', cancel);
+      request.on('error', (error) => reject(error));
+      request.on('response', (response) => readReply(request, response).then(resolve, reject));
+      request.end(call.body);
+    });
+
+  /** All calls of the protocol may be repeated, so a connection that died while idle costs one more try, not a failure. */
+  const exchangeAgainIfStale = async (call: Call): Promise<Reply> => {
+    try {
+      return await exchange(call);
+    } catch (error) {
+      if (errorCode(error) !== 'ECONNRESET' || call.signal?.aborted) throw error;
+      dropIdle(agent);
+      return exchange(call);
+    }
+  };
+
+  return {
+    async call(call, read) {
+      const asked_ms = clock.monotonicMs();
+      let reply: Reply;
+      try {
+        reply = await exchangeAgainIfStale(call);
+      } catch (error) {
+        return { ok: false, failure: failureOf(call, error) };
+      }
+      time.heard(reply.date, asked_ms, clock.monotonicMs());
+      return answerFrom(call.name, reply, read);
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+function withLength(call: Call, headers: Record<string, string>): Record<string, string> {
+  return call.body === undefined ? headers : { ...headers, 'content-length': String(Buffer.byteLength(call.body)) };
+}
+
+function dropIdle(agent: Agent): void {
+  for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
+}
+
+async function readReply(request: ClientRequest, response: IncomingMessage): Promise<Reply> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response) {
+    bytes += chunk.length;
+    if (bytes > most_reply_bytes) request.destroy(new Error('the reply is too large'));
+    chunks.push(chunk);
+  }
+  return {
+    status: response.statusCode ?? 0,
+    date: response.headers.date,
+    text: Buffer.concat(chunks).toString('utf8'),
+  };
+}
+
+function failureOf(call: Call, error: unknown): CallFailure {
+  if (error instanceof Silence) return failureOfSilence(call.name, error.connected, call.timeout_ms / 1000);
+  return failureOfError(call.name, error);
+}
+
+function answerFrom<T>(call: string, { status, text }: Reply, read: (body: unknown) => T | null): Answer<T> {
+  const body = parsed(text);
+  if (status >= 200 && status < 300) {
+    const value = read(body);
+    if (value !== null) return { ok: true, status, body: value };
+  }
+  return { ok: false, failure: failureOfProblem(call, status, body) ?? failureOfStranger(call, status, text) };
+}
+
+/** What is not JSON reads as nothing, which no reader of replies accepts. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
