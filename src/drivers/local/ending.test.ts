@@ -90,6 +90,22 @@ describe('destroy', () => {
     expect(await alive(stray)).toBe(false);
   });
 
+  it('ends a child that shed everything but its parents', async () => {
+    world = await localWorld();
+    const target = world.withSpec({
+      command: [
+        '/bin/sh',
+        '-c',
+        `cd /; env -i /bin/sh -c 'echo $$ >${world.nodes_dir}/bare.pid; exec sleep 1000' & wait`,
+      ],
+    });
+    const machine = handle(world, target);
+    await machine.done('ensure');
+    const bare = await pidIn(join(world.nodes_dir, 'bare.pid'));
+    await machine.done('destroy');
+    expect(await alive(bare)).toBe(false);
+  });
+
   it('removes read-only trees, and only the links of what is linked outside', async () => {
     world = await localWorld();
     const outside = join(world.nodes_dir, '..', 'precious');

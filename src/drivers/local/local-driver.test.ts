@@ -145,7 +145,10 @@ describe('an agent that ends', () => {
     const target = world.withSpec({});
     const crashing = await localWorld({ agent_command: ['/bin/sh', '-c', 'echo boom >&2; exit 9', 'agent'] });
     await handle(crashing, target).done('ensure');
-    await until(async () => (await crashing.open().observe(target)).detail !== null, 'exit noted');
+    await until(async () => {
+      const { state, detail } = await crashing.open().observe(target);
+      return state === 'exited' && detail !== null;
+    }, 'its end was noted');
     expect(await crashing.open().observe(target)).toMatchObject({
       state: 'exited',
       detail: 'the agent process exited with code 9',
@@ -160,12 +163,16 @@ describe('an agent that ends', () => {
   it('without a word is launched again a few times, never beside what it left running', async () => {
     const target = world.withSpec({ command: ['/bin/sleep', '4242'] });
     const machine = handle(world, target);
+    let left: number[] = [];
     for (const launch of [1, 2, 3]) {
       await machine.done('ensure');
       expect(await world.machines(target), `launch ${launch}`).toBe(1);
+      for (const pid of left) expect(await alive(pid), `beside launch ${launch}`).toBe(false);
       await until(async () => (await world.pids(target)).length === 2, 'its command runs');
       process.kill(Number(target.state.pid), 'SIGKILL');
       await until(async () => (await world.machines(target)) === 0, 'killed');
+      left = await world.pids(target);
+      expect(left, 'the command outlives its agent').toHaveLength(1);
     }
     expect(await machine.ended('ensure')).toMatchObject({
       outcome: 'failed',

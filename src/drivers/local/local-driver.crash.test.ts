@@ -1,0 +1,96 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { pause, systemClock } from '../../base/clock.ts';
+import { handle } from '../conformance.ts';
+import type { EnsureTarget } from '../driver.ts';
+import { type LocalWorld, localWorld, standInAgent } from './local-world.ts';
+
+let world: LocalWorld;
+beforeEach(async () => {
+  world = await localWorld();
+});
+afterEach(() => world.close());
+
+const path = (name: string) => JSON.stringify(fileURLToPath(new URL(name, import.meta.url)));
+
+/** A server in miniature: makes the call for each target that it is sent, in a process that can be killed. */
+const server = `
+  import { createLocalDriver } from ${path('local-driver.ts')};
+  import { systemClock } from ${path('../../base/clock.ts')};
+  const driver = createLocalDriver({ ...JSON.parse(process.env.OPTIONS), clock: systemClock });
+  process.on('message', async ({ call, target }) => {
+    process.send('began');
+    await driver[call](target);
+    process.send('ended');
+  });
+  process.send('listening');
+`;
+
+async function startServer(): Promise<ChildProcess> {
+  const options = { nodes_dir: world.nodes_dir, agent_command: standInAgent, host_id: 'host-a' };
+  const child = spawn(process.execPath, ['--input-type=module', '-e', server], {
+    env: { ...process.env, OPTIONS: JSON.stringify(options) },
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  await once(child, 'message');
+  return child;
+}
+
+async function killedDuring(call: 'ensure' | 'destroy', target: EnsureTarget, after_ms: number): Promise<void> {
+  const child = await startServer();
+  const gone = once(child, 'exit');
+  child.send({ call, target });
+  await once(child, 'message');
+  await pause(systemClock, after_ms);
+  child.kill('SIGKILL');
+  await gone;
+}
+
+/** From the first file to long after the launch: an ensure takes some ten milliseconds. */
+const moments_ms = [0, 1, 2, 3, 5, 8, 12, 20, 40];
+
+it('a server killed at any moment of ensure leaves one machine to its successor, which keeps running', async () => {
+  let survived = 0;
+  for (const after_ms of moments_ms) {
+    const target = world.withSpec({});
+    await killedDuring('ensure', target, after_ms);
+    const survivors = await world.machines(target);
+    survived += survivors;
+    await handle(world, target).done('ensure');
+    expect(await world.machines(target), `killed after ${after_ms} ms`).toBe(1);
+  }
+  expect(survived, 'no kill came late enough to show that an agent outlives its server').toBeGreaterThan(0);
+});
+
+it('a server killed at any moment of destroy leaves nothing that its successor cannot remove', async () => {
+  for (const after_ms of moments_ms) {
+    const target = world.withSpec({ setup: 'mkdir -p deep && cd deep && seq 1 300 | xargs touch' });
+    await handle(world, target).done('ensure');
+    await killedDuring('destroy', target, after_ms);
+    // Between the marker, which goes last, and the directory itself there is a moment with nothing in it to own.
+    if (existsSync(world.directory(target)) && readdirSync(world.directory(target)).length > 0) {
+      expect(await world.open().list_owned(world.installation_id), `killed after ${after_ms} ms`).toHaveLength(1);
+    }
+    await handle(world, target).done('destroy');
+    expect(await world.open().prove(target, { kind: 'absent', nonce: 'n' })).toMatchObject({ outcome: 'done' });
+  }
+});
+
+it('fifty machines at once come up and go down, and nothing is left', async () => {
+  const driver = world.open();
+  const shared = { ...world, open: () => driver };
+  const fleet = Array.from({ length: 50 }, () => handle(shared, world.withSpec({})));
+  await Promise.all(fleet.map((machine) => machine.done('ensure')));
+  expect(await driver.list_owned(world.installation_id)).toHaveLength(50);
+  const down = async (machine: (typeof fleet)[number]) => {
+    await machine.done('stop');
+    await machine.done('clean');
+    await machine.done('destroy');
+    expect(await driver.prove(machine.target, { kind: 'absent', nonce: 'n' })).toMatchObject({ outcome: 'done' });
+  };
+  await Promise.all(fleet.map(down));
+  expect(await driver.list_owned(world.installation_id)).toEqual([]);
+});
