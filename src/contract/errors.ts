@@ -147,6 +147,13 @@ export const errorCatalogue = {
     cause: 'Deleting it would orphan them.',
     remedy: 'Release and retire its nodes first.',
   },
+  pool_full: {
+    status: 409,
+    title: 'The pool is full',
+    owner_layer: 'request',
+    cause: 'The pool already holds as many nodes as `max_nodes` allows.',
+    remedy: 'Retire a node, or raise `max_nodes`.',
+  },
   pool_paused: {
     status: 409,
     title: 'The pool is paused',

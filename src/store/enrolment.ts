@@ -12,7 +12,7 @@ import type { DoorEnvironment } from './door-rules.ts';
 import { recordEvidence } from './evidence.ts';
 import type { Installation } from './installation.ts';
 import { createInstance, fenceInstance, hashSecret, type InstanceRow, instanceRow, newSecret } from './instances.ts';
-import { type NodeRow, nodeRow } from './nodes.ts';
+import { lockNode, type NodeRow, nodeRow } from './nodes.ts';
 import { currentPool, poolGeneration } from './pools.ts';
 import { joinTokenBySecret, spendJoinToken } from './tokens.ts';
 
@@ -49,10 +49,6 @@ const onRegistration: Record<NodeStatus, 'start' | 'rescue' | 'count' | 'fenced'
 
 const fencedProblem = (reason: string | null) =>
   new ApiProblem('instance_fenced', reason ? `This instance no longer counts: ${reason}.` : {});
-
-async function lockNode(tx: Transaction, id: NodeId): Promise<NodeRow | undefined> {
-  return (await tx.query<NodeRow>('select * from nodes where node_id = $1 for update', [id]))[0];
-}
 
 async function issueCredential(
   tx: Transaction,

@@ -52,12 +52,24 @@ export async function instanceRow(db: Queryable, id: string, lock?: 'for update'
   return (await db.query<InstanceRow>(`select * from instances where node_instance_id = $1 ${lock ?? ''}`, [id]))[0];
 }
 
+/** Adds to what the driver remembers of an instance. */
 export async function keepDriverState(
   db: Queryable,
   id: NodeInstanceId,
   state: Record<string, unknown>,
 ): Promise<void> {
-  await db.query('update instances set driver_state = $2 where node_instance_id = $1', [id, state]);
+  await db.query('update instances set driver_state = driver_state || $2 where node_instance_id = $1', [id, state]);
+}
+
+/** Whether the instance's agent has been heard within its own stale time, so that asking it something makes sense. */
+export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date): Promise<boolean> {
+  const [row] = await db.query<{ fresh: boolean }>(
+    `select instance.registered_at is not null and instance.revoked_at is null
+       and greatest(instance.registered_at, beat.last_seen_at) > $2::timestamptz - make_interval(secs => coalesce(beat.stale_seconds, 30)) as fresh
+     from instances instance left join heartbeats beat on beat.node_instance_id = instance.node_instance_id where instance.node_instance_id = $1`,
+    [id, now],
+  );
+  return row?.fresh ?? false;
 }
 
 /** From here on nothing this instance says changes the node. `revoke` also ends its credential. */

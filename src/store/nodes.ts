@@ -3,7 +3,7 @@ import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } 
 import type { BudgetSource, Node, Verdict } from '../contract/node.ts';
 import type { Labels, Page } from '../contract/primitives.ts';
 import { type AllocationStatus, isFenced, type NodeStatus, nodeStatuses, occupancyOf } from '../lifecycle/states.ts';
-import type { Queryable } from './database.ts';
+import type { Queryable, Transaction } from './database.ts';
 
 export interface NodeRow {
   node_id: NodeId;
@@ -143,4 +143,44 @@ export async function countNodes(db: Queryable): Promise<Record<string, number>>
     'select status, count(*)::int as count from nodes group by status',
   );
   return Object.fromEntries(rows.map((row) => [row.status, row.count]));
+}
+
+export async function lockNode(tx: Transaction, id: string): Promise<NodeRow | undefined> {
+  return (await tx.query<NodeRow>('select * from nodes where node_id = $1 for update', [id]))[0];
+}
+
+/** The node of a pool that has been ready and unheld the longest, locked; others that ask at the same time get the next one. */
+export async function lockFreeNode(tx: Transaction, pool: string): Promise<NodeRow | undefined> {
+  const [node] = await tx.query<NodeRow>(
+    `select node.* from nodes node where node.pool = $1 and node.status = 'ready' and not exists (
+       select 1 from allocations holder where holder.node_id = node.node_id and holder.status in ('provisioning', 'active', 'releasing', 'release_failed'))
+     order by node.status_since limit 1 for update of node skip locked`,
+    [pool],
+  );
+  return node;
+}
+
+export async function countLiveNodes(db: Queryable, pool: string): Promise<number> {
+  const [row] = await db.query<{ live: number }>(
+    `select count(*)::int as live from nodes where pool = $1 and status <> 'retired'`,
+    [pool],
+  );
+  return row?.live ?? 0;
+}
+
+/** Names the operation that works on a node now; not a status, so not the door's business. */
+export async function bindNodeToOperation(
+  tx: Transaction,
+  id: NodeId,
+  operation: { workflow_id: WorkflowId; correlation_id: CorrelationId },
+): Promise<void> {
+  await tx.query('update nodes set workflow_id = $2, correlation_id = $3 where node_id = $1', [
+    id,
+    operation.workflow_id,
+    operation.correlation_id,
+  ]);
+}
+
+export async function keepObservation(db: Queryable, id: NodeId, state: string, now: Date): Promise<void> {
+  await db.query('update nodes set observed_state = $2, observed_at = $3 where node_id = $1', [id, state, now]);
 }

@@ -235,3 +235,102 @@ export async function queueOperation(tx: Transaction, fresh: NewOperation, now: 
     },
   ]);
 }
+
+/** The node that an operation works on becomes known after it was queued. */
+export async function bindOperationToNode(
+  tx: Transaction,
+  workflow_id: WorkflowId,
+  node: { node_id: NodeId; node_instance_id: NodeInstanceId | null },
+): Promise<void> {
+  await tx.query('update operations set node_id = $2, node_instance_id = $3 where workflow_id = $1', [
+    workflow_id,
+    node.node_id,
+    node.node_instance_id,
+  ]);
+}
+
+export async function stepStatus(
+  db: Queryable,
+  workflow_id: WorkflowId,
+  name: string,
+): Promise<StepStatus | undefined> {
+  const [row] = await db.query<{ status: StepStatus }>(
+    'select status from steps where workflow_id = $1 and name = $2',
+    [workflow_id, name],
+  );
+  return row?.status;
+}
+
+/** Operations on an allocation that have not ended. */
+export async function openOperationsOf(db: Queryable, allocation_id: AllocationId): Promise<OperationRow[]> {
+  return db.query<OperationRow>(
+    `select * from operations where allocation_id = $1 and status in ('queued', 'running', 'cancelling') order by workflow_id`,
+    [allocation_id],
+  );
+}
+
+/** Asks an operation to stop; one that nobody has started yet is over at once. Answers what it was. */
+export async function markCancelling(
+  tx: Transaction,
+  id: string,
+  now: Date,
+  actor: Actor | null,
+): Promise<OperationRow | undefined> {
+  const [row] = await tx.query<OperationRow>(
+    `update operations set status = case when status = 'queued' then 'cancelled' else 'cancelling' end,
+       finished_at = case when status = 'queued' then $2::timestamptz end
+     where workflow_id = $1 and status in ('queued', 'running') returning *`,
+    [id, now],
+  );
+  if (!row) return undefined;
+  await recordEvidence(tx, [
+    {
+      at: now,
+      layer: actor ? 'operator' : 'workflow',
+      kind: `operation.${row.status}`,
+      summary:
+        row.status === 'cancelled' ? `${row.kind} was cancelled before it started` : `${row.kind} was asked to stop`,
+      actor,
+      node_id: row.node_id,
+      node_instance_id: row.node_instance_id,
+      correlation_id: row.correlation_id,
+      allocation_id: row.allocation_id,
+      workflow_id: row.workflow_id,
+    },
+  ]);
+  return row;
+}
+
+/** Queues the next attempt of a failed operation; finished steps stay finished. */
+export async function requeue(
+  tx: Transaction,
+  id: string,
+  now: Date,
+  actor: Actor | null,
+): Promise<OperationRow | undefined> {
+  const [row] = await tx.query<OperationRow>(
+    `update operations set status = 'queued', attempt = attempt + 1, error = null, finished_at = null where workflow_id = $1 and status = 'failed' returning *`,
+    [id],
+  );
+  if (!row) return undefined;
+  await tx.query(
+    `update steps set status = 'pending', error = null, finished_at = null, started_at = null where workflow_id = $1 and status in ('failed', 'running', 'waiting')`,
+    [id],
+  );
+  await recordEvidence(tx, [
+    {
+      at: now,
+      layer: actor ? 'operator' : 'rule',
+      kind: 'operation.queued',
+      summary: `${row.kind} is tried again (attempt ${row.attempt})`,
+      data: { attempt: row.attempt },
+      actor,
+      node_id: row.node_id,
+      node_instance_id: row.node_instance_id,
+      correlation_id: row.correlation_id,
+      allocation_id: row.allocation_id,
+      workflow_id: row.workflow_id,
+    },
+  ]);
+  return row;
+}

@@ -192,3 +192,12 @@ export async function expireLeases(tx: Transaction, now: Date, limit: number): P
   );
   return rows.length;
 }
+
+/** Whether the node still works on something that is not part of taking it down. */
+export async function hasLeasedWork(db: Queryable, id: NodeInstanceId): Promise<boolean> {
+  const [row] = await db.query<{ busy: boolean }>(
+    `select exists (select 1 from tasks where node_instance_id = $1 and status = 'leased' and type not like 'release.%') as busy`,
+    [id],
+  );
+  return row?.busy ?? false;
+}

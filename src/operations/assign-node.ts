@@ -1,0 +1,169 @@
+/** Finds a machine for an allocation: a free one first, else a new one while the pool has room, else it waits its turn. */
+import { newNodeId, newNodeInstanceId } from '../base/ids.ts';
+import { type AllocationRow, allocationRow } from '../store/allocations.ts';
+import type { Transaction } from '../store/database.ts';
+import { createNode, transition } from '../store/door.ts';
+import { moveAllocations } from '../store/door-allocation.ts';
+import { createInstance, fenceInstance } from '../store/instances.ts';
+import { bindNodeToOperation, countLiveNodes, lockFreeNode, lockNode, type NodeRow } from '../store/nodes.ts';
+import { bindOperationToNode, type OperationRow } from '../store/operations.ts';
+import { currentPool, type PoolRow } from '../store/pools.ts';
+import type { OperationServices } from './services.ts';
+
+export type Assignment =
+  | { assigned: true; node_id: string; free: boolean }
+  | { assigned: false; waiting_for: string }
+  /** The allocation was released or failed meanwhile; there is nothing to assign to. */
+  | { assigned: false; withdrawn: true };
+
+const readablySuffixed = (id: string) => id.slice(-8);
+
+async function createFor(
+  tx: Transaction,
+  services: OperationServices,
+  pool: PoolRow,
+  allocation: AllocationRow,
+  operation: OperationRow,
+  now: Date,
+): Promise<NodeRow> {
+  const node_id = newNodeId(services.clock);
+  const node_instance_id = newNodeInstanceId(services.clock);
+  const node = await createNode(
+    tx,
+    {
+      node_id,
+      pool: pool.name,
+      pool_generation: pool.generation,
+      name: `${pool.name.slice(0, 54)}-${readablySuffixed(node_id)}`,
+      zone: pool.document.zone ?? null,
+      node_instance_id,
+      workflow_id: operation.workflow_id,
+      correlation_id: operation.correlation_id,
+      requested_provision_seconds: allocation.provision_timeout_seconds,
+      labels: {},
+    },
+    pool.document,
+    { by: 'node-provision', reason: 'a new machine for an allocation' },
+    now,
+    services.environment,
+  );
+  const enrollment_token = services.installation.enrollmentToken({ pool: pool.name, node_id, node_instance_id });
+  await createInstance(tx, { node_instance_id, node_id, enrollment_token }, now);
+  return node;
+}
+
+/** Another try on the failed node: its former instance is already destroyed and proven absent. */
+async function renewFailed(
+  tx: Transaction,
+  services: OperationServices,
+  node: NodeRow,
+  operation: OperationRow,
+  now: Date,
+): Promise<NodeRow | undefined> {
+  if (node.status !== 'failed') return undefined;
+  const node_instance_id = newNodeInstanceId(services.clock);
+  if (node.node_instance_id) await fenceInstance(tx, node.node_instance_id, 'another try was asked for', now, true);
+  const enrollment_token = services.installation.enrollmentToken({
+    pool: node.pool,
+    node_id: node.node_id,
+    node_instance_id,
+  });
+  await createInstance(tx, { node_instance_id, node_id: node.node_id, enrollment_token }, now);
+  const [outcome] = await transition(
+    tx,
+    [
+      {
+        node_id: node.node_id,
+        to: 'provisioning',
+        by: 'retry',
+        reason: 'another try with a new instance',
+        set: {
+          node_instance_id,
+          workflow_id: operation.workflow_id,
+          correlation_id: operation.correlation_id,
+          registered_at: null,
+          reported_status: null,
+          endpoint: null,
+        },
+        actor: operation.actor,
+      },
+    ],
+    now,
+    services.environment,
+  );
+  return outcome?.moved ? outcome.node : undefined;
+}
+
+export async function assignNode(
+  tx: Transaction,
+  services: OperationServices,
+  operation: OperationRow,
+  now: Date,
+): Promise<Assignment> {
+  const before = operation.allocation_id && (await allocationRow(tx, operation.allocation_id));
+  if (!before) return { assigned: false, withdrawn: true };
+  const retrying = before.status === 'failed';
+  if (before.status === 'provisioning' && before.node_id)
+    return { assigned: true, node_id: before.node_id, free: false };
+  if (before.status !== 'requested' && !retrying) return { assigned: false, withdrawn: true };
+  // The pool's row serialises the count against max_nodes.
+  const pool = await currentPool(tx, before.pool, 'for update of pool');
+  if (!pool) return { assigned: false, waiting_for: `pool ${before.pool} to be declared again` };
+  const launches = services.drivers.get(pool.driver)?.launches ?? false;
+
+  const failed = retrying && before.node_id ? await lockNode(tx, before.node_id) : undefined;
+  const renewed = failed && launches ? await renewFailed(tx, services, failed, operation, now) : undefined;
+  const free = renewed ? undefined : await lockFreeNode(tx, pool.name);
+  let node = renewed ?? free;
+  if (!node) {
+    const waiting = await whatIsMissing(tx, pool, launches);
+    if (waiting) return { assigned: false, waiting_for: waiting };
+    node = await createFor(tx, services, pool, before, operation, now);
+  }
+  const isFree = node === free;
+  const [moved] = await moveAllocations(
+    tx,
+    [
+      {
+        allocation_id: before.allocation_id,
+        to: 'provisioning',
+        by: retrying ? 'retry' : 'node-assigned',
+        reason: isFree ? `node ${node.name} was free` : `node ${node.name} is being brought up`,
+        set: { node_id: node.node_id, workflow_id: operation.workflow_id },
+        node,
+        actor: operation.actor,
+      },
+    ],
+    now,
+    services.environment,
+  );
+  if (!moved?.moved && moved?.because !== 'already_there')
+    throw new Error(`allocation ${before.allocation_id} could not be assigned: ${moved?.because}`);
+  if (isFree) {
+    await moveAllocations(
+      tx,
+      [
+        {
+          allocation_id: before.allocation_id,
+          to: 'active',
+          by: 'node-ready',
+          reason: `node ${node.name} is ready`,
+          node,
+        },
+      ],
+      now,
+      services.environment,
+    );
+    await bindNodeToOperation(tx, node.node_id, operation);
+  }
+  await bindOperationToNode(tx, operation.workflow_id, node);
+  return { assigned: true, node_id: node.node_id, free: isFree };
+}
+
+async function whatIsMissing(tx: Transaction, pool: PoolRow, launches: boolean): Promise<string | undefined> {
+  if (!launches) return 'a free machine in the pool';
+  if (pool.document.paused) return 'the pool to be unpaused';
+  const limit = pool.document.max_nodes;
+  if (limit === undefined) return undefined;
+  return (await countLiveNodes(tx, pool.name)) < limit ? undefined : `room in the pool (${limit} nodes at most)`;
+}

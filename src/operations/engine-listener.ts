@@ -1,0 +1,35 @@
+/** Carries what the engine tells into the store, under this replica's epoch. */
+import { now } from '../base/clock.ts';
+import type { EngineListener, Json } from '../engine/engine.ts';
+import { claimExecution, finishOperation, publishProgress, stepEnded } from '../store/executions.ts';
+import type { PublishedProgress } from '../store/operations.ts';
+import type { OperationServices } from './services.ts';
+import { stageOf } from './stage.ts';
+
+export function engineListener(services: () => Pick<OperationServices, 'db' | 'clock' | 'executor'>): EngineListener {
+  const at = () => now(services().clock);
+  return {
+    async executing(run) {
+      await claimExecution(services().db, run, services().executor, at());
+    },
+    // Stages begin and end by the operation's own word; what only the engine knows is that a try failed and another follows.
+    async stepStarted() {},
+    async stepEnded(run, step, ended) {
+      if (ended.status === 'retrying')
+        await stepEnded(services().db, run, stageOf(step), ended, services().executor, at());
+    },
+    async emitted(run, progress: Json) {
+      await publishProgress(services().db, run, progress as PublishedProgress, services().executor, at());
+    },
+    async ended(run, outcome) {
+      const error = outcome.status === 'failed' ? outcome.error : undefined;
+      await finishOperation(
+        services().db,
+        run,
+        { status: outcome.status, ...(error && { error }) },
+        services().executor,
+        at(),
+      );
+    },
+  };
+}

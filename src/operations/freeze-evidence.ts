@@ -1,0 +1,80 @@
+/** Pulls what the machine alone knows before anything is destroyed. It never fails an operation: what cannot be had is said to be missing. */
+import { now } from '../base/clock.ts';
+import type { OperationContext } from '../engine/engine.ts';
+import { recordEvidence } from '../store/evidence.ts';
+import { askAgent } from './agent-task.ts';
+import type { OperationServices } from './services.ts';
+import { tell } from './stage.ts';
+import type { Subject } from './subject.ts';
+
+const agentAnswersWithinSeconds = 5;
+const mostAttachmentCharacters = 64_000;
+
+export async function freezeFromAgent(
+  context: OperationContext,
+  services: OperationServices,
+  name: string,
+  subject: Subject,
+): Promise<void> {
+  const answer = await askAgent(context, services, name, subject, {
+    type: 'release.freeze',
+    params: {},
+    wait_seconds: agentAnswersWithinSeconds,
+  });
+  const missing =
+    answer === undefined
+      ? 'its agent is silent'
+      : answer.status === 'unanswered'
+        ? 'its agent did not answer in time'
+        : answer.error?.message;
+  if (answer?.status === 'succeeded')
+    await tell(
+      context,
+      services,
+      `${name}:kept`,
+      subject,
+      'node',
+      'evidence.frozen',
+      'what the agent knew was kept',
+      answer.result ?? {},
+    );
+  else
+    await tell(
+      context,
+      services,
+      `${name}:missing`,
+      subject,
+      'workflow',
+      'evidence.missing',
+      `what the agent knew could not be had: ${missing ?? 'it refused'}`,
+      {},
+    );
+}
+
+export async function freezeFromDriver(
+  context: OperationContext,
+  services: OperationServices,
+  name: string,
+  subject: Subject,
+): Promise<void> {
+  await context.step(`${name}:driver`, async () => {
+    const at = now(services.clock);
+    const diagnosis = await subject.driver.diagnose(subject.target);
+    const attachments = diagnosis.attachments.map((each) => ({
+      name: each.name,
+      text: each.text.slice(-mostAttachmentCharacters),
+    }));
+    await recordEvidence(services.db, [
+      {
+        at,
+        layer: 'provider',
+        kind: 'evidence.frozen',
+        summary: diagnosis.summary,
+        data: { certain: diagnosis.certain, attachments },
+        ...subject.ids,
+        workflow_id: context.workflow_id,
+      },
+    ]);
+    return null;
+  });
+}

@@ -1,0 +1,93 @@
+/** Takes a machine down for good, with proof, when no allocation asks for it: after its rescue window, or by an operator. */
+import { now } from '../base/clock.ts';
+import { newCorrelationId, newWorkflowId } from '../base/ids.ts';
+import type { Actor } from '../contract/evidence.ts';
+import type { OperationContext, OperationDefinition } from '../engine/engine.ts';
+import type { Transaction } from '../store/database.ts';
+import { transition } from '../store/door.ts';
+import { once } from '../store/executions.ts';
+import { fenceInstance } from '../store/instances.ts';
+import type { NodeRow } from '../store/nodes.ts';
+import { operationRow, queueOperation } from '../store/operations.ts';
+import { releasePolicy } from './allocation-release.ts';
+import type { OperationServices } from './services.ts';
+import { type PlanStep, stage } from './stage.ts';
+import { readSubject, type Subject } from './subject.ts';
+import { takeDown, takeDownPlan } from './take-down.ts';
+
+export const nodeRetireKind = 'node-retire';
+
+export const nodeRetirePlan: PlanStep[] = [
+  ...takeDownPlan,
+  { name: 'retire', label: 'Retiring the machine', usual_seconds: 0.5 },
+];
+
+/** Moves the node to `cleaning` and queues the operation that ends it, in the caller's transaction. */
+export async function retireIn(
+  tx: Transaction,
+  services: OperationServices,
+  node: NodeRow,
+  cited: { by: 'rescue-over' | 'retire'; reason: string; actor?: Actor | null },
+  at: Date,
+): Promise<boolean> {
+  const workflow_id = newWorkflowId(services.clock);
+  const correlation_id = node.correlation_id ?? newCorrelationId();
+  const [outcome] = await transition(
+    tx,
+    [{ node_id: node.node_id, to: 'cleaning', ...cited, workflow_id, set: { workflow_id } }],
+    at,
+    services.environment,
+  );
+  if (!outcome?.moved) return false;
+  if (node.node_instance_id) await fenceInstance(tx, node.node_instance_id, cited.reason, at, false);
+  await queueOperation(
+    tx,
+    {
+      workflow_id,
+      kind: nodeRetireKind,
+      revision: 1,
+      node_id: node.node_id,
+      node_instance_id: node.node_instance_id,
+      tenant: null,
+      correlation_id,
+      actor: cited.actor ?? null,
+      params: {},
+      steps: nodeRetirePlan,
+    },
+    at,
+  );
+  return true;
+}
+
+export function nodeRetire(services: OperationServices): OperationDefinition {
+  const subjectOf = async (context: OperationContext): Promise<Subject> => {
+    const operation = await operationRow(services.db, context.workflow_id);
+    if (!operation?.node_id) throw new Error(`operation ${context.workflow_id} has no node`);
+    return readSubject(services, services.db, operation.node_id, operation);
+  };
+  return {
+    kind: nodeRetireKind,
+    revision: 1,
+    async run(context) {
+      const subject = await subjectOf(context);
+      await takeDown(context, services, { subject, reuse: false, policy: releasePolicy(subject.pool) });
+      await stage(context, services, 'retire', async () => {
+        await context.step('retire:door', () => {
+          const at = now(services.clock);
+          return once(services.db, context.workflow_id, 'retire', services.executor, at, async (tx) => {
+            await fenceInstance(tx, subject.node_instance_id, 'the machine was retired', at, true);
+            await transition(
+              tx,
+              [{ node_id: subject.node.node_id, to: 'retired', by: 'proof', reason: 'proven gone' }],
+              at,
+              services.environment,
+            );
+            return null;
+          });
+        });
+      });
+      await context.emit({ message: 'Retired' });
+      return null;
+    },
+  };
+}

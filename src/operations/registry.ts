@@ -1,0 +1,12 @@
+/** Every operation there is. A new one is one file and one line here. */
+import type { OperationDefinition } from '../engine/engine.ts';
+import { allocationRelease } from './allocation-release.ts';
+import { nodeProvision } from './node-provision.ts';
+import { nodeRetire } from './node-retire.ts';
+import type { OperationServices } from './services.ts';
+
+export const operationRegistry = (services: OperationServices): OperationDefinition[] => [
+  nodeProvision(services),
+  allocationRelease(services),
+  nodeRetire(services),
+];

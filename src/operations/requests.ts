@@ -1,0 +1,307 @@
+/** What people and rules may ask for. Each request changes rows and queues its operation in one transaction, or refuses and changes nothing. */
+import { now } from '../base/clock.ts';
+import {
+  type AllocationId,
+  type CorrelationId,
+  newAllocationId,
+  newNodeId,
+  newNodeInstanceId,
+  newWorkflowId,
+  type WorkflowId,
+} from '../base/ids.ts';
+import type { AllocationCreate } from '../contract/allocation.ts';
+import { ApiProblem } from '../contract/errors.ts';
+import type { Actor } from '../contract/evidence.ts';
+import type { Cause } from '../lifecycle/transitions.ts';
+import { type AllocationRow, allocationRow } from '../store/allocations.ts';
+import type { Transaction } from '../store/database.ts';
+import { isUniqueViolation } from '../store/database.ts';
+import { createNode } from '../store/door.ts';
+import { createAllocation, moveAllocations } from '../store/door-allocation.ts';
+import { createInstance } from '../store/instances.ts';
+import { countLiveNodes } from '../store/nodes.ts';
+import { markCancelling, openOperationsOf, operationRow, queueOperation, requeue } from '../store/operations.ts';
+import { currentPool } from '../store/pools.ts';
+import { allocationReleaseKind, allocationReleasePlan } from './allocation-release.ts';
+import { nodeProvisionKind, nodeProvisionPlan } from './node-provision.ts';
+import type { OperationServices } from './services.ts';
+
+export interface Asker {
+  actor: Actor | null;
+  /** Null: for all tenants. */
+  tenant: string | null;
+  correlation_id: CorrelationId;
+  reason?: string;
+}
+
+const defaultTenant = 'default';
+
+export interface Touched {
+  allocation_id: AllocationId;
+  workflow_id: WorkflowId;
+}
+
+export function requestAllocation(
+  services: OperationServices,
+  asked: AllocationCreate,
+  asker: Asker,
+): Promise<Touched> {
+  const { db, clock, environment } = services;
+  const at = now(clock);
+  return db.transaction(async (tx) => {
+    const pool = await currentPool(tx, asked.pool, 'for share of pool');
+    if (!pool) throw new ApiProblem('pool_not_found', `There is no pool named ${asked.pool}.`);
+    if (pool.document.paused)
+      throw new ApiProblem('pool_paused', `The pool ${asked.pool} takes no new allocations while it is paused.`);
+    const allocation_id = newAllocationId(clock);
+    const workflow_id = newWorkflowId(clock);
+    const tenant = asker.tenant ?? defaultTenant;
+    await createAllocation(
+      tx,
+      {
+        allocation_id,
+        pool: pool.name,
+        tenant,
+        name: asked.name ?? null,
+        workflow_id,
+        correlation_id: asker.correlation_id,
+        provision_timeout_seconds: asked.provision_timeout_seconds ?? null,
+        labels: asked.labels ?? {},
+      },
+      pool.document,
+      { reason: `asked for a machine of pool ${pool.name}`, actor: asker.actor },
+      at,
+      environment,
+    );
+    await queueOperation(
+      tx,
+      {
+        workflow_id,
+        kind: nodeProvisionKind,
+        revision: 1,
+        allocation_id,
+        tenant,
+        correlation_id: asker.correlation_id,
+        actor: asker.actor,
+        params: {},
+        steps: nodeProvisionPlan,
+      },
+      at,
+    );
+    return { allocation_id, workflow_id };
+  });
+}
+
+const visible = (allocation: AllocationRow | undefined, asker: Asker): AllocationRow => {
+  if (!allocation || (asker.tenant !== null && allocation.tenant !== asker.tenant))
+    throw new ApiProblem('allocation_not_found');
+  return allocation;
+};
+
+export async function releaseIn(
+  tx: Transaction,
+  services: OperationServices,
+  id: string,
+  asker: Asker,
+  by: Extract<Cause, 'release' | 'release-retry'>,
+): Promise<Touched> {
+  const at = now(services.clock);
+  const before = visible(await allocationRow(tx, id), asker);
+  // Asking again for what is already under way is no mistake: the answer is the operation that does it.
+  if (before.status === 'releasing' && before.workflow_id)
+    return { allocation_id: before.allocation_id, workflow_id: before.workflow_id };
+  const open = await openOperationsOf(tx, before.allocation_id);
+  const workflow_id = newWorkflowId(services.clock);
+  const reason = asker.reason ?? (by === 'release' ? 'asked to be released' : 'the release is tried again');
+  const [outcome] = await moveAllocations(
+    tx,
+    [
+      {
+        allocation_id: before.allocation_id,
+        to: 'releasing',
+        by,
+        reason,
+        actor: asker.actor,
+        correlation_id: asker.correlation_id,
+        workflow_id,
+        set: { workflow_id },
+      },
+    ],
+    at,
+    services.environment,
+  );
+  if (!outcome?.moved)
+    throw new ApiProblem(
+      'action_illegal',
+      `The allocation is ${outcome?.allocation?.status ?? 'gone'}; it cannot be released.`,
+    );
+  for (const operation of open) await markCancelling(tx, operation.workflow_id, at, asker.actor);
+  await queueOperation(
+    tx,
+    {
+      workflow_id,
+      kind: allocationReleaseKind,
+      revision: 1,
+      allocation_id: before.allocation_id,
+      node_id: before.node_id,
+      tenant: before.tenant,
+      correlation_id: asker.correlation_id,
+      actor: asker.actor,
+      params: {},
+      steps: allocationReleasePlan,
+    },
+    at,
+  );
+  return { allocation_id: before.allocation_id, workflow_id };
+}
+
+export function requestRelease(services: OperationServices, id: string, asker: Asker): Promise<Touched> {
+  return services.db.transaction((tx) => releaseIn(tx, services, id, asker, 'release'));
+}
+
+/** Another try of a failed allocation; it stays failed until a new instance is on its way. */
+export function requestRetry(services: OperationServices, id: string, asker: Asker): Promise<Touched> {
+  return services.db.transaction(async (tx) => {
+    const at = now(services.clock);
+    const allocation = visible(await allocationRow(tx, id), asker);
+    if (allocation.status !== 'failed')
+      throw new ApiProblem(
+        'action_illegal',
+        `The allocation is ${allocation.status}; only a failed one can be tried again.`,
+      );
+    const [open] = await openOperationsOf(tx, allocation.allocation_id);
+    if (open) return { allocation_id: allocation.allocation_id, workflow_id: open.workflow_id };
+    const workflow_id = newWorkflowId(services.clock);
+    await queueOperation(
+      tx,
+      {
+        workflow_id,
+        kind: nodeProvisionKind,
+        revision: 1,
+        allocation_id: allocation.allocation_id,
+        tenant: allocation.tenant,
+        correlation_id: asker.correlation_id,
+        actor: asker.actor,
+        params: { retry: true, reason: asker.reason ?? null },
+        steps: nodeProvisionPlan,
+      },
+      at,
+    );
+    return { allocation_id: allocation.allocation_id, workflow_id };
+  });
+}
+
+export async function requestCancel(services: OperationServices, id: string, asker: Asker): Promise<void> {
+  const found = await services.db.transaction(async (tx) => {
+    const operation = await operationRow(tx, id, 'for update');
+    if (!operation || (asker.tenant !== null && operation.tenant !== asker.tenant))
+      throw new ApiProblem('operation_not_found');
+    if (operation.kind === allocationReleaseKind)
+      throw new ApiProblem('action_illegal', 'A release cannot be cancelled: half of it would be limbo.');
+    // Cancelling what brings an allocation up is releasing it: the machine must be proven gone, not just left.
+    if (operation.allocation_id) {
+      if (operation.status !== 'queued' && operation.status !== 'running') throw new ApiProblem('operation_ended');
+      await releaseIn(
+        tx,
+        services,
+        operation.allocation_id,
+        { ...asker, reason: asker.reason ?? 'its operation was cancelled' },
+        'release',
+      );
+    } else if (!(await markCancelling(tx, id, now(services.clock), asker.actor)))
+      throw new ApiProblem('operation_ended');
+    return operation;
+  });
+  await services.cancelRun(found.workflow_id, found.attempt);
+}
+
+export function requestOperationRetry(services: OperationServices, id: string, asker: Asker): Promise<void> {
+  return services.db.transaction(async (tx) => {
+    const at = now(services.clock);
+    const operation = await operationRow(tx, id, 'for update');
+    if (!operation || (asker.tenant !== null && operation.tenant !== asker.tenant))
+      throw new ApiProblem('operation_not_found');
+    if (operation.status !== 'failed')
+      throw new ApiProblem(
+        'operation_ended',
+        `The operation ${operation.status}; only a failed one can be tried again.`,
+      );
+    if (operation.kind !== allocationReleaseKind || !operation.allocation_id) {
+      throw new ApiProblem(
+        'action_illegal',
+        'Retry the allocation instead: it needs a new instance, not the failed one again.',
+      );
+    }
+    const [outcome] = await moveAllocations(
+      tx,
+      [
+        {
+          allocation_id: operation.allocation_id,
+          to: 'releasing',
+          by: 'release',
+          from: ['release_failed'],
+          reason: asker.reason ?? 'the release is tried again',
+          actor: asker.actor,
+          set: { workflow_id: operation.workflow_id },
+        },
+      ],
+      at,
+      services.environment,
+    );
+    if (!outcome?.moved)
+      throw new ApiProblem('action_illegal', `The allocation is ${outcome?.allocation?.status ?? 'gone'} by now.`);
+    await requeue(tx, id, at, asker.actor);
+  });
+}
+
+/** Expects a machine that somebody else brings; it has an enrolment token to show. */
+export async function expectNode(
+  services: OperationServices,
+  asked: { pool: string; name?: string; provision_timeout_seconds?: number; labels?: Record<string, string> },
+  asker: Asker,
+): Promise<{ node_id: string; enrollment_token: string }> {
+  const { db, clock, environment, installation } = services;
+  const at = now(clock);
+  try {
+    return await db.transaction(async (tx) => {
+      const pool = await currentPool(tx, asked.pool, 'for update of pool');
+      if (!pool) throw new ApiProblem('pool_not_found', `There is no pool named ${asked.pool}.`);
+      if (services.drivers.get(pool.driver)?.launches)
+        throw new ApiProblem(
+          'pool_not_external',
+          `The driver ${pool.driver} launches the machines of pool ${pool.name} itself.`,
+        );
+      const limit = pool.document.max_nodes;
+      if (limit !== undefined && (await countLiveNodes(tx, pool.name)) >= limit)
+        throw new ApiProblem('pool_full', `The pool ${pool.name} holds ${limit} nodes at most.`);
+      const node_id = newNodeId(clock);
+      const node_instance_id = newNodeInstanceId(clock);
+      await createNode(
+        tx,
+        {
+          node_id,
+          pool: pool.name,
+          pool_generation: pool.generation,
+          name: asked.name ?? `${pool.name.slice(0, 54)}-${node_id.slice(-8)}`,
+          zone: pool.document.zone ?? null,
+          node_instance_id,
+          workflow_id: null,
+          correlation_id: asker.correlation_id,
+          requested_provision_seconds: asked.provision_timeout_seconds ?? null,
+          labels: asked.labels ?? {},
+        },
+        pool.document,
+        { by: 'node-create', reason: 'an operator expects this machine', actor: asker.actor },
+        at,
+        environment,
+      );
+      const enrollment_token = installation.enrollmentToken({ pool: pool.name, node_id, node_instance_id });
+      await createInstance(tx, { node_instance_id, node_id, enrollment_token }, at);
+      return { node_id, enrollment_token };
+    });
+  } catch (error) {
+    if (isUniqueViolation(error, 'nodes_live_name'))
+      throw new ApiProblem('name_taken', `A live node of pool ${asked.pool} is named ${asked.name}.`);
+    throw error;
+  }
+}

@@ -1,0 +1,21 @@
+/** What operations are given to work with. Put together by main; operations know no concrete driver and no concrete engine. */
+import type { Clock } from '../base/clock.ts';
+import type { Driver } from '../drivers/driver.ts';
+import type { Database } from '../store/database.ts';
+import type { DoorEnvironment } from '../store/door-rules.ts';
+import type { Executor } from '../store/executions.ts';
+import type { Installation } from '../store/installation.ts';
+
+export interface OperationServices {
+  db: Database;
+  clock: Clock;
+  environment: DoorEnvironment;
+  installation: Installation;
+  /** This replica, in this life. */
+  executor: Executor;
+  drivers: ReadonlyMap<string, Driver>;
+  /** Where agents find this control plane. */
+  server_url(): string;
+  /** Asks a running operation to stop, wherever it runs. */
+  cancelRun(workflow_id: string, attempt: number): Promise<void>;
+}

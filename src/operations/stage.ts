@@ -1,0 +1,173 @@
+/**
+ * A stage is one step of an operation's plan as a person sees it: begun and ended durably, skipped when an earlier attempt
+ * already finished it. Inside it, engine steps are named `<stage>:<detail>`, so that a retry is shown on the right stage.
+ */
+import { now } from '../base/clock.ts';
+import type { EvidenceLayer } from '../contract/evidence.ts';
+import type { DriverDone, DriverOutcome } from '../drivers/driver.ts';
+import {
+  type Json,
+  OperationCancelled,
+  type OperationContext,
+  type RetryPolicy,
+  StepError,
+  StepFailed,
+} from '../engine/engine.ts';
+import { recordEvidence } from '../store/evidence.ts';
+import { stepEnded, stepStarted } from '../store/executions.ts';
+import { keepDriverState } from '../store/instances.ts';
+import { stepStatus } from '../store/operations.ts';
+import type { OperationServices } from './services.ts';
+import type { Subject } from './subject.ts';
+
+export interface PlanStep {
+  name: string;
+  label: string;
+  usual_seconds: number | null;
+}
+
+export const stageOf = (step: string): string => step.split(':')[0] ?? step;
+
+export async function stage(
+  context: OperationContext,
+  services: OperationServices,
+  name: string,
+  work: () => Promise<void>,
+): Promise<void> {
+  const { db, clock, executor } = services;
+  const begun = await context.step(`${name}:begin`, async () => {
+    const status = await stepStatus(db, context.workflow_id, name);
+    if (status === 'done' || status === 'skipped') return { over: true };
+    await stepStarted(db, context, name, 1, executor, now(clock));
+    return { over: false };
+  });
+  if (begun.over) return;
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof OperationCancelled) throw error;
+    const failure =
+      error instanceof StepFailed
+        ? error
+        : new StepFailed({
+            step: name,
+            code: 'internal_error',
+            owner_layer: 'control_plane',
+            message: String(error),
+            tries: 1,
+          });
+    await context.step(`${name}:failed`, async () => {
+      const { code, owner_layer, message, tries } = failure;
+      await stepEnded(
+        db,
+        context,
+        name,
+        { status: 'failed', tries, error: { code, owner_layer, message } },
+        executor,
+        now(clock),
+      );
+      return null;
+    });
+    throw failure;
+  }
+  await context.step(`${name}:end`, async () => {
+    await stepEnded(db, context, name, { status: 'done', tries: 1 }, executor, now(clock));
+    return null;
+  });
+}
+
+/** A stage that this run does not need. */
+export async function skipStage(context: OperationContext, services: OperationServices, name: string): Promise<void> {
+  await context.step(`${name}:skip`, async () => {
+    await stepEnded(
+      services.db,
+      context,
+      name,
+      { status: 'skipped', tries: 0 },
+      services.executor,
+      now(services.clock),
+    );
+    return null;
+  });
+}
+
+export interface DriveOptions {
+  policy: RetryPolicy;
+  /** What it is about, for the evidence. */
+  subject: Subject;
+}
+
+/**
+ * Calls a driver until it is done. The driver never waits inside, so between its calls the operation sleeps durably and
+ * hears a cancel. What the driver wants to remember is kept with the instance before the next call.
+ */
+export async function drive(
+  context: OperationContext,
+  services: OperationServices,
+  name: string,
+  call: () => Promise<DriverOutcome>,
+  options: DriveOptions,
+): Promise<DriverDone> {
+  for (let round = 1; ; round++) {
+    const outcome = await context.step(
+      `${name}:${round}`,
+      async () => {
+        const answer = await call();
+        if (answer.outcome === 'failed') {
+          throw new StepError({
+            code: answer.code,
+            owner_layer: answer.owner_layer,
+            message: answer.message,
+            retryable: answer.retryable,
+          });
+        }
+        if (answer.state) {
+          await keepDriverState(services.db, options.subject.node_instance_id, answer.state);
+        }
+        return answer as unknown as Json;
+      },
+      options.policy,
+    );
+    const answer = outcome as unknown as Exclude<DriverOutcome, { outcome: 'failed' }>;
+    await tellProvider(context, services, `${name}:${round}:tell`, options.subject, answer);
+    if (answer.outcome === 'done') return answer;
+    await context.emit({
+      message: answer.message,
+      parts: answer.parts ?? [],
+      retry_after_seconds: answer.retry_seconds,
+    } as unknown as Json);
+    await context.sleep(answer.retry_seconds);
+  }
+}
+
+async function tellProvider(
+  context: OperationContext,
+  services: OperationServices,
+  step: string,
+  subject: Subject,
+  answer: { outcome: string; message: string; parts?: unknown },
+): Promise<void> {
+  await tell(context, services, step, subject, 'provider', `driver.${answer.outcome}`, answer.message, {
+    stage: stageOf(step),
+    ...(answer.parts ? { parts: answer.parts } : {}),
+  });
+}
+
+/** Keeps a fact in a recorded step of its own. */
+export async function tell(
+  context: OperationContext,
+  services: OperationServices,
+  step: string,
+  subject: Subject,
+  layer: EvidenceLayer,
+  kind: string,
+  summary: string,
+  data: Record<string, unknown>,
+): Promise<void> {
+  await context.step(step, async () => {
+    await recordEvidence(services.db, [
+      { at: now(services.clock), layer, kind, summary, data, ...subject.ids, workflow_id: context.workflow_id },
+    ]);
+    return null;
+  });
+}

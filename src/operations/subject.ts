@@ -1,0 +1,58 @@
+/** The machine an operation is about, read fresh from the store whenever a step needs it. */
+import type { CorrelationId, KnownIds, NodeInstanceId, WorkflowId } from '../base/ids.ts';
+import type { PoolDocument } from '../contract/pool.ts';
+import type { Driver, DriverState, DriverTarget } from '../drivers/driver.ts';
+import type { Queryable } from '../store/database.ts';
+import { type InstanceRow, instanceRow } from '../store/instances.ts';
+import { type NodeRow, nodeRow } from '../store/nodes.ts';
+import { poolGeneration } from '../store/pools.ts';
+import type { OperationServices } from './services.ts';
+
+export interface Subject {
+  node: NodeRow;
+  instance: InstanceRow;
+  node_instance_id: NodeInstanceId;
+  pool: PoolDocument;
+  driver: Driver;
+  target: DriverTarget;
+  ids: KnownIds;
+}
+
+export async function readSubject(
+  services: OperationServices,
+  db: Queryable,
+  node_id: string,
+  operation: { workflow_id: WorkflowId; correlation_id: CorrelationId; allocation_id: KnownIds['allocation_id'] },
+): Promise<Subject> {
+  const node = await nodeRow(db, node_id);
+  const instance = node?.node_instance_id && (await instanceRow(db, node.node_instance_id));
+  if (!node || !instance) throw new Error(`node ${node_id} or its instance is not in the store`);
+  const pool = await poolGeneration(db, node.pool, node.pool_generation);
+  const driver = pool && services.drivers.get(pool.driver);
+  if (!pool || !driver) throw new Error(`pool ${node.pool} of node ${node_id} has no driver here`);
+  return {
+    node,
+    instance,
+    node_instance_id: instance.node_instance_id,
+    pool,
+    driver,
+    target: {
+      installation_id: services.installation.installation_id,
+      pool: node.pool,
+      node_id: node.node_id,
+      node_instance_id: instance.node_instance_id,
+      name: node.name,
+      zone: node.zone,
+      spec: pool.spec ?? {},
+      workflow_id: operation.workflow_id,
+      correlation_id: operation.correlation_id,
+      state: instance.driver_state as DriverState,
+    },
+    ids: {
+      node_id: node.node_id,
+      node_instance_id: instance.node_instance_id,
+      correlation_id: operation.correlation_id,
+      allocation_id: operation.allocation_id ?? null,
+    },
+  };
+}

@@ -1,0 +1,138 @@
+/** The stages that take a machine down, the same for every operation that does: freeze-evidence, drain, stop, clean, prove. */
+import { now, secondsLater } from '../base/clock.ts';
+import type { OperationContext, RetryPolicy } from '../engine/engine.ts';
+import { StepFailed } from '../engine/engine.ts';
+import { resolveBudget } from '../lifecycle/budgets.ts';
+import { instanceRow } from '../store/instances.ts';
+import { hasLeasedWork } from '../store/tasks.ts';
+import { askAgent } from './agent-task.ts';
+import { freezeFromAgent, freezeFromDriver } from './freeze-evidence.ts';
+import { proveByAgent, proveByDriver } from './proof.ts';
+import type { OperationServices } from './services.ts';
+import { drive, type PlanStep, stage } from './stage.ts';
+import type { Subject } from './subject.ts';
+
+export const takeDownPlan: PlanStep[] = [
+  { name: 'freeze-evidence', label: 'Keeping what the machine knows', usual_seconds: 0.5 },
+  { name: 'drain', label: 'Waiting for running work', usual_seconds: 0.5 },
+  { name: 'stop', label: 'Stopping the workload', usual_seconds: 0.5 },
+  { name: 'clean', label: 'Cleaning up', usual_seconds: 1 },
+  { name: 'prove', label: 'Proving that nothing is left', usual_seconds: 0.5 },
+];
+
+const stopWithinSeconds = 20;
+const drainPollSeconds = 2;
+
+/** Ends the machine and everything tagged with its instance, and proves it. */
+export async function removeMachine(
+  context: OperationContext,
+  services: OperationServices,
+  name: string,
+  subject: Subject,
+  policy: RetryPolicy,
+): Promise<void> {
+  await endMachine(context, services, name, subject, policy);
+  await proveByDriver(context, services, `${name}:prove`, subject, subject.driver.final_proof, policy);
+}
+
+async function endMachine(
+  context: OperationContext,
+  services: OperationServices,
+  name: string,
+  subject: Subject,
+  policy: RetryPolicy,
+): Promise<void> {
+  const options = { policy, subject };
+  await drive(context, services, `${name}:abort`, () => subject.driver.abort(subject.target), options);
+  await drive(context, services, `${name}:stop`, () => stopWithMemory(services, subject), options);
+  await drive(context, services, `${name}:destroy`, () => subject.driver.destroy(subject.target), options);
+}
+
+/** A driver keeps the time of its first polite request in its state, so each call must see what the last one kept. */
+async function stopWithMemory(services: OperationServices, subject: Subject) {
+  const instance = await instanceRow(services.db, subject.node_instance_id);
+  return subject.driver.stop({ ...subject.target, state: instance?.driver_state ?? subject.target.state });
+}
+
+async function stopWorkload(
+  context: OperationContext,
+  services: OperationServices,
+  subject: Subject,
+  policy: RetryPolicy,
+): Promise<void> {
+  const answer = await askAgent(context, services, 'stop:agent', subject, {
+    type: 'release.stop',
+    params: {},
+    wait_seconds: stopWithinSeconds,
+  });
+  if (answer?.status === 'succeeded') return;
+  await drive(context, services, 'stop:driver', () => stopWithMemory(services, subject), { policy, subject });
+}
+
+export interface TakeDown {
+  subject: Subject;
+  /** The machine stays and is handed on; otherwise it goes. */
+  reuse: boolean;
+  policy: RetryPolicy;
+}
+
+export async function takeDown(
+  context: OperationContext,
+  services: OperationServices,
+  { subject, reuse, policy }: TakeDown,
+): Promise<void> {
+  await stage(context, services, 'freeze-evidence', async () => {
+    await freezeFromAgent(context, services, 'freeze-evidence:agent', subject);
+    await freezeFromDriver(context, services, 'freeze-evidence', subject);
+  });
+  await stage(context, services, 'drain', async () => {
+    const { seconds } = resolveBudget({ phase: 'drain', pool: subject.pool.budgets ?? {} });
+    const until = secondsLater(now(services.clock), seconds);
+    await context.waitFor(
+      'drain:wait',
+      async () => ((await hasLeasedWork(services.db, subject.node_instance_id)) ? undefined : true),
+      { until, poll_seconds: drainPollSeconds },
+    );
+  });
+  await stage(context, services, 'stop', () => stopWorkload(context, services, subject, policy));
+  await stage(context, services, 'clean', () => clean(context, services, { subject, reuse, policy }));
+  await stage(context, services, 'prove', async () => {
+    // A machine that stays was proven clean by its agent's signed statement, which the stage before has kept.
+    if (!reuse) await proveByDriver(context, services, 'prove', subject, subject.driver.final_proof, policy);
+  });
+}
+
+async function clean(
+  context: OperationContext,
+  services: OperationServices,
+  { subject, reuse, policy }: TakeDown,
+): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    const { proven, problem } = await proveByAgent(context, services, `clean:agent:${tries}`, subject);
+    if (proven) break;
+    if (problem && tries < policy.tries) {
+      await context.sleep(Math.min(policy.max_seconds, policy.base_seconds * 2 ** (tries - 1)));
+      continue;
+    }
+    if (problem)
+      throw new StepFailed({
+        step: 'clean',
+        code: problem.code,
+        owner_layer: problem.owner_layer,
+        message: problem.message,
+        tries,
+      });
+    if (reuse) {
+      throw new StepFailed({
+        step: 'clean',
+        code: 'agent_silent',
+        owner_layer: 'node',
+        message: 'the machine is to be used again, but its agent is silent and cannot prove it clean',
+        tries,
+      });
+    }
+    await drive(context, services, 'clean:driver', () => subject.driver.clean(subject.target), { policy, subject });
+    break;
+  }
+  if (!reuse) await endMachine(context, services, 'clean', subject, policy);
+}
