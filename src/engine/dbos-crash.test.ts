@@ -8,9 +8,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { emptyDatabase, type TestDatabase } from '../../test/support/database.ts';
 import { pause, systemClock } from '../base/clock.ts';
 import type { WorkflowId } from '../base/ids.ts';
-import type { ReplicaOrders } from './dbos-replica.fixture.ts';
+import type { ReplicaOrders } from './conformance/dbos-replica.ts';
 
-const script = fileURLToPath(new URL('./dbos-replica.fixture.ts', import.meta.url));
+const script = fileURLToPath(new URL('./conformance/dbos-replica.ts', import.meta.url));
 const patienceMs = 30_000;
 const workflow_id = 'op_crash' as WorkflowId;
 

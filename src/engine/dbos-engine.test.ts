@@ -2,15 +2,18 @@ import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
-import { type Clock, pause, systemClock } from '../base/clock.ts';
+import { type Clock, moment, pause, systemClock } from '../base/clock.ts';
 import type { WorkflowId } from '../base/ids.ts';
 import { closeAll, type EngineUnderTest, gate, scene } from './conformance/harness.ts';
 import { createDbosEngine } from './dbos-engine.ts';
 import type { Engine, EngineListener } from './engine.ts';
 import { engineConforms } from './engine-conformance.ts';
-import { silentLog } from './engine-log.ts';
+import { type EngineLog, silentLog } from './engine-log.ts';
 
 const patienceMs = 30_000;
+
+const warnings: string[] = [];
+const log: EngineLog = { ...silentLog, warn: (_, message) => void warnings.push(message) };
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -32,7 +35,7 @@ const statusOf = async (workflow_id: WorkflowId): Promise<string | undefined> =>
   (await query('select status from dbos.workflow_status where workflow_uuid = $1', [`${workflow_id}#1`]))[0]?.status;
 
 const newEngine = (listener: EngineListener, executor_id: string, clock: Clock = systemClock) =>
-  createDbosEngine({ connectionString: database.url, clock, executor_id, listener, log: silentLog });
+  createDbosEngine({ connectionString: database.url, clock, executor_id, listener, log });
 
 async function open(
   prepare: (engine: Engine) => void,
@@ -53,6 +56,7 @@ async function open(
       return engine;
     },
     nowMs: () => systemClock.nowMs(),
+    pass: (seconds) => pause(systemClock, seconds * 1000),
     async until(what, condition) {
       const giveUpMs = systemClock.monotonicMs() + patienceMs;
       while (!(await condition())) {
@@ -91,9 +95,7 @@ describe('the DBOS adapter', () => {
       [id],
     );
     held.open();
-    await it.world.until('the step to be done', () => it.steps.some((report) => report.status === 'done'));
-    await it.world.engine.wake(it.workflow_id, 1);
-    await pause(systemClock, 200);
+    await it.world.until('the notice', () => warnings.includes('another executor took this run over'));
     expect(it.outcomes).toEqual([]);
     expect(await statusOf(it.workflow_id)).toBe('PENDING');
   });
@@ -117,6 +119,30 @@ describe('the DBOS adapter', () => {
     await it.world.until('a second execution', () => it.executions > 1);
     await query('drop trigger refuse on dbos.operation_outputs');
     expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'in the end' });
+  });
+
+  test('a run outlives the loss of all connections', async () => {
+    const held = gate();
+    let there = false;
+    const it = await scene(dbos, async (context) => {
+      await context.step('hold', held.pass);
+      const until = moment(it.world.nowMs() + 60_000);
+      return context.waitFor('there', async () => (there ? 'in the end' : undefined), { until, poll_seconds: 0.5 });
+    });
+    await it.start();
+    await it.world.until('the step', () => held.held === 1);
+    const cut = () =>
+      query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+          where application_name = 'slipway-engine' and datname = current_database()`,
+      );
+    expect((await cut()).length).toBeGreaterThan(0);
+    held.open();
+    await it.world.until('the wait', () => it.steps.some((report) => report.status === 'waiting'));
+    await cut();
+    there = true;
+    expect(await it.outcome()).toEqual({ status: 'succeeded', result: 'in the end' });
+    expect(it.executions).toBe(1);
   });
 
   test('what ended long ago is collected, and only that', async () => {

@@ -106,6 +106,16 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
   /** A wake nobody has read yet makes its reader look after this moment too, so a second one would only cost a check. */
   const wakeOnce = async (id: string): Promise<boolean> => (await messageUnread(pool, id, 'wake')) || send(id, 'wake');
 
+  const shutdown = async () => {
+    if (stop.signal.aborted) return;
+    stop.abort();
+    if (launched === executor_id) {
+      await DBOS.shutdown({ workflowCompletionTimeoutMS: 0, deregister: true });
+      launched = undefined;
+    }
+    await pool.end();
+  };
+
   return {
     register(definition) {
       const name = workflowName(definition);
@@ -136,7 +146,7 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
       try {
         await withLaunchLock(pool, clock, () => DBOS.launch());
       } catch (error) {
-        await this.shutdown();
+        await shutdown();
         throw error;
       }
     },
@@ -176,14 +186,6 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
       }
     },
 
-    async shutdown() {
-      if (stop.signal.aborted) return;
-      stop.abort();
-      if (launched === executor_id) {
-        await DBOS.shutdown({ workflowCompletionTimeoutMS: 0, deregister: true });
-        launched = undefined;
-      }
-      await pool.end();
-    },
+    shutdown,
   };
 }

@@ -22,8 +22,8 @@ export async function withLaunchLock<T>(pool: Pool, clock: Clock, work: () => Pr
     }
     return await work();
   } finally {
-    await client.query('select pg_advisory_unlock($1)', [launchLock]);
-    client.release();
+    // The lock goes with its session, even when the session can no longer be asked to unlock.
+    client.release(true);
   }
 }
 

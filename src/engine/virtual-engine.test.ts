@@ -30,6 +30,7 @@ engineConforms({
         return engine;
       },
       nowMs: () => clock.nowMs(),
+      pass: (seconds) => clock.advance(seconds * 1000),
       async until(what, condition) {
         await clock.advance(0);
         for (let timers = 0; !(await condition()); timers++) {
@@ -133,22 +134,25 @@ test('an execution whose run was taken over records nothing more', async () => {
   const clock = virtualClock();
   const store = createVirtualStore();
   const ended: string[] = [];
-  const held = Promise.withResolvers<void>();
-  const engineNamed = async (executor_id: string, step: () => Promise<string>) => {
-    const listener = silentListener(async (_, outcome) => void ended.push(`${executor_id} ${outcome.status}`));
+  const zombieStep = Promise.withResolvers<string>();
+  const survivorStep = Promise.withResolvers<string>();
+  const engineNamed = async (executor_id: string, step: Promise<string>) => {
+    const listener = silentListener(async () => void ended.push(executor_id));
     const engine = createVirtualEngine({ clock, listener, store, executor_id });
-    engine.register({ kind: 'probe-run', revision: 1, run: (context) => context.step('effect', step) });
+    engine.register({ kind: 'probe-run', revision: 1, run: (context) => context.step('effect', () => step) });
     await engine.launch();
     return engine;
   };
-  const zombie = await engineNamed('zombie', () => held.promise.then(() => 'too late'));
-  const survivor = await engineNamed('survivor', async () => 'in time');
+  const zombie = await engineNamed('zombie', zombieStep.promise);
+  const survivor = await engineNamed('survivor', survivorStep.promise);
   await zombie.start(run);
   expect(await survivor.recover(['zombie'])).toBe(1);
-  await clock.advance(0);
-  held.resolve();
+  zombieStep.resolve('too late');
   await clock.advance(3_600_000);
-  expect(ended).toEqual(['survivor succeeded']);
+  expect(ended).toEqual([]);
+  survivorStep.resolve('in time');
+  await clock.advance(0);
+  expect(ended).toEqual(['survivor']);
 });
 
 test('an engine that crashed goes on with its own runs when it is launched again', async () => {

@@ -3,11 +3,11 @@
  * that happens as a line of a file, which outlives it.
  */
 import { appendFileSync } from 'node:fs';
-import { systemClock } from '../base/clock.ts';
-import type { WorkflowId } from '../base/ids.ts';
-import { createDbosEngine } from './dbos-engine.ts';
-import { silentLog } from './engine-log.ts';
-import { never } from './run-journal.ts';
+import { systemClock } from '../../base/clock.ts';
+import type { WorkflowId } from '../../base/ids.ts';
+import { createDbosEngine } from '../dbos-engine.ts';
+import { silentLog } from '../engine-log.ts';
+import { never } from '../run-journal.ts';
 
 export interface ReplicaOrders {
   connectionString: string;

@@ -7,6 +7,8 @@ import type { Engine, EngineListener, Json, OperationContext, OperationRun, RunO
 export interface EngineUnderTest {
   readonly engine: Engine;
   nowMs(): number;
+  /** Lets that much time pass. */
+  pass(seconds: number): Promise<void>;
   /** Lets time pass until `condition` holds; fails after a bound. */
   until(what: string, condition: () => boolean | Promise<boolean>): Promise<void>;
   /** Whether the end of this run is recorded, so that no crash can bring it back. */
