@@ -54,6 +54,10 @@ export const momentInFull = (at: string): string => {
   return match ? `${match[1]} ${match[2]}Z` : at;
 };
 
+/** A moment in full with its distance from now; null stays null, so that a fact not known is left out. */
+export const momentAndDistance = (at: string | null, nowMs: number): string | null =>
+  at && `${momentInFull(at)}  (${relative(at, nowMs)})`;
+
 const units: Record<string, number> = { s: 1, m: minute, h: hour, d: day };
 
 /** Reads `90`, `90s`, `1.5h`, `1h30m`, `7d`; null when it is none of these. */

@@ -1,0 +1,83 @@
+/** `slipway apply`: declares pools from files. */
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { Command, Option } from 'commander';
+import { RequestRefused } from '../../contract/client.ts';
+import type { Pool } from '../../contract/pool.ts';
+import type { MakeCommand } from '../command.ts';
+import { CliFailure } from '../failure.ts';
+import { type DeclaredPool, readPoolDocuments } from '../pool-documents.ts';
+import type { Session } from '../session.ts';
+import { printJson, printLines } from '../terminal.ts';
+
+interface Options {
+  file: string[];
+}
+
+const standardInput = 0;
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path === '-' ? standardInput : path, 'utf8');
+  } catch (error) {
+    throw new CliFailure('usage', `The file ${path} cannot be read`, {
+      why: error instanceof Error ? error.message : String(error),
+      cause: error,
+    });
+  }
+}
+
+async function currentGeneration(session: Session, pool: string): Promise<number | null> {
+  try {
+    return (await session.call('pool-get', { params: { pool } })).generation;
+  } catch (error) {
+    if (error instanceof RequestRefused && error.problem.code === 'pool_not_found') return null;
+    throw error;
+  }
+}
+
+type Change = 'created' | 'changed' | 'unchanged';
+
+const changeOf = (before: number | null, after: number): Change => {
+  if (before === null) return 'created';
+  return before === after ? 'unchanged' : 'changed';
+};
+
+async function declare(session: Session, { name, document }: DeclaredPool): Promise<{ change: Change; pool: Pool }> {
+  const before = await currentGeneration(session, name);
+  const pool = await session.call('pool-put', {
+    params: { pool: name },
+    body: document,
+    idempotency_key: randomUUID(),
+  });
+  return { change: changeOf(before, pool.generation), pool };
+}
+
+export const makeApply: MakeCommand = (cli) =>
+  new Command('apply')
+    .description('Declare pools from YAML or JSON documents.')
+    .addOption(
+      new Option('-f, --file <file>', 'the documents, several separated by ---; - reads standard input')
+        .argParser((value: string, before: string[] = []) => [...before, value])
+        .makeOptionMandatory(),
+    )
+    .addHelpText('after', '\nExample:\n  slipway apply -f pools.yaml')
+    .action(
+      cli.run<Options>(async (session, { file }) => {
+        // All are read before the first is sent: a slip in the last one must not leave the first half done.
+        const declared = file.flatMap((path) => readPoolDocuments(readText(path), path));
+        const { out } = session.terminal;
+        const applied: { change: Change; pool: Pool }[] = [];
+        for (const pool of declared) {
+          const one = await declare(session, pool);
+          applied.push(one);
+          const { name, generation } = one.pool;
+          if (!session.json)
+            printLines(out, [
+              `${out.paint('good', '✔')} pool ${out.paint('strong', name)} ${one.change} (generation ${generation})`,
+            ]);
+        }
+        if (session.json) printJson(out, { items: applied.map(({ change, pool }) => ({ ...pool, change })) });
+        return undefined;
+      }),
+    );

@@ -1,0 +1,19 @@
+/** `slipway completion`: what a shell needs to complete our commands and flags. */
+import { Argument, Command } from 'commander';
+import type { MakeCommand } from '../command.ts';
+import { completionScripts, isShell, shells } from '../render/completion.ts';
+import { printLines } from '../terminal.ts';
+
+export const makeCompletion: MakeCommand = (cli) =>
+  new Command('completion')
+    .description('Print a completion script for your shell.')
+    .addArgument(new Argument('<shell>', 'your shell').choices(shells))
+    .addHelpText(
+      'after',
+      '\nExamples:\n  source <(slipway completion bash)\n  slipway completion zsh > ~/.zfunc/_slipway\n  slipway completion fish > ~/.config/fish/completions/slipway.fish',
+    )
+    // It asks no server anything, so it opens no session and needs no token.
+    .action((shell: string, _options: unknown, command: Command) => {
+      const program = command.parent;
+      if (program && isShell(shell)) printLines(cli.terminal.out, completionScripts[shell](program));
+    });

@@ -1,0 +1,32 @@
+/**
+ * `slipway serve` and `slipway agent` are programs of their own, which bin/slipway starts before this one is reached.
+ * They stand here so that `--help` and the completions name them.
+ */
+import { Command } from 'commander';
+import type { MakeCommand } from '../command.ts';
+import { CliFailure } from '../failure.ts';
+
+const elsewhere =
+  (name: string, description: string, entry: string): MakeCommand =>
+  () =>
+    new Command(name)
+      .description(description)
+      .allowUnknownOption()
+      .allowExcessArguments()
+      .helpOption(false)
+      .action(() => {
+        throw new CliFailure('usage', `slipway ${name} is started through bin/slipway`, {
+          remedy: `Run ./bin/slipway ${name}, or node ${entry}.`,
+        });
+      });
+
+export const makeServe = elsewhere(
+  'serve',
+  'Run the server (the same as npm start); slipway serve --help shows its flags.',
+  'src/main.ts',
+);
+export const makeAgent = elsewhere(
+  'agent',
+  'Run the agent of a node; slipway agent --help shows its flags.',
+  'src/agent/main.ts',
+);

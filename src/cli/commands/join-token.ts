@@ -1,0 +1,44 @@
+/** `slipway join-token`: lets machines join a pool by themselves. */
+import { randomUUID } from 'node:crypto';
+import { Command } from 'commander';
+import type { Cli, MakeCommand } from '../command.ts';
+import { count, duration } from '../option-values.ts';
+import { relative } from '../render/duration.ts';
+import { printJson, printLines } from '../terminal.ts';
+
+interface Options {
+  ttl?: number;
+  maxUses?: number;
+}
+
+const makeCreate = (cli: Cli) =>
+  new Command('create')
+    .description('Make a join token. It is shown once.')
+    .argument('<pool>', 'the pool that agents may join with it')
+    .option('--ttl <time>', 'how long new machines may join with it: 12h, 7d', duration)
+    .option('--max-uses <n>', 'how many machines may join with it', count)
+    .action(
+      cli.run<Options>(async (session, { ttl, maxUses }, [pool = '']) => {
+        const reply = await session.call('join-token-create', {
+          params: { pool },
+          body: { ...(ttl !== undefined && { ttl_seconds: ttl }), ...(maxUses !== undefined && { max_uses: maxUses }) },
+          idempotency_key: randomUUID(),
+        });
+        const { out, err } = session.terminal;
+        if (session.json) {
+          printJson(out, reply);
+          return;
+        }
+        const end = reply.expires_at ? `expires ${relative(reply.expires_at, session.clock.nowMs())}` : 'never expires';
+        const uses = reply.max_uses === null ? 'any number of machines' : `at most ${reply.max_uses} machines`;
+        printLines(err, [
+          `${err.paint('good', '✔')} ${err.paint('strong', reply.token_id)} for pool ${reply.pool}: ${uses}, ${end}`,
+          '  Keep it now; it is not shown again. Give it to the agents that shall join.',
+        ]);
+        printLines(out, [reply.token ?? '']);
+        return undefined;
+      }),
+    );
+
+export const makeJoinToken: MakeCommand = (cli) =>
+  new Command('join-token').description('Let machines join a pool by themselves.').addCommand(makeCreate(cli));

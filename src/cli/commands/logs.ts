@@ -1,0 +1,116 @@
+/** `slipway logs`: what a machine and its command wrote, every incarnation, also after it is gone. */
+import { Command, InvalidArgumentError } from 'commander';
+import { pause } from '../../base/clock.ts';
+import type { LogLine } from '../../contract/node.ts';
+import type { MakeCommand } from '../command.ts';
+import { CliFailure, Interrupted } from '../failure.ts';
+import { count } from '../option-values.ts';
+import { logLines, noHeading } from '../render/evidence.ts';
+import { isPassing, type Session } from '../session.ts';
+import { kindOfId } from '../subject.ts';
+import { fitOf, printJsonLine, printLines } from '../terminal.ts';
+
+interface Options {
+  follow?: boolean;
+  tail: number;
+  grep?: string;
+}
+
+/** An allocation or an operation stands for the machine it is on. */
+async function nodeOf(session: Session, id: string): Promise<string> {
+  const kind = kindOfId(id);
+  if (kind !== 'allocation' && kind !== 'operation') return id;
+  const { node_id } =
+    kind === 'allocation'
+      ? await session.call('allocation-get', { params: { id } })
+      : await session.call('operation-get', { params: { id } });
+  if (node_id) return node_id;
+  throw new CliFailure('failed', `${id} has no machine yet, so there are no logs`, {
+    remedy: `Follow it until it has one: ${session.commandLine('watch', id)}`,
+  });
+}
+
+/** The server holds a follow call open for half a minute; this leaves it time to answer. */
+const followBoundSeconds = 60;
+const largestPage = 500;
+const pauseMs = 1_000;
+
+function tail(text: string): number {
+  const lines = count(text);
+  if (lines > largestPage) throw new InvalidArgumentError(`At most ${largestPage}; --grep finds older lines.`);
+  return lines;
+}
+
+type Show = (lines: LogLine[]) => void;
+
+/** Reads on behind the cursor until Ctrl-C; a server that is restarted in between is waited for. */
+async function followLogs(session: Session, id: string, options: Options, from: string | null, show: Show) {
+  let cursor = from;
+  let told = false;
+  while (!session.signal.aborted) {
+    try {
+      const query = {
+        follow: true,
+        limit: largestPage,
+        ...(cursor && { cursor }),
+        ...(options.grep && { q: options.grep }),
+      };
+      const bound = { seconds: followBoundSeconds, impatient: true } as const;
+      const page = await session.call('node-logs', { params: { id }, query }, bound);
+      show(page.items);
+      told = false;
+      // Without a cursor the same page would come again at once.
+      if (page.next_cursor === null) await pause(session.clock, pauseMs, session.signal);
+      cursor = page.next_cursor ?? cursor;
+    } catch (error) {
+      if (error instanceof Interrupted) return;
+      if (!isPassing(error)) throw error;
+      const { err } = session.terminal;
+      if (!told) printLines(err, [err.paint('warn', '! connection lost, trying again')]);
+      told = true;
+      await pause(session.clock, pauseMs, session.signal);
+    }
+  }
+}
+
+/** Lines that were shown are not shown again, whichever page they come with. */
+function shower(session: Session): Show {
+  const { out } = session.terminal;
+  const last = new Map<string, number>();
+  let heading = noHeading;
+  return (items) => {
+    const fresh = items.filter(({ node_instance_id, seq }) => seq > (last.get(node_instance_id) ?? 0));
+    for (const { node_instance_id, seq } of fresh) last.set(node_instance_id, seq);
+    if (session.json) for (const line of fresh) printJsonLine(out, line);
+    else {
+      const rendered = logLines(fresh, heading, fitOf(out));
+      heading = rendered.heading;
+      printLines(out, rendered.lines);
+    }
+  };
+}
+
+export const makeLogs: MakeCommand = (cli) =>
+  new Command('logs')
+    .description(
+      'Show the logs of a node: its set-up, its agent and its command, every instance, kept after it is gone.',
+    )
+    .argument('<id>', 'the node, or an allocation or operation on it')
+    .option('-f, --follow', 'go on with new lines until Ctrl-C')
+    .option('--tail <n>', 'how many of the last lines to show', tail, 200)
+    .option('-g, --grep <text>', 'only lines that contain this')
+    .action(
+      cli.run<Options>(async (session, options, [id = '']) => {
+        const node_id = await nodeOf(session, id);
+        const show = shower(session);
+        const page = await session.call('node-logs', {
+          params: { id: node_id },
+          query: { tail: true, limit: options.tail, ...(options.grep && { q: options.grep }) },
+        });
+        show(page.items);
+        if (options.follow) await followLogs(session, node_id, options, page.next_cursor, show);
+        else if (page.items.length === 0 && !session.json)
+          printLines(session.terminal.err, [`${node_id} has not written anything yet.`]);
+        return undefined;
+      }),
+    );

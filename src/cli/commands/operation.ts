@@ -1,0 +1,19 @@
+/** `slipway operation`: one operation with its steps. */
+import { Command } from 'commander';
+import type { MakeCommand } from '../command.ts';
+import { operationLines } from '../render/operation.ts';
+import { fitOf, printJson, printLines } from '../terminal.ts';
+
+export const makeOperation: MakeCommand = (cli) =>
+  new Command('operation')
+    .description('Show one operation with its steps, what each took and usually takes.')
+    .argument('<id>', 'the operation')
+    .action(
+      cli.run(async (session, _, [id = '']) => {
+        const operation = await session.call('operation-get', { params: { id } });
+        const { out } = session.terminal;
+        if (session.json) printJson(out, operation);
+        else printLines(out, operationLines(operation, session.clock.nowMs(), fitOf(out)));
+        return undefined;
+      }),
+    );

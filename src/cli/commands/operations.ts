@@ -1,0 +1,46 @@
+/** `slipway operations`: what is being done, and what was. */
+import { Command, Option } from 'commander';
+import type { Operation } from '../../contract/operation.ts';
+import { type OperationStatus, operationStatuses } from '../../lifecycle/states.ts';
+import type { MakeCommand } from '../command.ts';
+import { limitOption } from '../option-values.ts';
+import { collect } from '../pages.ts';
+import { countByStatus, printListing } from '../print-listing.ts';
+import { operationColumns } from '../render/operation.ts';
+
+interface Options {
+  status?: OperationStatus;
+  kind?: string;
+  node?: string;
+  allocation?: string;
+  limit: number;
+}
+
+export const makeOperations: MakeCommand = (cli) =>
+  new Command('operations')
+    .description('List the operations, newest first.')
+    .addOption(new Option('-s, --status <status>', 'only those in this status').choices(operationStatuses))
+    .option('-k, --kind <kind>', 'only those of this kind, like node-provision')
+    .option('--node <id>', 'only those on this node')
+    .option('--allocation <id>', 'only those on this allocation')
+    .addOption(limitOption(50))
+    .action(
+      cli.run<Options>(async (session, { status, kind, node, allocation, limit }) => {
+        const query = {
+          ...(status && { status }),
+          ...(kind && { kind }),
+          ...(node && { node_id: node }),
+          ...(allocation && { allocation_id: allocation }),
+        };
+        const listing = await collect<Operation>(
+          (paging) => session.call('operation-list', { query: { ...query, ...paging } }),
+          limit,
+        );
+        printListing(session, listing, {
+          columns: operationColumns(session.clock.nowMs()),
+          empty: 'No operation matches.',
+          summary: (rows) => countByStatus('operation', rows),
+        });
+        return undefined;
+      }),
+    );

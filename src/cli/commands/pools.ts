@@ -1,0 +1,21 @@
+/** `slipway pools`: which pools there are. */
+import { Command } from 'commander';
+import type { MakeCommand } from '../command.ts';
+import { printListing } from '../print-listing.ts';
+import { poolColumns } from '../render/pool.ts';
+
+export const makePools: MakeCommand = (cli) =>
+  new Command('pools').description('List the pools. With --json their whole documents.').action(
+    cli.run(async (session) => {
+      const { items, next_cursor } = await session.call('pool-list', {});
+      printListing(
+        session,
+        { items, truncated: next_cursor !== null },
+        {
+          columns: poolColumns(session.clock.nowMs()),
+          empty: `There are no pools. Declare one: ${session.commandLine('apply', '-f', 'pools.yaml')}`,
+        },
+      );
+      return undefined;
+    }),
+  );

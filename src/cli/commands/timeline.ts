@@ -1,0 +1,76 @@
+/** `slipway timeline`: everything that is known about a thing, from every layer, in the order of time. */
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { moment } from '../../base/clock.ts';
+import { type Evidence, type EvidenceLayer, evidenceLayers } from '../../contract/evidence.ts';
+import type { MakeCommand } from '../command.ts';
+import { limitOption } from '../option-values.ts';
+import { collect } from '../pages.ts';
+import { parseDuration } from '../render/duration.ts';
+import { timelineLines } from '../render/evidence.ts';
+import { fitOf, printJson, printLines } from '../terminal.ts';
+
+interface Options {
+  layer?: EvidenceLayer;
+  kind?: string;
+  since?: Since;
+  limit: number;
+}
+
+/** A moment, or so long ago. */
+type Since = { at: string } | { seconds_ago: number };
+
+function since(text: string): Since {
+  const seconds_ago = parseDuration(text);
+  if (seconds_ago !== null) return { seconds_ago };
+  const ms = Date.parse(text);
+  if (Number.isNaN(ms))
+    throw new InvalidArgumentError('Expected a time ago like 15m, or a moment like 2026-01-31T14:00:00Z.');
+  return { at: moment(ms).toISOString() };
+}
+
+type IdField = 'node_id' | 'node_instance_id' | 'allocation_id' | 'workflow_id' | 'correlation_id';
+const fields: Record<string, IdField> = {
+  node: 'node_id',
+  inst: 'node_instance_id',
+  alloc: 'allocation_id',
+  op: 'workflow_id',
+};
+
+/** What carries none of our prefixes came from outside: a correlation id. */
+export const fieldOfId = (id: string): IdField => fields[id.slice(0, id.indexOf('_'))] ?? 'correlation_id';
+
+export const makeTimeline: MakeCommand = (cli) =>
+  new Command('timeline')
+    .description('Show the evidence about a thing, from every layer, oldest first.')
+    .argument('<id>', 'a node, an instance, an allocation, an operation or a correlation id')
+    .addOption(new Option('--layer <layer>', 'only from this layer').choices(evidenceLayers))
+    .option('--kind <kind>', 'only of this kind')
+    .option('--since <time>', 'only after this moment, or for so long: 15m, 2h', since)
+    .addOption(limitOption(200))
+    .action(
+      cli.run<Options>(async (session, { layer, kind, since: from, limit }, [id = '']) => {
+        const { clock } = session;
+        const start = from && ('at' in from ? from.at : moment(clock.nowMs() - from.seconds_ago * 1000).toISOString());
+        const query = {
+          [fieldOfId(id)]: id,
+          ...(layer && { layer }),
+          ...(kind && { kind }),
+          ...(start && { since: start }),
+          // The newest are asked for, so that a limit leaves out what is long past; they are shown in the order of time.
+          order: 'newest' as const,
+        };
+        const { items, truncated } = await collect<Evidence>(
+          (paging) => session.call('timeline-get', { query: { ...query, ...paging } }),
+          limit,
+        );
+        items.reverse();
+        const { out, err } = session.terminal;
+        if (session.json) printJson(out, { items, truncated });
+        else if (items.length === 0)
+          printLines(out, [`Nothing is known about ${id} (for this token and these filters).`]);
+        else printLines(out, timelineLines(items, fitOf(out)));
+        if (truncated && !session.json)
+          printLines(err, [err.paint('warn', 'There is older evidence; raise --limit to see it.')]);
+        return undefined;
+      }),
+    );

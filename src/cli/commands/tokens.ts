@@ -1,0 +1,79 @@
+/** `slipway tokens`: who may talk to the server. */
+import { randomUUID } from 'node:crypto';
+import { Command, Option } from 'commander';
+import { type Role, roles } from '../../contract/token.ts';
+import type { Cli, MakeCommand } from '../command.ts';
+import { duration } from '../option-values.ts';
+import { printListing } from '../print-listing.ts';
+import { relative } from '../render/duration.ts';
+import { tokenColumns } from '../render/token.ts';
+import { printJson, printLines } from '../terminal.ts';
+
+interface CreateOptions {
+  name: string;
+  role: Role;
+  tenant?: string;
+  ttl?: number;
+}
+
+const makeList = (cli: Cli) =>
+  new Command('list').description('List the tokens, without their secrets.').action(
+    cli.run(async (session) => {
+      const { items, next_cursor } = await session.call('token-list', {});
+      printListing(
+        session,
+        { items, truncated: next_cursor !== null },
+        { columns: tokenColumns(session.clock.nowMs()), empty: 'There are no tokens.' },
+      );
+      return undefined;
+    }),
+  );
+
+const makeCreate = (cli: Cli) =>
+  new Command('create')
+    .description('Make a token. It is shown once.')
+    .requiredOption('-n, --name <name>', 'what it is for')
+    .addOption(new Option('-r, --role <role>', 'what it may do').choices(roles).makeOptionMandatory())
+    .option('--tenant <tenant>', 'only this tenant’s allocations; without it, everything')
+    .option('--ttl <time>', 'how long it holds: 12h, 30d; without it, until it is deleted', duration)
+    .action(
+      cli.run<CreateOptions>(async (session, { name, role, tenant, ttl }) => {
+        const body = { name, role, ...(tenant && { tenant }), ...(ttl !== undefined && { ttl_seconds: ttl }) };
+        const token = await session.call('token-create', { body, idempotency_key: randomUUID() });
+        const { out, err } = session.terminal;
+        if (session.json) {
+          printJson(out, token);
+          return;
+        }
+        const scope = token.tenant ? `tenant ${token.tenant}` : 'all tenants';
+        const end = token.expires_at ? `expires ${relative(token.expires_at, session.clock.nowMs())}` : 'never expires';
+        // The secret alone goes to stdout, so that it can be sent into a file without ever being seen.
+        printLines(err, [
+          `${err.paint('good', '✔')} ${err.paint('strong', token.token_id)} ${token.name}: ${token.role}, ${scope}, ${end}`,
+          '  Keep it now; it is not shown again. Use it as SLIPWAY_TOKEN or with --token-file.',
+        ]);
+        printLines(out, [token.token ?? '']);
+        return undefined;
+      }),
+    );
+
+const makeDelete = (cli: Cli) =>
+  new Command('delete')
+    .description('Revoke a token; it stops working at once.')
+    .argument('<id>', 'the token’s id, from the list')
+    .action(
+      cli.run(async (session, _, [id = '']) => {
+        await session.call('token-delete', { params: { id }, idempotency_key: randomUUID() });
+        const { out } = session.terminal;
+        if (session.json) printJson(out, { token_id: id, deleted: true });
+        else printLines(out, [`${out.paint('good', '✔')} ${id} is revoked`]);
+        return undefined;
+      }),
+    );
+
+export const makeTokens: MakeCommand = (cli) =>
+  new Command('tokens')
+    .description('List, make and revoke tokens of people and programs.')
+    .addCommand(makeList(cli), { isDefault: true })
+    .addCommand(makeCreate(cli))
+    .addCommand(makeDelete(cli));

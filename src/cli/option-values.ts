@@ -1,0 +1,38 @@
+/** How the values of flags are read; a wrong one ends as a usage error that says what is expected. */
+import { InvalidArgumentError, Option } from 'commander';
+import { parseDuration } from './render/duration.ts';
+
+export function duration(text: string): number {
+  const seconds = parseDuration(text);
+  if (seconds === null || seconds <= 0) throw new InvalidArgumentError('Expected a time like 90, 90s, 15m or 1h30m.');
+  return seconds;
+}
+
+export function count(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 1) throw new InvalidArgumentError('Expected a whole number above 0.');
+  return value;
+}
+
+/** A comma separates two labels only where another `key=` follows, so values may contain commas. */
+const betweenLabels = /,(?=[A-Za-z0-9][A-Za-z0-9._/-]*=)/;
+
+export function labels(text: string, before: Record<string, string> = {}): Record<string, string> {
+  const all = { ...before };
+  for (const pair of text.split(betweenLabels)) {
+    const equals = pair.indexOf('=');
+    if (equals < 1) throw new InvalidArgumentError('Expected key=value.');
+    all[pair.slice(0, equals)] = pair.slice(equals + 1);
+  }
+  return all;
+}
+
+export const timeoutWaitOption = () =>
+  new Option('--timeout-wait <time>', 'with --wait: stop waiting after this time, with exit status 5').argParser(
+    duration,
+  );
+
+export const waitOption = () => new Option('-w, --wait', 'show its progress until it is settled');
+
+export const limitOption = (fallback: number) =>
+  new Option('--limit <n>', 'how many to show at most').argParser(count).default(fallback);

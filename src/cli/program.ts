@@ -1,0 +1,146 @@
+/** The command line as a whole: every command, the flags they share, and the environment variable of each flag. */
+import { Command, Option } from 'commander';
+import type { Cli, MakeCommand } from './command.ts';
+import { makeAllocate } from './commands/allocate.ts';
+import { makeAllocation } from './commands/allocation.ts';
+import { makeAllocations } from './commands/allocations.ts';
+import { makeApply } from './commands/apply.ts';
+import { makeCompletion } from './commands/completion.ts';
+import { makeAgent, makeServe } from './commands/elsewhere.ts';
+import { makeJoinToken } from './commands/join-token.ts';
+import { makeLogs } from './commands/logs.ts';
+import { makeNode } from './commands/node.ts';
+import { makeNodes } from './commands/nodes.ts';
+import { makeOperation } from './commands/operation.ts';
+import { makeOperations } from './commands/operations.ts';
+import { makePools } from './commands/pools.ts';
+import { makeRelease } from './commands/release.ts';
+import { makeTimeline } from './commands/timeline.ts';
+import { makeTokens } from './commands/tokens.ts';
+import { makeWatch } from './commands/watch.ts';
+import { exitCodes } from './exit-codes.ts';
+import { wrap } from './render/text.ts';
+import { defaultServer } from './settings.ts';
+
+const groups: { heading: string; commands: MakeCommand[] }[] = [
+  { heading: 'Machines up and down:', commands: [makeAllocate, makeRelease, makeWatch] },
+  {
+    heading: 'What there is, and what happened:',
+    commands: [
+      makeNodes,
+      makeNode,
+      makeAllocations,
+      makeAllocation,
+      makeOperations,
+      makeOperation,
+      makeTimeline,
+      makeLogs,
+    ],
+  },
+  { heading: 'Setting up:', commands: [makePools, makeApply, makeTokens, makeJoinToken, makeCompletion] },
+  { heading: 'Programs:', commands: [makeServe, makeAgent] },
+];
+
+/** The flags that every command takes. */
+export interface SharedOptions {
+  server: string;
+  token?: string;
+  tokenFile?: string;
+  dataDir?: string;
+  json?: boolean;
+  debug?: boolean;
+}
+
+const sharedOptions = () => [
+  new Option('--server <url>', 'the server').env('SLIPWAY_SERVER').default(defaultServer),
+  new Option('--token-file <file>', 'a file that holds your token').env('SLIPWAY_TOKEN_FILE'),
+  new Option('--token <token>', 'your token; every user of this host can read it here, so prefer the variable').env(
+    'SLIPWAY_TOKEN',
+  ),
+  new Option('--data-dir <dir>', 'the data directory of a server on this host, for its admin.token').env(
+    'SLIPWAY_DATA_DIR',
+  ),
+  new Option('--json', 'print JSON: one document, or one object a line for what goes on').env('SLIPWAY_JSON'),
+  new Option('--debug', 'print stack traces').env('SLIPWAY_DEBUG'),
+];
+
+const versionFlag = '--version';
+const shout = (text: string) => text.replaceAll(/[^A-Za-z0-9]+/g, '_').toUpperCase();
+
+/** `allocate --timeout-wait` is SLIPWAY_ALLOCATE_TIMEOUT_WAIT: the command's words, then the flag's. */
+function nameVariables(command: Command, words: string[]): void {
+  for (const option of command.options)
+    if (option.long !== versionFlag) option.envVar ??= shout(['slipway', ...words, option.name()].join('_'));
+  for (const sub of command.commands) nameVariables(sub, [...words, sub.name()]);
+}
+
+const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];
+
+/** Before these a boolean flag's variable is as good as unset; commander would only see that it is there. */
+const saysNo = /^(0|false|no|off|)$/i;
+
+export function forgetRefusals(program: Command, environment: Record<string, string | undefined>): void {
+  for (const { options } of everyCommand(program))
+    for (const { envVar, required, optional } of options)
+      if (envVar && !required && !optional && saysNo.test(environment[envVar] ?? 'unset')) delete environment[envVar];
+}
+
+export const exitCodeLines = (): string[] =>
+  Object.values(exitCodes).map(({ code, means }) => `  ${String(code).padEnd(5)}${means}`);
+
+const tokenHelp =
+  'The token is taken from --token-file, --token, SLIPWAY_TOKEN_FILE, SLIPWAY_TOKEN, SLIPWAY_ADMIN_TOKEN, else from ' +
+  'admin.token in the data directory: --data-dir, .slipway here, or .slipway in the clone.';
+const variableHelp =
+  'Every flag has an environment variable: SLIPWAY_, the command, the flag; like SLIPWAY_ALLOCATE_POOL.';
+
+const closingHelp = (width: number) =>
+  ['', ...wrap(tokenHelp, width), ...wrap(variableHelp, width), '', 'Exit status:', ...exitCodeLines()].join('\n');
+
+const widestHelp = 110;
+
+export function createProgram(cli: Cli, version: string): Command {
+  const program = new Command('slipway')
+    .description('Bring machines up, see what they do and why, take them down again.')
+    .version(version, `-V, ${versionFlag}`, 'print the version')
+    .addHelpCommand(
+      new Command('help')
+        .argument('[command]')
+        .helpOption(false)
+        .description('Show the help of a command.')
+        .helpGroup('Setting up:'),
+    )
+    .addHelpText('after', () => closingHelp(Math.min(cli.terminal.out.columns(), widestHelp)));
+  for (const option of sharedOptions()) program.addOption(option);
+  for (const { heading, commands } of groups) {
+    program.commandsGroup(heading);
+    for (const make of commands) program.addCommand(make(cli).helpGroup(heading));
+  }
+  nameVariables(program, []);
+  for (const command of everyCommand(program)) {
+    command.exitOverride();
+    command.showHelpAfterError(`See ${[...pathOf(command), '--help'].join(' ')}`);
+    command.configureHelp({
+      showGlobalOptions: true,
+      // Named once below for all of them; here they would drown what a flag does.
+      optionDescription: (option) => describeOption(option),
+    });
+    command.configureOutput({
+      writeOut: (text) => cli.terminal.out.write(text),
+      writeErr: (text) => cli.terminal.err.write(text),
+      getOutHelpWidth: () => Math.min(cli.terminal.out.columns(), widestHelp),
+      getErrHelpWidth: () => Math.min(cli.terminal.err.columns(), widestHelp),
+    });
+  }
+  return program;
+}
+
+const pathOf = (command: Command): string[] => [...(command.parent ? pathOf(command.parent) : []), command.name()];
+
+function describeOption({ description, argChoices, defaultValue }: Option): string {
+  const notes = [
+    argChoices && `one of ${argChoices.join(', ')}`,
+    defaultValue !== undefined && `default ${String(defaultValue)}`,
+  ].filter(Boolean);
+  return notes.length > 0 ? `${description} (${notes.join('; ')})` : description;
+}

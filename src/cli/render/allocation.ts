@@ -1,0 +1,56 @@
+/** Allocations as a person reads them. */
+import type { Allocation } from '../../contract/allocation.ts';
+import { allocationStatuses } from '../../lifecycle/states.ts';
+import { ageSince, momentAndDistance, relative } from './duration.ts';
+import { labelText, titleLine } from './node.ts';
+import { allocationTones } from './palette.ts';
+import { isOver } from './progress.ts';
+import { type Column, type Fact, type Fit, renderFacts } from './table.ts';
+import { printable } from './text.ts';
+
+/** What it is doing, or why it stands still. */
+export function allocationConcern({ progress, reason }: Allocation): string {
+  if (progress && !isOver(progress))
+    return `${progress.step}/${progress.total_steps} ${printable(progress.label)} ${Math.floor(progress.percent)} %`;
+  return printable(reason ?? '');
+}
+
+export const allocationColumns = (nowMs: number): Column<Allocation>[] => [
+  { title: 'ALLOCATION', value: (row) => row.allocation_id },
+  { title: 'NAME', value: (row) => row.name ?? '', shrinks_to: 8, drop: 3, optional: true },
+  { title: 'POOL', value: (row) => row.pool, shrinks_to: 6, drop: 2 },
+  { title: 'STATUS', value: (row) => row.status, tone: (row) => allocationTones[row.status] },
+  { title: 'FOR', value: (row) => ageSince(row.status_since, nowMs), align: 'right' },
+  { title: 'WHY', value: allocationConcern, shrinks_to: 12, drop: 1, optional: true },
+  { title: 'AGE', value: (row) => ageSince(row.created_at, nowMs), align: 'right', drop: 4 },
+  { title: 'NODE', value: (row) => row.node_id ?? '', drop: 6, optional: true },
+  { title: 'TENANT', value: (row) => row.tenant, shrinks_to: 6, drop: 5 },
+];
+
+export function allocationLines(allocation: Allocation, nowMs: number, fit: Fit): string[] {
+  const { verdict, budget_seconds, budget_source } = allocation;
+  const budget = budget_seconds === null ? '' : ` · budget ${budget_seconds} s from ${budget_source}`;
+  const facts: Fact[] = [
+    ['pool', allocation.pool],
+    ['tenant', allocation.tenant],
+    ['node', allocation.node_id],
+    ['endpoint', allocation.endpoint && printable(allocation.endpoint)],
+    ['operation', allocation.workflow_id],
+    ['because', allocation.reason && printable(allocation.reason)],
+    ['verdict', verdict && `${printable(verdict.reason)}  [${verdict.rule}, ${relative(verdict.at, nowMs)}]`],
+    ['owner', allocation.owner_layer],
+    ['deadline', allocation.deadline_at && momentAndDistance(allocation.deadline_at, nowMs) + budget],
+    ['labels', printable(labelText(allocation.labels))],
+    ['created', momentAndDistance(allocation.created_at, nowMs)],
+    ['active', momentAndDistance(allocation.active_at, nowMs)],
+    ['released', momentAndDistance(allocation.released_at, nowMs)],
+    ['correlation', allocation.correlation_id],
+  ];
+  const since = ageSince(allocation.status_since, nowMs);
+  const tone = allocationTones[allocation.status];
+  return [
+    titleLine(allocation.allocation_id, allocation.name, allocation.status, tone, since, fit),
+    fit.paint('quiet', `  ${allocationStatuses[allocation.status].means}`),
+    ...renderFacts(facts, fit),
+  ];
+}

@@ -1,0 +1,176 @@
+/** The last words of a waiting: how it ended, how long it took, and the next command. */
+import type { Allocation } from '../../contract/allocation.ts';
+import type { Node } from '../../contract/node.ts';
+import type { Operation } from '../../contract/operation.ts';
+import type { ExitName } from '../exit-codes.ts';
+import type { Subject, Target } from '../subject.ts';
+import { momentInFull, relative, taken } from './duration.ts';
+import type { Paint } from './palette.ts';
+import { pad, printable, wrap } from './text.ts';
+
+export interface ClosingContext {
+  paint: Paint;
+  width: number;
+  nowMs: number;
+  commandLine(...words: string[]): string;
+}
+
+type Hint = [purpose: string, command: string];
+
+const indent = '  ';
+
+/** Purposes in one column, so that the commands stand under each other and can be copied whole. */
+export function hintLines(hints: Hint[], paint: Paint): string[] {
+  const width = Math.max(0, ...hints.map(([purpose]) => purpose.length));
+  return hints.map(([purpose, command]) => `${indent}${paint('quiet', pad(`${purpose}:`, width + 1))}  ${command}`);
+}
+
+const good = (paint: Paint, text: string) => `${paint('good', '✔')} ${paint('strong', text)}`;
+const bad = (paint: Paint, text: string) => `${paint('bad', '✖')} ${paint('strong', text)}`;
+
+const inside = (text: string | null | undefined, width: number) =>
+  text ? wrap(printable(text), width - indent.length).map((line) => indent + line) : [];
+
+const between = (from: string | null | undefined, to: string | null | undefined): number | null =>
+  from && to ? (Date.parse(to) - Date.parse(from)) / 1000 : null;
+
+const after = (seconds: number | null) => (seconds === null ? '' : ` after ${taken(seconds)}`);
+
+function whose(parts: (string | null | undefined | false)[], paint: Paint): string[] {
+  const known = parts.filter(Boolean);
+  return known.length > 0 ? [paint('quiet', indent + known.join(' · '))] : [];
+}
+
+function blame(allocation: Allocation, paint: Paint): string[] {
+  return whose(
+    [
+      allocation.verdict && `rule ${allocation.verdict.rule}`,
+      allocation.owner_layer && `owner: ${allocation.owner_layer}`,
+      `correlation_id ${allocation.correlation_id}`,
+    ],
+    paint,
+  );
+}
+
+type AllocationEnd = (allocation: Allocation, operation: Operation | null, context: ClosingContext) => string[];
+
+const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
+  active: (allocation, _, { paint, commandLine }) => {
+    const id = allocation.allocation_id;
+    const seconds = between(allocation.created_at, allocation.active_at);
+    return [
+      good(paint, `${id} is active${after(seconds)}`),
+      ...hintLines(
+        [
+          ...(allocation.endpoint ? [['Endpoint', printable(allocation.endpoint)] satisfies Hint] : []),
+          ...(allocation.node_id ? [['Look at it', commandLine('node', allocation.node_id)] satisfies Hint] : []),
+          ['Give it back', commandLine('release', id)],
+        ],
+        paint,
+      ),
+    ];
+  },
+  released: (allocation, operation, { paint, width }) => {
+    const seconds = between(operation?.created_at, allocation.released_at ?? operation?.finished_at);
+    return [
+      good(paint, `${allocation.allocation_id} is released${after(seconds)}`),
+      ...inside(allocation.reason ?? operation?.progress.message, width),
+    ];
+  },
+  failed: (allocation, operation, { paint, width, nowMs, commandLine }) => {
+    const id = allocation.allocation_id;
+    const why = allocation.reason ?? allocation.verdict?.reason ?? operation?.error?.message;
+    const rescue =
+      allocation.deadline_at && Date.parse(allocation.deadline_at) > nowMs
+        ? `It can still come back by itself until ${momentInFull(allocation.deadline_at)} (${relative(allocation.deadline_at, nowMs)}).`
+        : null;
+    return [
+      bad(paint, `${id} failed${after(between(allocation.created_at, allocation.status_since))}`),
+      ...inside(why, width),
+      ...inside(rescue, width),
+      ...blame(allocation, paint),
+      ...hintLines(
+        [
+          ['See what happened', commandLine('timeline', id)],
+          ...(allocation.node_id ? [['Read its logs', commandLine('logs', id)] satisfies Hint] : []),
+          ['Give it up', commandLine('release', id)],
+        ],
+        paint,
+      ),
+    ];
+  },
+  release_failed: (allocation, operation, { paint, width, commandLine }) => {
+    const id = allocation.allocation_id;
+    const why = allocation.reason ?? allocation.verdict?.reason ?? operation?.error?.message;
+    return [
+      bad(paint, `${id} could not be released${after(between(operation?.created_at, allocation.status_since))}`),
+      ...inside(why, width),
+      ...inside('It is tried again by itself until it works; the machine stays fenced off meanwhile.', width),
+      ...blame(allocation, paint),
+      ...hintLines(
+        [
+          ['See what happened', commandLine('timeline', id)],
+          ['Try again now', commandLine('release', id, '--wait')],
+        ],
+        paint,
+      ),
+    ];
+  },
+};
+
+function nodeEnd(node: Node, exit: ExitName, { paint, width, commandLine }: ClosingContext): string[] {
+  const text = `${node.node_id} is ${node.status}`;
+  if (exit === 'ok') return [good(paint, text), ...inside(node.verdict?.reason, width)];
+  return [
+    bad(paint, text),
+    ...inside(node.verdict?.reason ?? node.fence_reason, width),
+    ...whose([node.verdict && `rule ${node.verdict.rule}`], paint),
+    ...hintLines([['See what happened', commandLine('timeline', node.node_id)]], paint),
+  ];
+}
+
+function operationEnd(operation: Operation, exit: ExitName, { paint, width, commandLine }: ClosingContext): string[] {
+  const seconds = between(operation.created_at, operation.finished_at);
+  const text = `${operation.workflow_id} (${operation.kind}) ${operation.status}${after(seconds)}`;
+  if (exit === 'ok') return [good(paint, text)];
+  const { error } = operation;
+  return [
+    bad(paint, text),
+    ...inside(error?.message, width),
+    ...whose(
+      [
+        error?.code,
+        error?.step && `step ${error.step}`,
+        error?.owner_layer && `owner: ${error.owner_layer}`,
+        `correlation_id ${operation.correlation_id}`,
+      ],
+      paint,
+    ),
+    ...hintLines([['See what happened', commandLine('timeline', operation.workflow_id)]], paint),
+  ];
+}
+
+export function closingLines(subject: Subject, exit: ExitName, context: ClosingContext): string[] {
+  const { allocation, node, operation } = subject;
+  if (allocation) return allocationEnds[allocation.status]?.(allocation, operation, context) ?? [];
+  if (node) return nodeEnd(node, exit, context);
+  return operation ? operationEnd(operation, exit, context) : [];
+}
+
+const statusOf = ({ allocation, node, operation }: Subject) =>
+  allocation?.status ?? node?.status ?? operation?.status ?? 'not seen yet';
+
+/** The waiting ended before the thing did. */
+export function unfinishedLines(subject: Subject, target: Target, because: string, context: ClosingContext): string[] {
+  const { paint, commandLine } = context;
+  return [
+    `${paint('warn', '!')} ${paint('strong', `${because}: ${target.id} is ${statusOf(subject)}, and goes on`)}`,
+    ...hintLines(
+      [
+        ['Follow it again', commandLine('watch', target.id)],
+        ...(target.kind === 'allocation' ? [['Give it up', commandLine('release', target.id)] satisfies Hint] : []),
+      ],
+      paint,
+    ),
+  ];
+}

@@ -1,0 +1,26 @@
+/** One change of the fleet as one line, for a log that cannot be redrawn. */
+import type { WireEvent } from '../wire-event.ts';
+import { momentInFull } from './duration.ts';
+import { changeLine } from './progress.ts';
+import { printable } from './text.ts';
+
+export interface EventLine {
+  at: string;
+  text: string;
+}
+
+const joined = (...pieces: (string | null | undefined)[]) => pieces.filter(Boolean).join('  ');
+
+export function eventLine(event: WireEvent): EventLine {
+  if (event.kind === 'node') {
+    const { node_id, name, status, status_since, verdict } = event.node;
+    return { at: momentInFull(status_since), text: joined(node_id, name, status, printable(verdict?.reason ?? '')) };
+  }
+  if (event.kind === 'allocation') {
+    const { allocation_id, name, status, status_since, reason } = event.allocation;
+    return { at: momentInFull(status_since), text: joined(allocation_id, name, status, printable(reason ?? '')) };
+  }
+  const { workflow_id, kind, status, progress } = event.operation;
+  const step = changeLine({ progress, step_usual_seconds: null, bar: null });
+  return { at: momentInFull(progress.updated_at), text: joined(workflow_id, kind, status, step) };
+}

@@ -1,0 +1,56 @@
+/** Evidence and log lines as a person reads them: one below the other in the order of time, all in UTC. */
+import type { Evidence } from '../../contract/evidence.ts';
+import type { LogLine } from '../../contract/node.ts';
+import type { Tone } from './palette.ts';
+import type { Fit } from './table.ts';
+import { displayWidth, pad, printable, wrap } from './text.ts';
+
+const dayOf = (at: string) => at.slice(0, 10);
+const timeOf = (at: string) => at.slice(11, 23).replace('Z', '').padEnd(12, ' ');
+
+const layerTones: Partial<Record<Evidence['layer'], Tone>> = { rule: 'warn', operator: 'strong', transport: 'bad' };
+
+/** What the next line must not repeat. */
+export interface Heading {
+  day: string;
+  instance: string;
+}
+export const noHeading: Heading = { day: '', instance: '' };
+
+const ruler = (text: string, { paint }: Fit) => paint('quiet', `── ${text} ──`);
+
+/** The least room a summary gets before it is left to run over the edge. */
+const narrowestSummary = 20;
+
+export function timelineLines(items: Evidence[], fit: Fit): string[] {
+  const kindWidth = Math.max(0, ...items.map(({ kind }) => displayWidth(kind)));
+  const layerWidth = Math.max(0, ...items.map(({ layer }) => layer.length));
+  const left = 12 + 2 + layerWidth + 2 + kindWidth + 2;
+  let heading = noHeading;
+  return items.flatMap((item) => {
+    const actor = item.actor ? ` — by ${item.actor.name}` : '';
+    const text = printable(item.summary + actor);
+    const [first = '', ...rest] = wrap(text, Math.max(narrowestSummary, fit.width - left));
+    const prefix = `${fit.paint('quiet', timeOf(item.at))}  ${fit.paint(layerTones[item.layer], pad(item.layer, layerWidth))}`;
+    const lines = [`${prefix}  ${pad(item.kind, kindWidth)}  ${first}`, ...rest.map((line) => ' '.repeat(left) + line)];
+    const opening = dayOf(item.at) === heading.day ? [] : [ruler(`${dayOf(item.at)} (UTC)`, fit)];
+    heading = { ...heading, day: dayOf(item.at) };
+    return [...opening, ...lines];
+  });
+}
+
+const streamTones: Record<string, Tone> = { stderr: 'warn', agent: 'quiet', setup: 'busy', clean: 'busy' };
+
+/** Log lines, with a ruler where the day or the machine's incarnation changes. */
+export function logLines(items: LogLine[], heading: Heading, fit: Fit): { lines: string[]; heading: Heading } {
+  let current = heading;
+  const lines = items.flatMap((item) => {
+    const next = { day: dayOf(item.at), instance: item.node_instance_id };
+    const changed = next.day !== current.day || next.instance !== current.instance;
+    current = next;
+    const stream = fit.paint(streamTones[item.stream], pad(item.stream, 6));
+    const line = `${fit.paint('quiet', timeOf(item.at))} ${stream}  ${printable(item.line)}`;
+    return changed ? [ruler(`${next.day} (UTC) · ${next.instance}`, fit), line] : [line];
+  });
+  return { lines, heading: current };
+}

@@ -1,0 +1,83 @@
+/** Nodes as a person reads them. */
+import type { Node } from '../../contract/node.ts';
+import { nodeStatuses } from '../../lifecycle/states.ts';
+import { age, ageSince, momentAndDistance, relative, secondsSince } from './duration.ts';
+import { nodeTones, type Tone } from './palette.ts';
+import { type Column, type Fact, type Fit, renderFacts } from './table.ts';
+import { printable } from './text.ts';
+
+/** Statuses that a verdict explains; elsewhere an old verdict is history. */
+const explained = new Set<Node['status']>(['offline', 'failed', 'degraded', 'quarantined', 'draining']);
+
+/** Why it stands where it stands, where that needs a word. */
+export function nodeConcern(node: Node, nowMs: number): string {
+  if (node.held) return `held: ${printable(node.held.reason)}`;
+  if (explained.has(node.status) && node.verdict) return printable(node.verdict.reason);
+  const deadline = node.deadline_at;
+  if (!deadline) return '';
+  return secondsSince(deadline, nowMs) < 0 ? `${age(-secondsSince(deadline, nowMs))} left` : 'overdue';
+}
+
+export const nodeColumns = (nowMs: number): Column<Node>[] => [
+  { title: 'NODE', value: (node) => node.node_id },
+  { title: 'NAME', value: (node) => node.name, shrinks_to: 8, drop: 3 },
+  { title: 'POOL', value: (node) => node.pool, shrinks_to: 6, drop: 2 },
+  { title: 'STATUS', value: (node) => node.status, tone: (node) => nodeTones[node.status] },
+  { title: 'FOR', value: (node) => ageSince(node.status_since, nowMs), align: 'right' },
+  { title: 'SEEN', value: (node) => ageSince(node.last_seen_at, nowMs), align: 'right', drop: 4 },
+  { title: 'USE', value: (node) => node.occupancy, drop: 5 },
+  { title: 'WHY', value: (node) => nodeConcern(node, nowMs), shrinks_to: 12, drop: 1, optional: true },
+  { title: 'ALLOCATION', value: (node) => node.allocation_id ?? '', drop: 7, optional: true },
+  { title: 'ZONE', value: (node) => node.zone ?? '', drop: 6, optional: true },
+];
+
+/** `reported` is the node's own word and may hold anything. */
+const claims = (reported: Node['reported']) =>
+  reported &&
+  Object.entries(reported)
+    .map(([key, value]) => `${key} ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join(', ');
+
+export const labelText = (labels: Record<string, string>): string =>
+  Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(', ');
+
+export const titleLine = (id: string, name: string | null, status: string, tone: Tone, since: string, { paint }: Fit) =>
+  `${paint('strong', id)}${name ? `  ${printable(name)}` : ''}  ${paint(tone, status)} for ${since}`;
+
+export function nodeLines(node: Node, nowMs: number, fit: Fit): string[] {
+  const budget = node.budget_seconds === null ? '' : ` · budget ${node.budget_seconds} s from ${node.budget_source}`;
+  const facts: Fact[] = [
+    ['pool', node.pool + (node.zone ? `  zone ${node.zone}` : '')],
+    ['use', node.occupancy],
+    ['allocation', node.allocation_id],
+    ['operation', node.workflow_id],
+    ['instance', node.node_instance_id],
+    [
+      'because',
+      node.verdict && `${printable(node.verdict.reason)}  [${node.verdict.rule}, ${relative(node.verdict.at, nowMs)}]`,
+    ],
+    ['fenced', node.fenced ? printable(node.fence_reason ?? 'yes') : null, 'warn'],
+    [
+      'held',
+      node.held && `${printable(node.held.reason)} until ${momentAndDistance(node.held.held_until, nowMs)}`,
+      'warn',
+    ],
+    ['deadline', node.deadline_at && momentAndDistance(node.deadline_at, nowMs) + budget],
+    ['last seen', momentAndDistance(node.last_seen_at, nowMs)],
+    ['registered', momentAndDistance(node.registered_at, nowMs)],
+    ['it says', claims(node.reported) && printable(claims(node.reported) ?? '')],
+    ['upstream', node.observed && `${printable(node.observed.state)}  (seen ${relative(node.observed.at, nowMs)})`],
+    ['endpoint', node.endpoint && printable(node.endpoint)],
+    ['restarts', node.restarts > 0 ? String(node.restarts) : null],
+    ['labels', printable(labelText(node.labels))],
+    ['created', momentAndDistance(node.created_at, nowMs)],
+  ];
+  const since = ageSince(node.status_since, nowMs);
+  return [
+    titleLine(node.node_id, node.name, node.status, nodeTones[node.status], since, fit),
+    fit.paint('quiet', `  ${nodeStatuses[node.status].means}`),
+    ...renderFacts(facts, fit),
+  ];
+}

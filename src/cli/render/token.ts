@@ -1,0 +1,17 @@
+/** Tokens as a person reads them. */
+import type { Token } from '../../contract/token.ts';
+import { ageSince, relative } from './duration.ts';
+import type { Column } from './table.ts';
+
+export const tokenColumns = (nowMs: number): Column<Token>[] => [
+  { title: 'TOKEN', value: (token) => token.token_id },
+  { title: 'NAME', value: (token) => token.name, shrinks_to: 10 },
+  { title: 'ROLE', value: (token) => token.role },
+  { title: 'TENANT', value: (token) => token.tenant ?? '(all)', shrinks_to: 8 },
+  {
+    title: 'EXPIRES',
+    value: (token) => (token.expires_at ? relative(token.expires_at, nowMs) : 'never'),
+    tone: (token) => (token.expires_at && Date.parse(token.expires_at) < nowMs ? 'bad' : undefined),
+  },
+  { title: 'AGE', value: (token) => ageSince(token.created_at, nowMs), align: 'right', drop: 1 },
+];

@@ -1,0 +1,59 @@
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { type ConnectionInput, defaultServer, normalizeServer, resolveConnection } from './settings.ts';
+
+let root: string;
+beforeAll(() => {
+  root = mkdtempSync(join(tmpdir(), 'slipway-settings-'));
+  const tokens = { 'here/.slipway': 'from-here', 'clone/.slipway': 'from-clone', named: 'from-named' };
+  for (const [directory, token] of Object.entries(tokens)) {
+    mkdirSync(join(root, directory), { recursive: true });
+    writeFileSync(join(root, directory, 'admin.token'), `${token}\n`);
+  }
+  writeFileSync(join(root, 'token'), 'from-file\n');
+  writeFileSync(join(root, 'two'), 'one\ntwo\n');
+});
+
+const tokenFor = (input: Partial<ConnectionInput>, environment = {}, working_directory = join(root, 'here')) =>
+  resolveConnection({ server: defaultServer, ...input }, { environment, working_directory, clone: join(root, 'clone') })
+    .token;
+const flag = (value: string) => ({ value, source: 'flag' as const });
+const variable = (value: string) => ({ value, source: 'environment' as const });
+
+test('the token comes from the nearest place', () => {
+  const admin = { SLIPWAY_ADMIN_TOKEN: 'from-admin' };
+  const file = join(root, 'token');
+  expect(tokenFor({ token_file: flag(file), token: flag('typed') }, admin)).toBe('from-file');
+  expect(tokenFor({ token_file: variable(file), token: flag('typed') }, admin)).toBe('typed');
+  expect(tokenFor({ token_file: variable(file), token: variable('set') }, admin)).toBe('from-file');
+  expect(tokenFor({ token: variable('set') }, admin)).toBe('set');
+  expect(tokenFor({ data_dir: flag(join(root, 'named')) }, admin)).toBe('from-admin');
+  expect(tokenFor({ data_dir: flag(join(root, 'named')) })).toBe('from-named');
+  expect(tokenFor({})).toBe('from-here');
+  expect(tokenFor({}, {}, root)).toBe('from-clone');
+  expect(tokenFor({ data_dir: flag(join(root, 'nowhere')) })).toBeUndefined();
+});
+
+test('a token that was only found is not sent to another host', () => {
+  expect(tokenFor({ server: 'http://slipway.example.com' })).toBeUndefined();
+  expect(tokenFor({ server: 'http://localhost:7070' })).toBe('from-here');
+  expect(tokenFor({ server: 'http://[::1]:7070' })).toBe('from-here');
+  expect(tokenFor({ server: 'http://slipway.example.com', token: variable('set') })).toBe('set');
+});
+
+test('a token file that is missing or holds more than a token is named', () => {
+  expect(() => tokenFor({ token_file: flag(join(root, 'none')) })).toThrow(/token file .*none cannot be read/);
+  expect(() => tokenFor({ token_file: flag(join(root, 'two')) })).toThrow(/does not hold one token/);
+});
+
+test.each([
+  ['http://127.0.0.1:7070/', 'http://127.0.0.1:7070'],
+  ['localhost:7071', 'http://localhost:7071'],
+  ['https://slipway.example.com/base/', 'https://slipway.example.com/base'],
+])('%s is the server %s', (text, server) => expect(normalizeServer(text)).toBe(server));
+
+test.each(['', 'ftp://x', 'http://', 'http://user:pw@host', 'a b'])('%j is no server', (text) => {
+  expect(() => normalizeServer(text)).toThrow(/is not an address/);
+});

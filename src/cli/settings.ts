@@ -1,0 +1,88 @@
+/**
+ * Which server, and with which token. Reads files, never a clock or the network; prints nothing, so that no token can
+ * reach a screen from here.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { CliFailure } from './failure.ts';
+
+export const defaultServer = 'http://127.0.0.1:7070';
+
+/** How a value reached us; a flag was typed just now and so outranks what the environment has said all along. */
+export type Source = 'flag' | 'environment';
+export interface Given {
+  value: string;
+  source: Source;
+}
+
+export interface ConnectionInput {
+  server: string;
+  token?: Given;
+  token_file?: Given;
+  data_dir?: Given;
+}
+
+export interface Surroundings {
+  environment: Record<string, string | undefined>;
+  working_directory: string;
+  clone: string;
+}
+
+export interface Connection {
+  server: string;
+  token: string | undefined;
+}
+
+export function normalizeServer(text: string): string {
+  const url = URL.parse(/^[a-z]+:\/\//i.test(text) ? text : `http://${text}`);
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash)
+    throw new CliFailure('usage', `--server is not an address: ${text}`, {
+      remedy: `Write it like ${defaultServer} or https://slipway.example.com.`,
+    });
+  return url.href.replace(/\/+$/, '');
+}
+
+const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+const isLoopback = (server: string) => loopback.test(new URL(server).hostname);
+
+function readToken(path: string): string {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new CliFailure('usage', `The token file ${path} cannot be read`, {
+      why: error instanceof Error ? error.message : String(error),
+      remedy: 'Name another with --token-file, or set SLIPWAY_TOKEN.',
+      cause: error,
+    });
+  }
+  const token = text.trim();
+  if (token === '' || /\s/.test(token))
+    throw new CliFailure('usage', `The token file ${path} does not hold one token`, {
+      remedy: 'It must contain the token alone, on one line.',
+    });
+  return token;
+}
+
+/** A server's own data directory: the one that was named, else the one here, else the clone's. */
+function adminTokenFile(input: ConnectionInput, surroundings: Surroundings): string | undefined {
+  const directories = input.data_dir
+    ? [input.data_dir.value]
+    : [join(surroundings.working_directory, '.slipway'), join(surroundings.clone, '.slipway')];
+  return directories.map((directory) => join(directory, 'admin.token')).find((path) => existsSync(path));
+}
+
+/** First come, first served: a token typed or named for this call, the environment's, then the server's own file. */
+export function resolveConnection(input: ConnectionInput, surroundings: Surroundings): Connection {
+  const server = normalizeServer(input.server);
+  const { token, token_file } = input;
+  const { environment } = surroundings;
+  if (token_file?.source === 'flag') return { server, token: readToken(token_file.value) };
+  if (token?.source === 'flag') return { server, token: token.value };
+  if (token_file) return { server, token: readToken(token_file.value) };
+  if (token?.value) return { server, token: token.value };
+  if (environment.SLIPWAY_ADMIN_TOKEN) return { server, token: environment.SLIPWAY_ADMIN_TOKEN };
+  // A token that was merely found belongs to this host's server; it is not shown to a stranger's.
+  const found = isLoopback(server) || input.data_dir ? adminTokenFile(input, surroundings) : undefined;
+  return { server, token: found === undefined ? undefined : readToken(found) };
+}

@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest';
+import { settlementOf } from './settlement.ts';
+import {
+  kindOfId,
+  learnAllocation,
+  learnNode,
+  learnOperation,
+  nothingKnown,
+  progressOf,
+  usualSecondsOfStep,
+} from './subject.ts';
+import { sampleAllocation, sampleIds, sampleNode, sampleOperation, sampleProgress } from './testing/samples.ts';
+
+const at = (second: number) => `2026-01-01T12:00:${String(second).padStart(2, '0')}.000Z`;
+
+test('an id says what it names', () => {
+  expect([sampleIds.allocation_id, sampleIds.node_id, sampleIds.workflow_id, 'gpu', 'x_1'].map(kindOfId)).toEqual([
+    'allocation',
+    'node',
+    'operation',
+    null,
+    null,
+  ]);
+});
+
+describe('news', () => {
+  test('that is older than what is known changes nothing', () => {
+    const known = learnAllocation(nothingKnown, sampleAllocation({ status: 'active', status_since: at(9) }));
+    expect(learnAllocation(known, sampleAllocation({ status_since: at(3) }))).toBe(known);
+    const node = learnNode(nothingKnown, sampleNode({ status_since: at(9) }));
+    expect(learnNode(node, sampleNode({ status: 'starting', status_since: at(3) }))).toBe(node);
+    const later = sampleOperation({ progress: sampleProgress({ percent: 80, updated_at: at(8) }) });
+    const running = learnOperation(nothingKnown, later);
+    expect(learnOperation(running, sampleOperation())).toBe(running);
+  });
+  test('of another thing is not mixed in', () => {
+    const known = learnAllocation(nothingKnown, sampleAllocation());
+    expect(learnAllocation(known, sampleAllocation({ allocation_id: 'alloc_2', status_since: at(9) }))).toBe(known);
+  });
+  test('of a later operation replaces the earlier one', () => {
+    const provision = learnOperation(nothingKnown, sampleOperation());
+    const release = sampleOperation({ workflow_id: 'op_2', created_at: at(30) });
+    expect(learnOperation(provision, release).operation?.workflow_id).toBe('op_2');
+    expect(learnOperation(learnOperation(provision, release), sampleOperation()).operation?.workflow_id).toBe('op_2');
+  });
+});
+
+test('the usual time is that of the step in progress', () => {
+  const operation = sampleOperation({ progress: sampleProgress({ step: 2 }) });
+  expect(usualSecondsOfStep({ ...nothingKnown, operation })).toBe(2);
+  const allocation = sampleAllocation({ progress: sampleProgress({ step: 2 }) });
+  expect(progressOf({ ...nothingKnown, allocation })?.step).toBe(2);
+  expect(usualSecondsOfStep({ ...nothingKnown, allocation })).toBeNull();
+});
+
+describe('a waiting is over', () => {
+  const allocation = (status: Parameters<typeof sampleAllocation>[0]) => ({
+    ...nothingKnown,
+    allocation: sampleAllocation(status),
+  });
+  test.each([
+    ['use', 'requested', null],
+    ['use', 'provisioning', null],
+    ['use', 'active', 'ok'],
+    ['use', 'failed', 'failed'],
+    ['use', 'releasing', null],
+    ['use', 'released', 'failed'],
+    ['release', 'active', null],
+    ['release', 'releasing', null],
+    ['release', 'released', 'ok'],
+    ['release', 'release_failed', 'failed'],
+    ['settle', 'released', 'ok'],
+    ['settle', 'release_failed', 'failed'],
+  ] as const)('for %s at %s: %s', (goal, status, end) => {
+    expect(settlementOf(allocation({ status }), goal)).toBe(end);
+  });
+  test('not while a repeated release is still being tried', () => {
+    const trying = { ...allocation({ status: 'release_failed' }), operation: sampleOperation() };
+    expect(settlementOf(trying, 'release')).toBeNull();
+  });
+  test('for nodes and operations by their own status', () => {
+    expect(settlementOf({ ...nothingKnown, node: sampleNode({ status: 'starting' }) }, 'settle')).toBeNull();
+    expect(settlementOf({ ...nothingKnown, node: sampleNode({ status: 'quarantined' }) }, 'settle')).toBe('failed');
+    expect(settlementOf({ ...nothingKnown, operation: sampleOperation() }, 'settle')).toBeNull();
+    expect(settlementOf({ ...nothingKnown, operation: sampleOperation({ status: 'cancelled' }) }, 'settle')).toBe(
+      'failed',
+    );
+  });
+});

@@ -1,0 +1,48 @@
+/** The two streams a command may write to, and what is known about each. Decides once whether there are colours. */
+import type { WriteStream } from 'node:tty';
+import { coloured, type Paint, plain } from './render/palette.ts';
+
+export interface Surface {
+  write(text: string): void;
+  /** Unbounded where nobody looks, so that nothing is cut from what a program reads. */
+  columns(): number;
+  rows(): number;
+  /** Whether lines can be redrawn in place. */
+  interactive: boolean;
+  paint: Paint;
+  onResize(run: () => void): () => void;
+}
+
+export interface Terminal {
+  out: Surface;
+  err: Surface;
+}
+
+type Environment = Record<string, string | undefined>;
+
+export function surfaceOf(stream: WriteStream, environment: Environment): Surface {
+  const interactive = stream.isTTY === true && environment.TERM !== 'dumb';
+  return {
+    write: (text) => void stream.write(text),
+    columns: () => (stream.isTTY ? stream.columns || 80 : Number.POSITIVE_INFINITY),
+    rows: () => (stream.isTTY ? stream.rows || 24 : Number.POSITIVE_INFINITY),
+    interactive,
+    paint: interactive && !environment.NO_COLOR ? coloured : plain,
+    onResize(run) {
+      stream.on('resize', run);
+      return () => void stream.off('resize', run);
+    },
+  };
+}
+
+export const fitOf = (surface: Surface) => ({ width: surface.columns(), paint: surface.paint });
+
+export const printLines = (surface: Surface, lines: string[]): void => {
+  if (lines.length > 0) surface.write(`${lines.join('\n')}\n`);
+};
+
+export const printJson = (surface: Surface, value: unknown): void =>
+  surface.write(`${JSON.stringify(value, null, 2)}\n`);
+
+/** One line of NDJSON. */
+export const printJsonLine = (surface: Surface, value: unknown): void => surface.write(`${JSON.stringify(value)}\n`);

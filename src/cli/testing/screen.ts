@@ -1,0 +1,72 @@
+/** A terminal in memory: it obeys the few control sequences we send, so that tests see what a person would. */
+import { plain } from '../render/palette.ts';
+import type { Surface } from '../terminal.ts';
+
+export interface Screen extends Surface {
+  lines(): string[];
+  cursorHidden(): boolean;
+  /** Everything that was ever written. */
+  raw(): string;
+}
+
+const escapeMark = String.fromCharCode(27);
+const control = new RegExp(`${escapeMark}\\[(\\??)(\\d*)([A-Za-z])|\\r|\\n|[^${escapeMark}\\r\\n]+`, 'g');
+
+export function screenSurface(size: { columns: number; rows: number }): Screen {
+  const lines: string[] = [''];
+  let row = 0;
+  let column = 0;
+  let hidden = false;
+  let raw = '';
+
+  const put = (text: string) => {
+    const line = lines[row] ?? '';
+    lines[row] = line.slice(0, column).padEnd(column) + text + line.slice(column + text.length);
+    column += text.length;
+  };
+  const commands: Record<string, (count: number) => void> = {
+    A: (count) => {
+      row = Math.max(0, row - count);
+    },
+    K: () => {
+      lines[row] = (lines[row] ?? '').slice(0, column);
+    },
+    J: () => {
+      lines[row] = (lines[row] ?? '').slice(0, column);
+      lines.length = row + 1;
+    },
+    h: () => {
+      hidden = false;
+    },
+    l: () => {
+      hidden = true;
+    },
+    m: () => {},
+  };
+
+  return {
+    write(text) {
+      raw += text;
+      for (const [piece, , count, name] of text.matchAll(control)) {
+        if (piece === '\r') column = 0;
+        else if (piece === '\n') {
+          row += 1;
+          column = 0;
+          lines[row] ??= '';
+        } else if (name) {
+          const command = commands[name];
+          if (!command) throw new Error(`the screen does not know ${JSON.stringify(piece)}`);
+          command(Number(count || 1));
+        } else put(piece);
+      }
+    },
+    columns: () => size.columns,
+    rows: () => size.rows,
+    interactive: true,
+    paint: plain,
+    onResize: () => () => {},
+    lines: () => (lines.at(-1) === '' ? lines.slice(0, -1) : [...lines]),
+    cursorHidden: () => hidden,
+    raw: () => raw,
+  };
+}
