@@ -1,0 +1,47 @@
+/** Reads of allocations, and what may be done with them. */
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import type { AllocationCreate } from '../../../src/contract/allocation.ts';
+import { allocationId } from '../live/apply.ts';
+import { noteArrival } from '../live/received.ts';
+import { act, call } from './client.ts';
+import { type Filters, keys } from './keys.ts';
+import { firstPage, nextPage, readOne, readPage } from './lists.ts';
+
+const pageSize = 100;
+
+export const allocationsQuery = (by: Filters) =>
+  infiniteQueryOptions({
+    queryKey: keys.list('allocations', by),
+    initialPageParam: firstPage,
+    getNextPageParam: nextPage,
+    queryFn: ({ pageParam, signal }) =>
+      readPage('allocation', by, pageParam, allocationId, async () => {
+        const page = await call('allocation-list', {
+          query: { ...by, limit: pageSize, cursor: pageParam ?? undefined },
+          signal,
+        });
+        for (const allocation of page.items) noteArrival(allocation.progress);
+        return page;
+      }),
+  });
+
+export const allocationQuery = (id: string) =>
+  queryOptions({
+    queryKey: keys.one('allocations', id),
+    queryFn: ({ signal }) =>
+      readOne('allocation', id, allocationId, async () => {
+        const allocation = await call('allocation-get', { params: { id }, signal });
+        noteArrival(allocation.progress);
+        return allocation;
+      }),
+  });
+
+/** The key is made when the dialog opens, so that a second click on the same dialog never makes a second machine. */
+export const allocate = (body: AllocationCreate, idempotency_key: string) =>
+  act('allocation-create', { body, idempotency_key });
+
+export const release = (id: string, reason: string | undefined, idempotency_key: string) =>
+  act('allocation-release', { params: { id }, body: { reason }, idempotency_key });
+
+export const retryAllocation = (id: string, reason: string | undefined, idempotency_key: string) =>
+  act('allocation-retry', { params: { id }, body: { reason }, idempotency_key });

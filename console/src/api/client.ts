@@ -1,0 +1,24 @@
+/** The console's one way to the server. The session rides in a cookie that scripts cannot read, so no token is kept here. */
+import { type CallInput, createClient } from '../../../src/contract/client.ts';
+import type { OperationName } from '../../../src/contract/routes.ts';
+import { noteServerDate } from '../live/clock.ts';
+import { routes } from './routes.generated.ts';
+
+const fetchAndNoteTime: typeof fetch = async (input, init) => {
+  const reply = await fetch(input, { ...init, credentials: 'same-origin' });
+  noteServerDate(reply.headers.get('date'));
+  return reply;
+};
+
+const client = createClient({ base_url: '', addresses: routes, fetch: fetchAndNoteTime, retries: 1 });
+
+export const call = client.call;
+export const addressOf = client.address;
+
+/** A mutating call made once, however often it has to be sent. */
+export const act = <Name extends OperationName>(name: Name, input: CallInput<Name>) =>
+  client.call(name, { idempotency_key: newKey(), ...input });
+
+/** `crypto.randomUUID` exists only on secure pages; a console behind a plain proxy needs keys too. */
+export const newKey = (): string =>
+  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');

@@ -1,0 +1,47 @@
+/** Turns whatever a call threw into what a person can use: what happened, why, what to do, and the id to quote. */
+import { RequestRefused, ServerUnreachable } from '../../../src/contract/client.ts';
+import type { Problem } from '../../../src/contract/problem.ts';
+import { remedies } from './remedies.generated.ts';
+
+export interface Failure {
+  title: string;
+  detail: string;
+  remedy: string;
+  code: string | null;
+  owner_layer: string | null;
+  correlation_id: string | null;
+  errors: { path: string; message: string }[];
+}
+
+export const problemOf = (error: unknown): Problem | null => (error instanceof RequestRefused ? error.problem : null);
+
+export const isSignedOut = (error: unknown): boolean => problemOf(error)?.status === 401;
+
+export const isNotFound = (error: unknown): boolean => problemOf(error)?.status === 404;
+
+export function failureOf(error: unknown): Failure {
+  const problem = problemOf(error);
+  if (problem) {
+    return {
+      title: problem.title,
+      detail: problem.detail,
+      remedy: remedies[problem.code] ?? 'Try again; if it stays, report it with the correlation id.',
+      code: problem.code,
+      owner_layer: problem.owner_layer,
+      correlation_id: problem.correlation_id,
+      errors: problem.errors ?? [],
+    };
+  }
+  const unreachable = error instanceof ServerUnreachable;
+  return {
+    title: unreachable ? 'The server does not answer' : 'The console made a mistake',
+    detail: error instanceof Error ? error.message : String(error),
+    remedy: unreachable
+      ? 'Check that the server runs and that this page can reach it. The console tries again by itself.'
+      : 'Reload the page; if it stays, report it with the words above.',
+    code: null,
+    owner_layer: unreachable ? 'transport' : null,
+    correlation_id: null,
+    errors: [],
+  };
+}

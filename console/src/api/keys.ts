@@ -1,0 +1,22 @@
+/** Names of everything in the query cache. The live stream finds what to patch by these, so nobody writes one by hand. */
+
+export type ListKind = 'nodes' | 'allocations' | 'operations';
+
+/** Filters that the server applied to a list, and that a live change must pass to be in it. */
+export type Filters = Record<string, string>;
+
+/** Leaves out what is not set, so that equal filters make equal keys. */
+export const filters = (given: Record<string, string | undefined>): Filters =>
+  Object.fromEntries(Object.entries(given).filter((entry): entry is [string, string] => !!entry[1]));
+
+export const keys = {
+  one: (kind: ListKind, id: string) => [kind, 'one', id] as const,
+  lists: (kind: ListKind) => [kind, 'list'] as const,
+  list: (kind: ListKind, by: Filters) => [kind, 'list', by] as const,
+  fleet: () => ['nodes', 'fleet'] as const,
+  pools: () => ['pools'] as const,
+  overview: () => ['overview'] as const,
+  timelines: () => ['timeline'] as const,
+  timeline: (by: Filters) => ['timeline', by] as const,
+  boot: (node_id: string, instance: string | null) => ['boot', node_id, instance] as const,
+};

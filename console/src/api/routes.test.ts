@@ -1,0 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { fromRoot, generatedFiles } from '../../../scripts/generate-client.ts';
+
+describe('what the console knows of the contract', () => {
+  it.each(Object.entries(generatedFiles))('%s is what scripts/generate-client.ts writes', (path, render) => {
+    expect(readFileSync(fromRoot(path), 'utf8')).toBe(render());
+  });
+});

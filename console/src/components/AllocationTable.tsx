@@ -1,0 +1,109 @@
+/** Allocations as rows, each with what can be done about it. */
+import { Button, Group } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { useMemo } from 'react';
+import type { Allocation } from '../../../src/contract/allocation.ts';
+import { allocationStatusNames } from '../../../src/lifecycle/states.ts';
+import type { Action } from '../dialogs/ActionDialog.tsx';
+import { canRelease, canRetry, releaseAction, releaseWord, retryAction } from '../dialogs/allocation-actions.ts';
+import { hasEnded } from '../words/progress.ts';
+import { Ago } from './Ago.tsx';
+import { CopyId, shortId } from './CopyId.tsx';
+import { type Column, DataTable } from './DataTable.tsx';
+import { ProgressLine } from './ProgressLine.tsx';
+import { AllocationStatusBadge } from './StatusBadges.tsx';
+
+const columns: Column<Allocation>[] = [
+  {
+    key: 'name',
+    heading: 'Name',
+    by: (allocation) => allocation.name ?? allocation.allocation_id,
+    cell: (allocation) => (
+      <Link to="/allocations/$id" params={{ id: allocation.allocation_id }} className="quiet-link">
+        <b>{allocation.name ?? shortId(allocation.allocation_id)}</b>
+      </Link>
+    ),
+  },
+  {
+    key: 'status',
+    heading: 'Status',
+    by: (allocation) => allocationStatusNames.indexOf(allocation.status),
+    cell: (allocation) => <AllocationStatusBadge status={allocation.status} />,
+  },
+  { key: 'progress', heading: 'Progress', cell: (allocation) => <Happening allocation={allocation} /> },
+  { key: 'pool', heading: 'Pool', by: (allocation) => allocation.pool, cell: (allocation) => allocation.pool },
+  {
+    key: 'node',
+    heading: 'Node',
+    cell: ({ node_id }) =>
+      node_id && (
+        <Link to="/nodes/$id" params={{ id: node_id }} title={node_id}>
+          <code>{shortId(node_id)}</code>
+        </Link>
+      ),
+  },
+  {
+    key: 'age',
+    heading: 'Age',
+    by: (allocation) => allocation.created_at,
+    cell: (allocation) => <Ago at={allocation.created_at} age />,
+  },
+  { key: 'tenant', heading: 'Tenant', by: ({ tenant }) => tenant, cell: ({ tenant }) => tenant, wideOnly: true },
+  { key: 'id', heading: 'Id', cell: ({ allocation_id }) => <CopyId id={allocation_id} short />, wideOnly: true },
+];
+
+/** While an operation runs, its progress; otherwise why the allocation is where it is. */
+function Happening({ allocation: { progress, reason, verdict } }: { allocation: Allocation }) {
+  if (progress && !hasEnded(progress)) return <ProgressLine progress={progress} />;
+  return reason ?? verdict?.reason ?? null;
+}
+
+interface Props {
+  allocations: Allocation[];
+  sort: string | undefined;
+  onSort: (sort: string | undefined) => void;
+  /** Left out for those who may only look. */
+  onAction: ((action: Action) => void) | undefined;
+}
+
+export function AllocationTable({ allocations, sort, onSort, onAction }: Props) {
+  const withActions = useMemo(() => (onAction ? [...columns, actionsColumn(onAction)] : columns), [onAction]);
+  return (
+    <DataTable
+      label="Allocations"
+      columns={withActions}
+      rows={allocations}
+      rowKey={(allocation) => allocation.allocation_id}
+      sort={sort}
+      onSort={onSort}
+    />
+  );
+}
+
+const actionsColumn = (onAction: (action: Action) => void): Column<Allocation> => ({
+  key: 'actions',
+  heading: 'Actions',
+  end: true,
+  cell: (allocation) => {
+    const name = allocation.name ?? allocation.allocation_id;
+    return (
+      <Group gap={6} justify="flex-end" wrap="nowrap">
+        {canRetry(allocation) && (
+          <Button size="compact-xs" aria-label={`Retry ${name}`} onClick={() => onAction(retryAction(allocation))}>
+            Retry
+          </Button>
+        )}
+        {canRelease(allocation) && (
+          <Button
+            size="compact-xs"
+            variant="default"
+            aria-label={`${releaseWord(allocation)} ${name}`}
+            onClick={() => onAction(releaseAction(allocation))}
+          >
+            {releaseWord(allocation)}
+          </Button>
+        )}
+      </Group>
+    );
+  },
+});

@@ -1,0 +1,47 @@
+/** How a boot spent its time, stage by stage, on one scale. */
+import { Skeleton } from '@mantine/core';
+import { IconRocket } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { bootQuery } from '../api/nodes.ts';
+import { placeStages } from '../words/boot.ts';
+import { precise } from '../words/durations.ts';
+import styles from './BootStages.module.css';
+import { Empty } from './Empty.tsx';
+import { FailurePanel } from './FailurePanel.tsx';
+
+export function BootStages({ node_id, instance }: { node_id: string; instance: string | null }) {
+  const { data, error } = useQuery(bootQuery(node_id, instance));
+  if (error) return <FailurePanel error={error} />;
+  if (!data) return <Skeleton height={96} radius="md" />;
+  if (data.stages.length === 0) {
+    return (
+      <Empty icon={IconRocket} title="No boot stages reported">
+        <p>An agent reports its stages as they pass; this one has said nothing about them.</p>
+      </Empty>
+    );
+  }
+  const { bars, total_seconds } = placeStages(data.stages);
+  return (
+    <div className={styles.boot}>
+      {bars.map((bar) => (
+        <div key={`${bar.parent}/${bar.name}`} className={styles.stage}>
+          <span className={styles.name} style={{ paddingLeft: `${bar.depth}rem` }}>
+            {bar.name}
+          </span>
+          <span className={styles.track}>
+            <span
+              className={styles.bar}
+              data-nested={bar.depth > 0 || undefined}
+              style={{ left: `${bar.from_percent}%`, width: `${bar.width_percent}%` }}
+            />
+          </span>
+          <span className={`${styles.seconds} tabular`}>{precise(bar.seconds)}</span>
+        </div>
+      ))}
+      <div className={styles.total}>
+        <span>All together</span>
+        <span className="tabular">{precise(total_seconds)}</span>
+      </div>
+    </div>
+  );
+}

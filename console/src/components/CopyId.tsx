@@ -1,0 +1,37 @@
+/** An id that can be copied with one click, whole even where only its end is shown. */
+import { UnstyledButton } from '@mantine/core';
+import { useClipboard } from '@mantine/hooks';
+import { IconCheck, IconCopy } from '@tabler/icons-react';
+import styles from './CopyId.module.css';
+
+interface Props {
+  id: string;
+  /** Shows `…` and the last letters: the front of sortable ids is their birth time and looks alike. */
+  short?: boolean;
+}
+
+const tail = 6;
+
+export const shortId = (id: string): string => {
+  const mark = id.indexOf('_');
+  return id.length <= tail + mark + 3 ? id : `${id.slice(0, mark + 1)}…${id.slice(-tail)}`;
+};
+
+export function CopyId({ id, short }: Props) {
+  const clipboard = useClipboard({ timeout: 1500 });
+  const Icon = clipboard.copied ? IconCheck : IconCopy;
+  return (
+    <UnstyledButton
+      className={styles.id}
+      onClick={(event) => {
+        event.preventDefault();
+        clipboard.copy(id);
+      }}
+      title={`${id} (click to copy)`}
+      aria-label={clipboard.copied ? `Copied ${id}` : `Copy ${id}`}
+    >
+      <span className={styles.text}>{short ? shortId(id) : id}</span>
+      <Icon size={13} className={styles.icon} data-copied={clipboard.copied || undefined} aria-hidden />
+    </UnstyledButton>
+  );
+}

@@ -1,0 +1,88 @@
+/** A table that sorts by its headings and, on a phone, turns its rows into cards. Its sorting lives in the address. */
+import { UnstyledButton } from '@mantine/core';
+import { IconArrowDown, IconArrowUp } from '@tabler/icons-react';
+import { type ReactNode, useMemo } from 'react';
+import styles from './DataTable.module.css';
+
+export interface Column<Row> {
+  key: string;
+  heading: string;
+  cell: (row: Row) => ReactNode;
+  /** What the column is sorted by; without it, it is not sorted. */
+  by?: (row: Row) => string | number;
+  /** Numbers stand on the right. */
+  end?: boolean;
+  /** Not worth its place on a phone. */
+  wideOnly?: boolean;
+}
+
+interface Props<Row> {
+  label: string;
+  columns: Column<Row>[];
+  rows: Row[];
+  rowKey: (row: Row) => string;
+  /** A column's key, with `-` in front for descending. */
+  sort: string | undefined;
+  onSort: (sort: string | undefined) => void;
+}
+
+function sorted<Row>(rows: Row[], columns: Column<Row>[], sort: string | undefined): Row[] {
+  const descending = sort?.startsWith('-') ?? false;
+  const by = columns.find(({ key }) => key === sort?.replace(/^-/, ''))?.by;
+  if (!by) return rows;
+  const sign = descending ? -1 : 1;
+  return rows.toSorted((a, b) => {
+    const [left, right] = [by(a), by(b)];
+    return sign * (left < right ? -1 : left > right ? 1 : 0);
+  });
+}
+
+export function DataTable<Row>({ label, columns, rows, rowKey, sort, onSort }: Props<Row>) {
+  const shown = useMemo(() => sorted(rows, columns, sort), [rows, columns, sort]);
+  return (
+    <table className={styles.table} aria-label={label}>
+      <thead>
+        <tr>
+          {columns.map((column) => (
+            <Heading key={column.key} column={column} sort={sort} onSort={onSort} />
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {shown.map((row) => (
+          <tr key={rowKey(row)}>
+            {columns.map(({ key, heading, cell, end, wideOnly }) => (
+              <td key={key} data-heading={heading} data-end={end || undefined} data-wide-only={wideOnly || undefined}>
+                {cell(row)}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+interface HeadingProps<Row> {
+  column: Column<Row>;
+  sort: string | undefined;
+  onSort: (sort: string | undefined) => void;
+}
+
+function Heading<Row>({ column: { key, heading, by, end, wideOnly }, sort, onSort }: HeadingProps<Row>) {
+  const direction = sort === key ? 'ascending' : sort === `-${key}` ? 'descending' : undefined;
+  const next = direction === undefined ? key : direction === 'ascending' ? `-${key}` : undefined;
+  return (
+    <th scope="col" aria-sort={direction} data-end={end || undefined} data-wide-only={wideOnly || undefined}>
+      {by ? (
+        <UnstyledButton className={styles.sort} onClick={() => onSort(next)}>
+          {heading}
+          {direction === 'ascending' && <IconArrowUp size={13} aria-hidden />}
+          {direction === 'descending' && <IconArrowDown size={13} aria-hidden />}
+        </UnstyledButton>
+      ) : (
+        heading
+      )}
+    </th>
+  );
+}

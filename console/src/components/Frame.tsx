@@ -1,0 +1,100 @@
+/** What every page stands in: navigation, who is signed in, whether the stream is live, and the keys that work everywhere. */
+import { AppShell, Burger, Group, NavLink, ScrollArea } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { useQueryClient } from '@tanstack/react-query';
+import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
+import { useEffect } from 'react';
+import { sessionQuery, useSession } from '../api/session.ts';
+import { useKeyboard } from '../keyboard.ts';
+import { startLive } from '../live/live.ts';
+import { places } from '../navigation.ts';
+import { Account } from './Account.tsx';
+import { Brand } from './Brand.tsx';
+import styles from './Frame.module.css';
+import { KeyboardHelp } from './KeyboardHelp.tsx';
+import { StaleSign, StreamSign } from './StreamSign.tsx';
+
+export function Frame() {
+  const session = useSession();
+  const navigate = useNavigate();
+  const cache = useQueryClient();
+  const { pathname } = useLocation();
+  const [opened, menu] = useDisclosure(false);
+  const [helping, help] = useDisclosure(false);
+
+  // Asking who one is ends in the sign-in page when the answer is nobody.
+  useEffect(() => startLive(cache, () => void cache.invalidateQueries(sessionQuery)), [cache]);
+
+  const open = places.filter((place) => place.isFor?.(session) ?? true);
+  useKeyboard({
+    onGo: (letter) => {
+      const place = open.find(({ key }) => key === letter);
+      if (place) void navigate({ to: place.to });
+    },
+    onHelp: help.open,
+    onSearchElsewhere: () => void navigate({ to: '/fleet' }),
+  });
+
+  return (
+    <AppShell
+      layout="alt"
+      navbar={{ width: 'var(--frame-width)', breakpoint: 'sm', collapsed: { mobile: !opened } }}
+      header={{ height: { base: 52, sm: 0 } }}
+      padding={0}
+    >
+      <a href="#page" className={styles.skip}>
+        Skip to the page
+      </a>
+      <AppShell.Header hiddenFrom="sm" className={styles.header} withBorder={false}>
+        <Group h="100%" px="md" gap="sm" wrap="nowrap">
+          <Burger opened={opened} onClick={menu.toggle} size="sm" aria-label="Navigation" aria-expanded={opened} />
+          <Brand />
+          <span className={styles.spread} />
+          <StreamSign />
+        </Group>
+      </AppShell.Header>
+
+      <AppShell.Navbar className={styles.navbar} withBorder={false}>
+        <Group className={styles.top} justify="space-between" wrap="nowrap">
+          <Brand />
+          <Burger hiddenFrom="sm" opened={opened} onClick={menu.toggle} size="sm" aria-label="Close navigation" />
+        </Group>
+        <AppShell.Section grow component={ScrollArea}>
+          <nav aria-label="Places">
+            {open.map(({ to, covers, label, icon: Icon, key }) => (
+              <NavLink
+                key={to}
+                component={Link}
+                to={to}
+                label={label}
+                leftSection={<Icon size={18} stroke={1.75} aria-hidden />}
+                rightSection={
+                  <kbd className={styles.chord} aria-hidden>
+                    g {key}
+                  </kbd>
+                }
+                active={covers.some((path) => pathname.startsWith(path))}
+                className={styles.place}
+                onClick={menu.close}
+              />
+            ))}
+          </nav>
+        </AppShell.Section>
+        <AppShell.Section className={styles.bottom}>
+          <div className={styles.live}>
+            <StreamSign />
+          </div>
+          <Account session={session} onHelp={help.open} />
+        </AppShell.Section>
+      </AppShell.Navbar>
+
+      <AppShell.Main className={styles.main}>
+        <div id="page" className={styles.page} tabIndex={-1}>
+          <Outlet />
+        </div>
+      </AppShell.Main>
+      <StaleSign />
+      <KeyboardHelp opened={helping} onClose={help.close} places={open} />
+    </AppShell>
+  );
+}

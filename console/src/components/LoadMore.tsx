@@ -1,0 +1,15 @@
+/** The rest of a list that is read page by page. */
+import { Button, Center } from '@mantine/core';
+
+interface Props {
+  list: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => Promise<unknown> };
+}
+
+export const LoadMore = ({ list: { hasNextPage, isFetchingNextPage, fetchNextPage } }: Props) =>
+  hasNextPage ? (
+    <Center p="sm">
+      <Button variant="default" size="xs" loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+        Show older ones
+      </Button>
+    </Center>
+  ) : null;

@@ -1,0 +1,10 @@
+/** Shown only when a page takes long enough to be noticed. */
+import { Center, Loader } from '@mantine/core';
+
+export function LoadingPage() {
+  return (
+    <Center mih="60vh" role="status" aria-label="Loading">
+      <Loader size="sm" />
+    </Center>
+  );
+}

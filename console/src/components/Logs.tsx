@@ -1,0 +1,124 @@
+/** The log of every instance of a node, kept after the machine is gone; follows the end until a person scrolls away. */
+import { Button, Group, Select, Switch, TextInput } from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
+import { IconArrowDown, IconFileText, IconSearch } from '@tabler/icons-react';
+import { useLayoutEffect, useRef, useState } from 'react';
+import type { Node } from '../../../src/contract/node.ts';
+import { useLog } from '../api/logs.ts';
+import { searchMark } from '../keyboard.ts';
+import { plainLine } from '../words/log-lines.ts';
+import { absolute, timeOfDay } from '../words/times.ts';
+import { shortId } from './CopyId.tsx';
+import { Empty } from './Empty.tsx';
+import { FailurePanel } from './FailurePanel.tsx';
+import styles from './Logs.module.css';
+
+interface Props {
+  node: Node;
+  instance: string | undefined;
+  q: string | undefined;
+  onChange: (change: { instance?: string; q?: string }) => void;
+}
+
+const nearEndPx = 40;
+
+export function Logs({ node, instance, q, onChange }: Props) {
+  const [follow, setFollow] = useState(node.status !== 'retired');
+  const [atEnd, setAtEnd] = useState(true);
+  const { lines, loaded, error } = useLog({ node_id: node.node_id, instance, q, follow });
+  const box = useRef<HTMLDivElement>(null);
+  const search = useDebouncedCallback((value: string) => onChange({ instance, q: value || undefined }), 300);
+
+  const toEnd = () => {
+    const element = box.current;
+    if (element) element.scrollTop = element.scrollHeight;
+  };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: new lines are what it scrolls for
+  useLayoutEffect(() => {
+    if (follow && atEnd) toEnd();
+  }, [lines, follow, atEnd]);
+
+  const instances = [...new Set([node.node_instance_id, ...lines.map((line) => line.node_instance_id), instance])]
+    .filter((id) => typeof id === 'string')
+    .map((id) => ({ value: id, label: id === node.node_instance_id ? `${shortId(id)} (current)` : shortId(id) }));
+
+  return (
+    <div className={styles.logs}>
+      <Group className={styles.tools} gap="sm">
+        <TextInput
+          {...searchMark}
+          size="xs"
+          placeholder="Search the log"
+          aria-label="Search the log"
+          leftSection={<IconSearch size={14} aria-hidden />}
+          defaultValue={q}
+          onChange={(event) => search(event.currentTarget.value)}
+          className={styles.search}
+        />
+        <Select
+          size="xs"
+          aria-label="Instance"
+          placeholder="Every instance"
+          data={instances}
+          value={instance ?? null}
+          onChange={(value) => onChange({ q, instance: value ?? undefined })}
+          clearable
+          clearButtonProps={{ 'aria-label': 'Every instance' }}
+        />
+        <Switch
+          size="sm"
+          label="Follow"
+          checked={follow}
+          onChange={(event) => {
+            setFollow(event.currentTarget.checked);
+            setAtEnd(true);
+          }}
+        />
+      </Group>
+      {error !== null && <FailurePanel error={error} />}
+      {loaded && lines.length === 0 ? (
+        <Empty icon={IconFileText} title={q ? 'No line matches' : 'No lines yet'}>
+          <p>{q ? 'Try other words, or every instance.' : "The agent ships its own and its command's lines here."}</p>
+        </Empty>
+      ) : (
+        <div className={styles.frame}>
+          <div
+            ref={box}
+            className={styles.box}
+            role="log"
+            aria-label={`Log of ${node.name}`}
+            aria-busy={!loaded}
+            aria-live="off"
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard
+            tabIndex={0}
+            onScroll={({ currentTarget: box }) =>
+              setAtEnd(box.scrollHeight - box.scrollTop - box.clientHeight < nearEndPx)
+            }
+          >
+            {lines.map((line) => (
+              <div key={`${line.node_instance_id}/${line.seq}`} className={styles.line}>
+                <time className={styles.time} dateTime={line.at} title={absolute(line.at)}>
+                  {timeOfDay(line.at)}
+                </time>
+                <span className={styles.stream} data-stream={line.stream} title={line.node_instance_id}>
+                  {line.stream}
+                </span>
+                <span className={styles.text}>{plainLine(line.line)}</span>
+              </div>
+            ))}
+          </div>
+          {!atEnd && (
+            <Button
+              size="compact-xs"
+              className={styles.toEnd}
+              leftSection={<IconArrowDown size={13} aria-hidden />}
+              onClick={toEnd}
+            >
+              Latest
+            </Button>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}

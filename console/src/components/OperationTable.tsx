@@ -1,0 +1,67 @@
+/** Operations as rows. */
+import { Link } from '@tanstack/react-router';
+import type { Operation } from '../../../src/contract/operation.ts';
+import { operationStatuses } from '../../../src/lifecycle/states.ts';
+import { asWords } from '../words/progress.ts';
+import { Ago } from './Ago.tsx';
+import { CopyId } from './CopyId.tsx';
+import { type Column, DataTable } from './DataTable.tsx';
+import { ProgressLine } from './ProgressLine.tsx';
+import { OperationStatusBadge } from './StatusBadges.tsx';
+import { Took } from './Took.tsx';
+
+const columns: Column<Operation>[] = [
+  {
+    key: 'kind',
+    heading: 'Operation',
+    by: (operation) => operation.kind,
+    cell: (operation) => (
+      <Link to="/operations/$id" params={{ id: operation.workflow_id }} className="quiet-link">
+        <b>{asWords(operation.kind)}</b>
+      </Link>
+    ),
+  },
+  {
+    key: 'status',
+    heading: 'Status',
+    by: (operation) => operationStatuses.indexOf(operation.status),
+    cell: (operation) => <OperationStatusBadge status={operation.status} />,
+  },
+  {
+    key: 'progress',
+    heading: 'Progress',
+    cell: (operation) => <ProgressLine progress={operation.progress} error={operation.error} />,
+  },
+  {
+    key: 'started',
+    heading: 'Started',
+    by: (operation) => operation.created_at,
+    cell: (operation) => <Ago at={operation.created_at} />,
+  },
+  { key: 'took', heading: 'Took', cell: (operation) => <Took operation={operation} />, end: true },
+  {
+    key: 'actor',
+    heading: 'By',
+    by: (operation) => operation.actor?.name ?? '',
+    cell: (operation) => operation.actor?.name,
+    wideOnly: true,
+  },
+  { key: 'id', heading: 'Id', cell: (operation) => <CopyId id={operation.workflow_id} short />, wideOnly: true },
+];
+
+interface Props {
+  operations: Operation[];
+  sort?: string;
+  onSort: (sort: string | undefined) => void;
+}
+
+export const OperationTable = ({ operations, sort, onSort }: Props) => (
+  <DataTable
+    label="Operations"
+    columns={columns}
+    rows={operations}
+    rowKey={(operation) => operation.workflow_id}
+    sort={sort}
+    onSort={onSort}
+  />
+);

@@ -1,0 +1,30 @@
+/** A titled surface. */
+import { type ReactNode, useId } from 'react';
+import styles from './Panel.module.css';
+
+interface Props {
+  title?: ReactNode;
+  aside?: ReactNode;
+  /** Its content reaches the edges: tables, logs. */
+  flush?: boolean;
+  children: ReactNode;
+}
+
+export function Panel({ title, aside, flush, children }: Props) {
+  const id = useId();
+  return (
+    <section className={styles.panel} aria-labelledby={title ? id : undefined}>
+      {(title || aside) && (
+        <div className={styles.head}>
+          {title && (
+            <h2 id={id} className={styles.title}>
+              {title}
+            </h2>
+          )}
+          {aside}
+        </div>
+      )}
+      <div className={flush ? undefined : styles.body}>{children}</div>
+    </section>
+  );
+}

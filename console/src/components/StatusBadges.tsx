@@ -1,0 +1,27 @@
+/** The badges of the three layers of state that a person meets; each knows its words and its look. */
+import {
+  type AllocationStatus,
+  allocationStatuses,
+  type NodeStatus,
+  nodeStatuses,
+  type OperationStatus,
+} from '../../../src/lifecycle/states.ts';
+import { allocationLooks, nodeLooks, operationLooks } from '../status-looks.ts';
+import { StatusBadge } from './StatusBadge.tsx';
+
+interface Props<Status> {
+  status: Status;
+  large?: boolean;
+}
+
+export const NodeStatusBadge = ({ status, large }: Props<NodeStatus>) => (
+  <StatusBadge look={nodeLooks[status]} status={status} means={nodeStatuses[status].means} large={large} />
+);
+
+export const AllocationStatusBadge = ({ status, large }: Props<AllocationStatus>) => (
+  <StatusBadge look={allocationLooks[status]} status={status} means={allocationStatuses[status].means} large={large} />
+);
+
+export const OperationStatusBadge = ({ status, large }: Props<OperationStatus>) => (
+  <StatusBadge look={operationLooks[status]} status={status} large={large} />
+);

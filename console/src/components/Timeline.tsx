@@ -1,0 +1,78 @@
+/** Evidence of every layer in one order, newest first; new facts arrive on top by themselves. */
+import { Button, Chip, Group, Skeleton } from '@mantine/core';
+import { IconTimeline } from '@tabler/icons-react';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { filters } from '../api/keys.ts';
+import { timelineQuery } from '../api/timeline.ts';
+import { layerLooks, layerNames } from '../layer-looks.ts';
+import { Empty } from './Empty.tsx';
+import { FailurePanel } from './FailurePanel.tsx';
+import styles from './Timeline.module.css';
+import { TimelineRow } from './TimelineRow.tsx';
+
+interface Props {
+  /** Which of the five ids joins it. */
+  by: { node_id: string } | { allocation_id: string } | { workflow_id: string };
+  layer: string | undefined;
+  onLayer: (layer: string | undefined) => void;
+}
+
+const everyLayer = 'all';
+
+export function Timeline({ by, layer, onLayer }: Props) {
+  const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
+    timelineQuery(filters({ ...by, layer })),
+  );
+  const facts = data?.pages.flatMap((page) => page.items);
+  return (
+    <div>
+      <Chip.Group
+        multiple={false}
+        value={layer ?? everyLayer}
+        onChange={(value) => onLayer(value === everyLayer ? undefined : value)}
+      >
+        <Group gap={6} className={styles.layers} role="group" aria-label="Layers">
+          <Chip value={everyLayer} size="xs">
+            every layer
+          </Chip>
+          {layerNames.map((name) => (
+            <Chip key={name} value={name} size="xs" title={layerLooks[name].means}>
+              {name}
+            </Chip>
+          ))}
+        </Group>
+      </Chip.Group>
+      {error && <FailurePanel error={error} />}
+      {!facts && !error && <LoadingRows />}
+      {facts?.length === 0 && (
+        <Empty icon={IconTimeline} title={layer ? `No evidence from the ${layer} layer` : 'No evidence yet'}>
+          <p>Whatever any layer learns will appear here at once, and stays after the machine is gone.</p>
+        </Empty>
+      )}
+      {facts && facts.length > 0 && (
+        <ol className={styles.facts}>
+          {facts.map((fact) => (
+            <TimelineRow key={fact.cursor} fact={fact} />
+          ))}
+        </ol>
+      )}
+      {hasNextPage && (
+        <div className={styles.more}>
+          <Button variant="default" size="xs" loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+            Older evidence
+          </Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+const placeholders = ['a', 'b', 'c', 'd', 'e', 'f'];
+
+const LoadingRows = () => (
+  <div className={styles.loading} role="status" aria-label="Loading the timeline">
+    {placeholders.map((name) => (
+      <Skeleton key={name} height={18} radius="sm" />
+    ))}
+  </div>
+);

@@ -1,0 +1,58 @@
+/** One fact: when, from which layer, what; opened, all that it carries. */
+import { IconChevronRight } from '@tabler/icons-react';
+import { useState } from 'react';
+import type { Evidence } from '../../../src/contract/evidence.ts';
+import { layerLooks } from '../layer-looks.ts';
+import { toneStyle } from '../theme.ts';
+import { absolute, timeOfDay } from '../words/times.ts';
+import { Ago } from './Ago.tsx';
+import { CopyId } from './CopyId.tsx';
+import { Facts } from './Facts.tsx';
+import styles from './Timeline.module.css';
+
+export function TimelineRow({ fact }: { fact: Evidence }) {
+  const [opened, setOpened] = useState(false);
+  const { icon: Icon, tone, means } = layerLooks[fact.layer];
+  return (
+    <li className={styles.fact}>
+      <details onToggle={(event) => setOpened(event.currentTarget.open)}>
+        <summary className={styles.summary}>
+          <time className={`${styles.time} tabular`} dateTime={fact.at} title={absolute(fact.at)}>
+            {timeOfDay(fact.at)}
+          </time>
+          <span className={styles.layer} style={toneStyle(tone)} title={means}>
+            <Icon size={14} aria-hidden />
+            {fact.layer}
+          </span>
+          <span className={styles.what}>
+            {fact.summary}
+            {fact.actor && <span className={styles.actor}> · {fact.actor.name}</span>}
+          </span>
+          <code className={styles.kind}>{fact.kind}</code>
+          <IconChevronRight size={14} className={styles.chevron} aria-hidden />
+        </summary>
+        {opened && <Opened fact={fact} />}
+      </details>
+    </li>
+  );
+}
+
+const id = (value: string | null) => value && <CopyId id={value} />;
+
+const Opened = ({ fact }: { fact: Evidence }) => (
+  <div className={styles.opened}>
+    <Facts
+      facts={[
+        ['when', <Ago key="at" at={fact.at} />],
+        ['kind', <code key="kind">{fact.kind}</code>],
+        ['actor', fact.actor && `${fact.actor.name} (${fact.actor.kind})`],
+        ['node_instance_id', id(fact.node_instance_id)],
+        ['allocation_id', id(fact.allocation_id)],
+        ['workflow_id', id(fact.workflow_id)],
+        ['correlation_id', id(fact.correlation_id)],
+        ['cursor', id(fact.cursor)],
+      ]}
+    />
+    {Object.keys(fact.data).length > 0 && <pre className={styles.data}>{JSON.stringify(fact.data, null, 2)}</pre>}
+  </div>
+);

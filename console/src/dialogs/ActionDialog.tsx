@@ -1,0 +1,77 @@
+/** Asks once more before something is done, says what it will do, and takes a reason that is kept as evidence. */
+import { Button, Group, Modal, Stack, Textarea } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import { type ReactNode, useState } from 'react';
+import { newKey } from '../api/client.ts';
+import { FailurePanel } from '../components/FailurePanel.tsx';
+import { say } from '../notices.ts';
+
+export interface Action {
+  title: string;
+  /** What will happen, for somebody who has not done it before. */
+  says: ReactNode;
+  button: string;
+  /** Takes something away. */
+  destructive?: boolean;
+  done: string;
+  run: (reason: string | undefined, idempotency_key: string) => Promise<unknown>;
+}
+
+interface Props {
+  action: Action | null;
+  onClose: () => void;
+}
+
+export function ActionDialog({ action, onClose }: Props) {
+  return (
+    <Modal
+      opened={action !== null}
+      onClose={onClose}
+      title={action?.title}
+      closeButtonProps={{ 'aria-label': 'Close' }}
+      centered
+    >
+      {action && <ActionForm action={action} onClose={onClose} />}
+    </Modal>
+  );
+}
+
+function ActionForm({ action, onClose }: { action: Action; onClose: () => void }) {
+  const [key] = useState(newKey);
+  const [reason, setReason] = useState('');
+  const mutation = useMutation({
+    mutationFn: () => action.run(reason.trim() || undefined, key),
+    onSuccess: () => {
+      onClose();
+      say.done(action.done);
+    },
+  });
+  return (
+    <Stack gap="md">
+      <div>{action.says}</div>
+      <Textarea
+        label="Reason"
+        description="Optional. It is kept as evidence, under your name"
+        autosize
+        minRows={2}
+        maxLength={1024}
+        value={reason}
+        onChange={(event) => setReason(event.currentTarget.value)}
+        data-autofocus
+      />
+      {mutation.error && <FailurePanel error={mutation.error} />}
+      <Group justify="flex-end" gap="xs">
+        <Button variant="default" onClick={onClose}>
+          Not now
+        </Button>
+        <Button
+          color={action.destructive ? 'red' : undefined}
+          loading={mutation.isPending}
+          onClick={() => mutation.mutate()}
+        >
+          {action.button}
+        </Button>
+      </Group>
+    </Stack>
+  );
+}

@@ -1,0 +1,100 @@
+/** Joins the stream to the cache, and tells the frame how the stream is. */
+import type { QueryClient } from '@tanstack/react-query';
+import { useSyncExternalStore } from 'react';
+import { type CancelTimer, systemClock } from '../../../src/base/clock.ts';
+import { addressOf } from '../api/client.ts';
+import { keys } from '../api/keys.ts';
+import { applyChanges } from './apply.ts';
+import { type Change, journal, type Topic } from './journal.ts';
+import type { ServerEvent } from './sse.ts';
+import { LiveStream, type StreamState } from './stream.ts';
+
+/** Changes are gathered this long: a burst costs one render, and nobody sees the difference. */
+const gatherMs = 60;
+/** Counts that the stream does not carry are read again, at most this often, after something that they count changed. */
+const recountMs = 2000;
+/** A tab out of sight gives its connection back: browsers allow only a handful to one server. */
+const hiddenMs = 30_000;
+
+const topics: ReadonlySet<string> = new Set<Topic>(['node', 'allocation', 'operation', 'evidence']);
+
+let state: StreamState = 'connecting';
+const watchers = new Set<() => void>();
+
+function setState(next: StreamState): void {
+  if (next === state) return;
+  state = next;
+  for (const watcher of watchers) watcher();
+}
+
+const watch = (watcher: () => void) => {
+  watchers.add(watcher);
+  return () => watchers.delete(watcher);
+};
+
+export const useStreamState = (): StreamState => useSyncExternalStore(watch, () => state);
+
+/** Keeps `cache` live until the returned function is called. */
+export function startLive(cache: QueryClient, onSignedOut: () => void): () => void {
+  const inbox = new Inbox(cache);
+  const stream = new LiveStream({
+    address: addressOf('stream-open', { query: { topics: 'nodes,allocations,operations,evidence' } }),
+    clock: systemClock,
+    fetch: (input, init) => fetch(input, init),
+    onEvent: (event) => inbox.take(event),
+    onState: setState,
+    // What was read before the stream was open, or while it was broken, may have missed a change.
+    onOpen: () => void cache.invalidateQueries({ predicate: (query) => query.queryKey[0] !== 'session' }),
+    onSignedOut,
+  });
+
+  let cancelPause: CancelTimer | undefined;
+  const followVisibility = () => {
+    cancelPause?.();
+    if (document.hidden) cancelPause = systemClock.after(hiddenMs, () => stream.stop());
+    else stream.start();
+  };
+  document.addEventListener('visibilitychange', followVisibility);
+  stream.start();
+
+  return () => {
+    cancelPause?.();
+    document.removeEventListener('visibilitychange', followVisibility);
+    stream.stop('connecting');
+  };
+}
+
+class Inbox {
+  readonly #cache: QueryClient;
+  #waiting: Change[] = [];
+  #recountDue = false;
+
+  constructor(cache: QueryClient) {
+    this.#cache = cache;
+  }
+
+  take({ event, data }: ServerEvent): void {
+    if (!topics.has(event)) return;
+    if (this.#waiting.length === 0) systemClock.after(gatherMs, () => this.#flush());
+    // The server's response validation vouches for the shape.
+    this.#waiting.push({ topic: event, value: JSON.parse(data) } as Change);
+  }
+
+  #flush(): void {
+    const changes = this.#waiting;
+    this.#waiting = [];
+    journal.add(changes);
+    applyChanges(this.#cache, changes);
+    if (changes.some(({ topic }) => topic === 'node' || topic === 'allocation')) this.#recountSoon();
+  }
+
+  #recountSoon(): void {
+    if (this.#recountDue) return;
+    this.#recountDue = true;
+    systemClock.after(recountMs, () => {
+      this.#recountDue = false;
+      void this.#cache.invalidateQueries({ queryKey: keys.pools() });
+      void this.#cache.invalidateQueries({ queryKey: keys.overview() });
+    });
+  }
+}

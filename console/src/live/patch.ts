@@ -1,0 +1,58 @@
+/** How one live change alters what has been read. Pure: the cache is a value in, a value out. */
+import type { InfiniteData } from '@tanstack/react-query';
+import type { Evidence } from '../../../src/contract/evidence.ts';
+import type { Page } from '../../../src/contract/primitives.ts';
+import type { Filters } from '../api/keys.ts';
+
+export type Pages<T> = InfiniteData<Page<T>, string | null>;
+
+type Fields = Record<string, unknown>;
+
+/** Whether the server would have put `value` into a list it was asked for with `by`. */
+export const passes = (value: object, by: Filters): boolean =>
+  Object.entries(by).every(([field, wanted]) => (value as Fields)[field] === wanted);
+
+/** Changed in place, taken out when it no longer passes, put on top when it is new and the list starts with the newest. */
+export function patchPage<T extends object>(
+  page: Page<T>,
+  value: T,
+  idOf: (value: T) => string,
+  by: Filters,
+  isFirst: boolean,
+): Page<T> {
+  const id = idOf(value);
+  const at = page.items.findIndex((item) => idOf(item) === id);
+  if (at === -1) return isFirst && passes(value, by) ? { ...page, items: [value, ...page.items] } : page;
+  const items = passes(value, by) ? page.items.with(at, value) : page.items.toSpliced(at, 1);
+  return { ...page, items };
+}
+
+export function patchPages<T extends object>(
+  data: Pages<T>,
+  value: T,
+  idOf: (value: T) => string,
+  by: Filters,
+): Pages<T> {
+  const id = idOf(value);
+  const known = data.pages.findIndex((page) => page.items.some((item) => idOf(item) === id));
+  const at = known === -1 ? 0 : known;
+  const page = data.pages[at];
+  if (!page) return data;
+  const patched = patchPage(page, value, idOf, by, true);
+  return patched === page ? data : { ...data, pages: data.pages.with(at, patched) };
+}
+
+/** A map of everything, changed all at once: one copy however many changes came. */
+export function patchMap<T>(map: ReadonlyMap<string, T>, values: T[], idOf: (value: T) => string): Map<string, T> {
+  const patched = new Map(map);
+  for (const value of values) patched.set(idOf(value), value);
+  return patched;
+}
+
+const byCursor = (evidence: Evidence) => evidence.cursor;
+
+/** Evidence never changes; it is only ever new. */
+export const patchTimeline = (data: Pages<Evidence>, value: Evidence, by: Filters): Pages<Evidence> =>
+  data.pages.some((page) => page.items.some((item) => item.cursor === value.cursor))
+    ? data
+    : patchPages(data, value, byCursor, by);

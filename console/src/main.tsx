@@ -1,0 +1,51 @@
+/** The composition root of the console: joins cache, router, theme and the reaction to a session that has ended. */
+import '@mantine/core/styles.layer.css';
+import '@mantine/notifications/styles.layer.css';
+import './global.css';
+import { MantineProvider } from '@mantine/core';
+import { Notifications } from '@mantine/notifications';
+import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { RouterProvider } from '@tanstack/react-router';
+import { createRoot } from 'react-dom/client';
+import { isSignedOut, problemOf } from './api/failure.ts';
+import { createConsoleRouter } from './router.tsx';
+import { cssVariables, theme } from './theme.ts';
+
+const queryClient = new QueryClient({
+  queryCache: new QueryCache({
+    onError: (error) => {
+      if (isSignedOut(error)) void askToSignIn();
+    },
+  }),
+  defaultOptions: {
+    queries: {
+      // The stream keeps what was read fresh, so there is nothing to poll for.
+      staleTime: Number.POSITIVE_INFINITY,
+      refetchOnWindowFocus: false,
+      // Patched values keep their identity; comparing whole fleets deeply on every change would be wasted work.
+      structuralSharing: false,
+      // A refusal stays a refusal; only silence is worth another try.
+      retry: (failures, error) => problemOf(error) === null && failures < 3,
+    },
+  },
+});
+
+const router = createConsoleRouter(queryClient);
+
+async function askToSignIn(): Promise<void> {
+  const { pathname, href } = router.state.location;
+  if (pathname === '/sign-in') return;
+  await router.navigate({ to: '/sign-in', search: { next: href }, replace: true });
+  queryClient.clear();
+}
+
+const root = document.getElementById('root');
+if (!root) throw new Error('index.html has no #root');
+createRoot(root).render(
+  <MantineProvider theme={theme} cssVariablesResolver={cssVariables} defaultColorScheme="auto">
+    <QueryClientProvider client={queryClient}>
+      <RouterProvider router={router} />
+    </QueryClientProvider>
+    <Notifications position="bottom-right" />
+  </MantineProvider>,
+);

@@ -1,0 +1,22 @@
+/** The places of the console, in order. A page that is not built yet is not listed; adding it here is all it takes. */
+import { IconBox, IconGridDots, IconProgressCheck, IconStack2 } from '@tabler/icons-react';
+import type { Session } from '../../src/contract/token.ts';
+import { seesWholeFleet } from './api/session.ts';
+
+export interface Place {
+  to: '/fleet' | '/allocations' | '/operations' | '/pools';
+  /** Addresses below which this place is where one is. */
+  covers: string[];
+  label: string;
+  icon: typeof IconBox;
+  /** Pressed after `g`. */
+  key: string;
+  isFor?: (session: Session) => boolean;
+}
+
+export const places: Place[] = [
+  { to: '/fleet', covers: ['/fleet', '/nodes'], label: 'Fleet', icon: IconGridDots, key: 'f' },
+  { to: '/allocations', covers: ['/allocations'], label: 'Allocations', icon: IconBox, key: 'a' },
+  { to: '/operations', covers: ['/operations'], label: 'Operations', icon: IconProgressCheck, key: 'o' },
+  { to: '/pools', covers: ['/pools'], label: 'Pools', icon: IconStack2, key: 'p', isFor: seesWholeFleet },
+];

@@ -1,0 +1,132 @@
+/** One claim on a machine: where it stands and why, how far its operation is, and all evidence that carries its id. */
+import { Button } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import type { Allocation } from '../../../src/contract/allocation.ts';
+import { allocationStatuses } from '../../../src/lifecycle/states.ts';
+import { allocationQuery } from '../api/allocations.ts';
+import { isNotFound } from '../api/failure.ts';
+import { mayOperate, useSession } from '../api/session.ts';
+import { Ago } from '../components/Ago.tsx';
+import { Because } from '../components/Because.tsx';
+import columns from '../components/Columns.module.css';
+import { CopyId, shortId } from '../components/CopyId.tsx';
+import { Facts } from '../components/Facts.tsx';
+import { FailurePanel } from '../components/FailurePanel.tsx';
+import { Labels } from '../components/Labels.tsx';
+import { OperationPanel } from '../components/OperationPanel.tsx';
+import { PageHeader } from '../components/PageHeader.tsx';
+import { Panel } from '../components/Panel.tsx';
+import { DetailSkeleton } from '../components/Skeletons.tsx';
+import { AllocationStatusBadge } from '../components/StatusBadges.tsx';
+import { Timeline } from '../components/Timeline.tsx';
+import { type Action, ActionDialog } from '../dialogs/ActionDialog.tsx';
+import { canRelease, canRetry, releaseAction, releaseWord, retryAction } from '../dialogs/allocation-actions.ts';
+
+const route = getRouteApi('/frame/allocations/$id');
+
+export function AllocationPage() {
+  const { id } = route.useParams();
+  const { layer } = route.useSearch();
+  const navigate = route.useNavigate();
+  const session = useSession();
+  const { data: allocation, error } = useQuery(allocationQuery(id));
+  const [action, setAction] = useState<Action | null>(null);
+
+  if (error && !allocation) {
+    return (
+      <>
+        <PageHeader title={isNotFound(error) ? 'No such allocation' : 'Allocation'} tab="Allocation" above={<Back />} />
+        <FailurePanel error={error} />
+      </>
+    );
+  }
+  if (!allocation) return <DetailSkeleton />;
+
+  return (
+    <>
+      <PageHeader
+        title={allocation.name ?? shortId(id)}
+        tab={allocation.name ?? shortId(id)}
+        above={<Back />}
+        below={<CopyId id={id} />}
+        actions={
+          mayOperate(session) && (
+            <>
+              {canRetry(allocation) && <Button onClick={() => setAction(retryAction(allocation))}>Retry</Button>}
+              {canRelease(allocation) && (
+                <Button color="red" variant="light" onClick={() => setAction(releaseAction(allocation))}>
+                  {releaseWord(allocation)}
+                </Button>
+              )}
+            </>
+          )
+        }
+      />
+      <div className={columns.stack}>
+        <Because
+          subject={allocation}
+          declared={allocationStatuses[allocation.status]}
+          badge={<AllocationStatusBadge status={allocation.status} large />}
+        />
+        {allocation.workflow_id && (
+          <OperationPanel workflow_id={allocation.workflow_id} progress={allocation.progress} />
+        )}
+        <div className={columns.columns}>
+          <Panel title="Timeline" flush>
+            <Timeline
+              by={{ allocation_id: id }}
+              layer={layer}
+              onLayer={(layer) => void navigate({ search: { layer }, replace: true, resetScroll: false })}
+            />
+          </Panel>
+          <AllocationFacts allocation={allocation} />
+        </div>
+      </div>
+      <ActionDialog action={action} onClose={() => setAction(null)} />
+    </>
+  );
+}
+
+const Back = () => (
+  <Link to="/allocations" className="quiet-link">
+    Allocations
+  </Link>
+);
+
+const AllocationFacts = ({ allocation }: { allocation: Allocation }) => (
+  <div className={columns.stack}>
+    <Panel title="Facts">
+      <Facts
+        facts={[
+          ['Pool', allocation.pool],
+          ['Tenant', allocation.tenant],
+          [
+            'Node',
+            allocation.node_id && (
+              <Link to="/nodes/$id" params={{ id: allocation.node_id }}>
+                Open
+              </Link>
+            ),
+          ],
+          ['Endpoint', allocation.endpoint && <CopyId id={allocation.endpoint} />],
+          ['Requested', <Ago key="created" at={allocation.created_at} />],
+          ['Active', allocation.active_at && <Ago at={allocation.active_at} />],
+          ['Released', allocation.released_at && <Ago at={allocation.released_at} />],
+          ['Labels', Object.keys(allocation.labels).length > 0 && <Labels labels={allocation.labels} />],
+        ]}
+      />
+    </Panel>
+    <Panel title="Ids">
+      <Facts
+        facts={[
+          ['allocation_id', <CopyId key="a" id={allocation.allocation_id} />],
+          ['node_id', allocation.node_id && <CopyId id={allocation.node_id} />],
+          ['workflow_id', allocation.workflow_id && <CopyId id={allocation.workflow_id} />],
+          ['correlation_id', <CopyId key="c" id={allocation.correlation_id} />],
+        ]}
+      />
+    </Panel>
+  </div>
+);

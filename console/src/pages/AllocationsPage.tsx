@@ -1,0 +1,112 @@
+/** Every claim on a machine, newest first, and the way to make one. */
+import { Button } from '@mantine/core';
+import { IconBox, IconPlus } from '@tabler/icons-react';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useMemo, useState } from 'react';
+import type { Allocation } from '../../../src/contract/allocation.ts';
+import { type AllocationStatus, allocationStatusNames } from '../../../src/lifecycle/states.ts';
+import { allocationsQuery } from '../api/allocations.ts';
+import { filters } from '../api/keys.ts';
+import { overviewQuery } from '../api/pools.ts';
+import { mayOperate, seesWholeFleet, useSession } from '../api/session.ts';
+import { AllocationTable } from '../components/AllocationTable.tsx';
+import { Empty } from '../components/Empty.tsx';
+import { FailurePanel } from '../components/FailurePanel.tsx';
+import { LoadMore } from '../components/LoadMore.tsx';
+import { PageHeader } from '../components/PageHeader.tsx';
+import { Panel } from '../components/Panel.tsx';
+import { SearchField } from '../components/SearchField.tsx';
+import { TableSkeleton } from '../components/Skeletons.tsx';
+import { StatusFilter } from '../components/StatusFilter.tsx';
+import toolbar from '../components/Toolbar.module.css';
+import { type Action, ActionDialog } from '../dialogs/ActionDialog.tsx';
+import { AllocateDialog } from '../dialogs/AllocateDialog.tsx';
+import { allocationLooks } from '../status-looks.ts';
+
+const route = getRouteApi('/frame/allocations');
+
+const isStatus = (word: string | undefined): word is AllocationStatus =>
+  allocationStatusNames.some((status) => status === word);
+
+const says = (allocation: Allocation, q: string) =>
+  [allocation.name, allocation.allocation_id, allocation.node_id, allocation.pool, allocation.tenant]
+    .join(' ')
+    .toLowerCase()
+    .includes(q);
+
+export function AllocationsPage() {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const change = (next: Partial<typeof search>) =>
+    void navigate({ search: (known) => ({ ...known, ...next }), replace: true });
+  const session = useSession();
+  const [action, setAction] = useState<Action | null>(null);
+
+  const status = isStatus(search.status) ? search.status : undefined;
+  const list = useInfiniteQuery(allocationsQuery(filters({ status, pool: search.pool })));
+  const overview = useQuery({ ...overviewQuery, enabled: seesWholeFleet(session) });
+  const all = useMemo(() => list.data?.pages.flatMap((page) => page.items), [list.data]);
+  const q = search.q?.toLowerCase();
+  const shown = useMemo(() => (q ? all?.filter((allocation) => says(allocation, q)) : all), [all, q]);
+  const filtered = Boolean(q || status || search.pool);
+
+  const allocate = mayOperate(session) && (
+    <Button leftSection={<IconPlus size={16} aria-hidden />} onClick={() => change({ dialog: 'allocate' })}>
+      Allocate
+    </Button>
+  );
+
+  return (
+    <>
+      <PageHeader title="Allocations" tab="Allocations" below="Claims on machines, newest first" actions={allocate} />
+      <div className={toolbar.toolbar}>
+        <SearchField label="Search names and ids" value={search.q} onChange={(q) => change({ q })} />
+        <div className={toolbar.wide}>
+          <StatusFilter
+            label="Status"
+            looks={allocationLooks}
+            counts={overview.data?.allocations ?? {}}
+            always={allocationStatusNames}
+            chosen={new Set(status ? [status] : [])}
+            onChange={(chosen) => change({ status: [...chosen].at(-1) })}
+          />
+        </div>
+      </div>
+      {list.error && <FailurePanel error={list.error} />}
+      <Panel flush>
+        {!shown && !list.error && <TableSkeleton />}
+        {shown?.length === 0 &&
+          (filtered ? (
+            <Empty icon={IconBox} title="No allocation matches">
+              <Button variant="default" onClick={() => change({ q: undefined, status: undefined, pool: undefined })}>
+                Show all
+              </Button>
+            </Empty>
+          ) : (
+            <Empty icon={IconBox} title="Nothing is allocated">
+              <p>
+                An allocation brings a machine up and keeps it yours until you release it, with proof that it is gone.
+              </p>
+              {allocate}
+            </Empty>
+          ))}
+        {shown && shown.length > 0 && (
+          <AllocationTable
+            allocations={shown}
+            sort={search.sort}
+            onSort={(sort) => change({ sort })}
+            onAction={mayOperate(session) ? setAction : undefined}
+          />
+        )}
+        <LoadMore list={list} />
+      </Panel>
+      <AllocateDialog
+        opened={search.dialog === 'allocate'}
+        onClose={() => change({ dialog: undefined })}
+        pool={search.pool}
+      />
+      <ActionDialog action={action} onClose={() => setAction(null)} />
+    </>
+  );
+}

@@ -1,0 +1,160 @@
+/** Every machine at a glance: which there are, how they are, and the way to each. */
+import { Button, SegmentedControl, Select, Skeleton } from '@mantine/core';
+import { IconGridDots, IconList, IconPlus, IconServerOff } from '@tabler/icons-react';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useDeferredValue, useMemo, useState } from 'react';
+import { nodeStatusNames } from '../../../src/lifecycle/states.ts';
+import { fleetQuery, retiredQuery } from '../api/nodes.ts';
+import { poolsQuery } from '../api/pools.ts';
+import { mayOperate, seesWholeFleet, useSession } from '../api/session.ts';
+import { Empty } from '../components/Empty.tsx';
+import { FailurePanel } from '../components/FailurePanel.tsx';
+import { FleetGrid } from '../components/FleetGrid.tsx';
+import { FleetTable } from '../components/FleetTable.tsx';
+import { PageHeader } from '../components/PageHeader.tsx';
+import { Panel } from '../components/Panel.tsx';
+import { SearchField } from '../components/SearchField.tsx';
+import { StatusFilter } from '../components/StatusFilter.tsx';
+import toolbar from '../components/Toolbar.module.css';
+import { AllocateDialog } from '../dialogs/AllocateDialog.tsx';
+import { countByStatus, groupByPool, matching, withStatus } from '../fleet.ts';
+import { asSet, fromSet } from '../search.ts';
+import { nodeLooks } from '../status-looks.ts';
+
+const route = getRouteApi('/frame/fleet');
+
+export function FleetPage() {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const change = (next: Partial<typeof search>) =>
+    void navigate({ search: (known) => ({ ...known, ...next }), replace: true });
+  const session = useSession();
+  const [allocating, setAllocating] = useState(false);
+
+  const statuses = useMemo(() => asSet(search.status, nodeStatusNames), [search.status]);
+  const wantsRetired = statuses.has('retired');
+  const fleet = useQuery(fleetQuery);
+  const retired = useInfiniteQuery({ ...retiredQuery, enabled: wantsRetired });
+  const pools = useQuery({ ...poolsQuery, enabled: seesWholeFleet(session) });
+
+  const everything = useMemo(() => {
+    const all = new Map(
+      wantsRetired ? retired.data?.pages.flatMap((page) => page.items.map((node) => [node.node_id, node])) : [],
+    );
+    for (const [id, node] of fleet.data ?? []) all.set(id, node);
+    return all;
+  }, [fleet.data, retired.data, wantsRetired]);
+  const q = useDeferredValue(search.q);
+  const matched = useMemo(
+    () => matching(everything.values(), { q, pool: search.pool, statuses }),
+    [everything, q, search.pool, statuses],
+  );
+  const shown = useMemo(() => withStatus(matched, statuses), [matched, statuses]);
+  const poolNames = [
+    ...new Set([...(pools.data ?? []).map(({ name }) => name), ...[...everything.values()].map((node) => node.pool)]),
+  ];
+
+  const filtered = Boolean(search.q || search.pool || statuses.size > 0);
+  const allocate = mayOperate(session) && (
+    <Button leftSection={<IconPlus size={16} aria-hidden />} onClick={() => setAllocating(true)}>
+      Allocate
+    </Button>
+  );
+
+  return (
+    <>
+      <PageHeader
+        title="Fleet"
+        tab="Fleet"
+        below={fleet.data && <span>{summary(matched.length, shown.length, filtered)}</span>}
+        actions={allocate}
+      />
+      <div className={toolbar.toolbar}>
+        <SearchField label="Search names, ids, labels" value={search.q} onChange={(q) => change({ q })} />
+        {poolNames.length > 1 && (
+          <Select
+            aria-label="Pool"
+            placeholder="Every pool"
+            data={poolNames.toSorted()}
+            value={search.pool ?? null}
+            onChange={(pool) => change({ pool: pool ?? undefined })}
+            clearable
+            clearButtonProps={{ 'aria-label': 'Every pool' }}
+            w={170}
+          />
+        )}
+        <SegmentedControl
+          className={toolbar.end}
+          aria-label="View"
+          value={search.view === 'table' ? 'table' : 'grid'}
+          onChange={(view) => change({ view: view === 'grid' ? undefined : view })}
+          data={views}
+        />
+        <div className={toolbar.wide}>
+          <StatusFilter
+            label="Statuses"
+            looks={nodeLooks}
+            counts={countByStatus(matched)}
+            always={offeredAlways}
+            chosen={statuses}
+            onChange={(chosen) => change({ status: fromSet(chosen) })}
+          />
+        </div>
+      </div>
+
+      {fleet.error && <FailurePanel error={fleet.error} />}
+      {fleet.isPending && <Skeleton height={180} radius="lg" role="status" aria-label="Loading the fleet" />}
+      {fleet.data && shown.length === 0 && (
+        <Panel>
+          {filtered ? (
+            <Empty icon={IconServerOff} title="No machine matches">
+              <p>Other words, another pool or more statuses may.</p>
+              <Button variant="default" onClick={() => change({ q: undefined, pool: undefined, status: undefined })}>
+                Show the whole fleet
+              </Button>
+            </Empty>
+          ) : (
+            <Empty icon={IconServerOff} title="No machines yet">
+              <p>
+                Bring one up here, or with <code>./bin/slipway allocate --pool local --wait</code>. It appears as a cell
+                within a second and shows how far it is.
+              </p>
+              {allocate}
+            </Empty>
+          )}
+        </Panel>
+      )}
+      {shown.length > 0 &&
+        (search.view === 'table' ? (
+          <Panel flush>
+            <FleetTable nodes={shown} sort={search.sort} onSort={(sort) => change({ sort })} />
+          </Panel>
+        ) : (
+          <FleetGrid groups={groupByPool(shown)} pools={pools.data} />
+        ))}
+      <AllocateDialog opened={allocating} onClose={() => setAllocating(false)} pool={search.pool} />
+    </>
+  );
+}
+
+const summary = (matched: number, shown: number, filtered: boolean): string => {
+  const nodes = matched === 1 ? '1 machine' : `${matched} machines`;
+  return filtered && shown !== matched ? `${shown} of ${nodes}` : nodes;
+};
+
+const offeredAlways = ['retired'] as const;
+
+const views = [
+  { value: 'grid', label: <View icon={IconGridDots} word="Grid" /> },
+  { value: 'table', label: <View icon={IconList} word="Table" /> },
+];
+
+function View({ icon: Icon, word }: { icon: typeof IconList; word: string }) {
+  return (
+    <span style={{ display: 'inline-flex', alignItems: 'center', gap: 6 }}>
+      <Icon size={15} aria-hidden />
+      {word}
+    </span>
+  );
+}

@@ -1,0 +1,136 @@
+/** One machine: its status and why, what runs on it, all that every layer knows, its logs and how it booted. */
+import { Button, Tabs } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { nodeStatuses } from '../../../src/lifecycle/states.ts';
+import { allocationQuery } from '../api/allocations.ts';
+import { isNotFound } from '../api/failure.ts';
+import { nodeQuery } from '../api/nodes.ts';
+import { mayOperate, useSession } from '../api/session.ts';
+import { Because } from '../components/Because.tsx';
+import { BootStages } from '../components/BootStages.tsx';
+import columns from '../components/Columns.module.css';
+import { CopyId } from '../components/CopyId.tsx';
+import { FailurePanel } from '../components/FailurePanel.tsx';
+import { Logs } from '../components/Logs.tsx';
+import { NodeFacts } from '../components/NodeFacts.tsx';
+import { NodeOperations } from '../components/NodeOperations.tsx';
+import { OperationPanel } from '../components/OperationPanel.tsx';
+import { PageHeader } from '../components/PageHeader.tsx';
+import { Panel } from '../components/Panel.tsx';
+import { DetailSkeleton } from '../components/Skeletons.tsx';
+import { NodeStatusBadge } from '../components/StatusBadges.tsx';
+import { Timeline } from '../components/Timeline.tsx';
+import { type Action, ActionDialog } from '../dialogs/ActionDialog.tsx';
+import { canRelease, canRetry, releaseAction, releaseWord, retryAction } from '../dialogs/allocation-actions.ts';
+
+const route = getRouteApi('/frame/nodes/$id');
+
+export function NodePage() {
+  const { id } = route.useParams();
+  const { data: node, error } = useQuery(nodeQuery(id));
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const change = (next: Partial<typeof search>) =>
+    void navigate({ search: (known) => ({ ...known, ...next }), replace: true, resetScroll: false });
+
+  if (error && !node) {
+    return (
+      <>
+        <PageHeader title={isNotFound(error) ? 'No such node' : 'Node'} tab="Node" above={<Back />} />
+        <FailurePanel error={error} />
+      </>
+    );
+  }
+  if (!node) return <DetailSkeleton />;
+
+  return (
+    <>
+      <PageHeader
+        title={node.name}
+        tab={node.name}
+        above={<Back pool={node.pool} />}
+        below={<CopyId id={node.node_id} />}
+        actions={node.allocation_id && <AllocationButtons allocation_id={node.allocation_id} />}
+      />
+      <div className={columns.stack}>
+        <Because
+          subject={node}
+          declared={nodeStatuses[node.status]}
+          badge={<NodeStatusBadge status={node.status} large />}
+        />
+        {node.workflow_id && <OperationPanel workflow_id={node.workflow_id} />}
+        <div className={columns.columns}>
+          <Panel flush>
+            <Tabs
+              value={search.tab ?? 'timeline'}
+              onChange={(tab) => change({ tab: tab === 'timeline' ? undefined : (tab ?? undefined), q: undefined })}
+              keepMounted={false}
+            >
+              <Tabs.List pt={4} px={8}>
+                <Tabs.Tab value="timeline">Timeline</Tabs.Tab>
+                <Tabs.Tab value="logs">Logs</Tabs.Tab>
+                <Tabs.Tab value="boot">Boot</Tabs.Tab>
+                <Tabs.Tab value="operations">Operations</Tabs.Tab>
+              </Tabs.List>
+              <Tabs.Panel value="timeline">
+                <Timeline by={{ node_id: id }} layer={search.layer} onLayer={(layer) => change({ layer })} />
+              </Tabs.Panel>
+              <Tabs.Panel value="logs">
+                <Logs node={node} instance={search.instance} q={search.q} onChange={change} />
+              </Tabs.Panel>
+              <Tabs.Panel value="boot">
+                <BootStages node_id={id} instance={search.instance ?? node.node_instance_id} />
+              </Tabs.Panel>
+              <Tabs.Panel value="operations">
+                <NodeOperations node_id={id} />
+              </Tabs.Panel>
+            </Tabs>
+          </Panel>
+          <NodeFacts node={node} />
+        </div>
+      </div>
+    </>
+  );
+}
+
+const Back = ({ pool }: { pool?: string }) => (
+  <>
+    <Link to="/fleet" className="quiet-link">
+      Fleet
+    </Link>
+    {pool && (
+      <>
+        {' / '}
+        <Link to="/fleet" search={{ pool }} className="quiet-link">
+          {pool}
+        </Link>
+      </>
+    )}
+  </>
+);
+
+/** What may be done with the claim on this machine; the machine's own actions come with their preconditions later. */
+function AllocationButtons({ allocation_id }: { allocation_id: string }) {
+  const session = useSession();
+  const { data: allocation } = useQuery(allocationQuery(allocation_id));
+  const [action, setAction] = useState<Action | null>(null);
+  if (!allocation) return null;
+  return (
+    <>
+      <Button variant="default" component={Link} to="/allocations/$id" params={{ id: allocation_id } as never}>
+        Allocation
+      </Button>
+      {mayOperate(session) && canRetry(allocation) && (
+        <Button onClick={() => setAction(retryAction(allocation))}>Retry</Button>
+      )}
+      {mayOperate(session) && canRelease(allocation) && (
+        <Button color="red" variant="light" onClick={() => setAction(releaseAction(allocation))}>
+          {releaseWord(allocation)}
+        </Button>
+      )}
+      <ActionDialog action={action} onClose={() => setAction(null)} />
+    </>
+  );
+}

@@ -1,0 +1,89 @@
+/** Every durable workflow, newest first. */
+import { Button } from '@mantine/core';
+import { IconProgressCheck } from '@tabler/icons-react';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useMemo } from 'react';
+import type { Operation } from '../../../src/contract/operation.ts';
+import { type OperationStatus, operationStatuses } from '../../../src/lifecycle/states.ts';
+import { filters } from '../api/keys.ts';
+import { operationsQuery } from '../api/operations.ts';
+import { overviewQuery } from '../api/pools.ts';
+import { seesWholeFleet, useSession } from '../api/session.ts';
+import { Empty } from '../components/Empty.tsx';
+import { FailurePanel } from '../components/FailurePanel.tsx';
+import { LoadMore } from '../components/LoadMore.tsx';
+import { OperationTable } from '../components/OperationTable.tsx';
+import { PageHeader } from '../components/PageHeader.tsx';
+import { Panel } from '../components/Panel.tsx';
+import { SearchField } from '../components/SearchField.tsx';
+import { TableSkeleton } from '../components/Skeletons.tsx';
+import { StatusFilter } from '../components/StatusFilter.tsx';
+import toolbar from '../components/Toolbar.module.css';
+import { operationLooks } from '../status-looks.ts';
+
+const route = getRouteApi('/frame/operations');
+
+const isStatus = (word: string | undefined): word is OperationStatus =>
+  operationStatuses.some((status) => status === word);
+
+const says = (operation: Operation, q: string) =>
+  [operation.kind, operation.workflow_id, operation.node_id, operation.allocation_id, operation.correlation_id]
+    .join(' ')
+    .toLowerCase()
+    .includes(q);
+
+export function OperationsPage() {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const change = (next: Partial<typeof search>) =>
+    void navigate({ search: (known) => ({ ...known, ...next }), replace: true });
+  const session = useSession();
+
+  const status = isStatus(search.status) ? search.status : undefined;
+  const list = useInfiniteQuery(operationsQuery(filters({ status, kind: search.kind })));
+  const overview = useQuery({ ...overviewQuery, enabled: seesWholeFleet(session) });
+  const all = useMemo(() => list.data?.pages.flatMap((page) => page.items), [list.data]);
+  const q = search.q?.toLowerCase();
+  const shown = useMemo(() => (q ? all?.filter((operation) => says(operation, q)) : all), [all, q]);
+
+  return (
+    <>
+      <PageHeader title="Operations" tab="Operations" below="Durable workflows, newest first" />
+      <div className={toolbar.toolbar}>
+        <SearchField label="Search kinds and ids" value={search.q} onChange={(q) => change({ q })} />
+        <div className={toolbar.wide}>
+          <StatusFilter
+            label="Status"
+            looks={operationLooks}
+            counts={overview.data?.operations ?? {}}
+            always={operationStatuses}
+            chosen={new Set(status ? [status] : [])}
+            onChange={(chosen) => change({ status: [...chosen].at(-1) })}
+          />
+        </div>
+      </div>
+      {list.error && <FailurePanel error={list.error} />}
+      <Panel flush>
+        {!shown && !list.error && <TableSkeleton />}
+        {shown?.length === 0 && (
+          <Empty icon={IconProgressCheck} title={q || status ? 'No operation matches' : 'Nothing has been done yet'}>
+            {q || status ? (
+              <Button variant="default" onClick={() => change({ q: undefined, status: undefined, kind: undefined })}>
+                Show all
+              </Button>
+            ) : (
+              <p>
+                Bringing a machine up or taking it down is an operation: it survives restarts and says how far it is.
+              </p>
+            )}
+          </Empty>
+        )}
+        {shown && shown.length > 0 && (
+          <OperationTable operations={shown} sort={search.sort} onSort={(sort) => change({ sort })} />
+        )}
+        <LoadMore list={list} />
+      </Panel>
+    </>
+  );
+}

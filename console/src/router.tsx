@@ -1,0 +1,134 @@
+/** Every address of the console. Each page is its own chunk, and what it shows is said by its address. */
+import type { QueryClient } from '@tanstack/react-query';
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+  parseSearchWith,
+  redirect,
+  stringifySearchWith,
+} from '@tanstack/react-router';
+import { isSignedOut } from './api/failure.ts';
+import { sessionQuery } from './api/session.ts';
+import { FailedPage } from './components/FailedPage.tsx';
+import { LoadingPage } from './components/LoadingPage.tsx';
+import { NotFound } from './components/NotFound.tsx';
+import { fields } from './search.ts';
+
+const rootRoute = createRootRouteWithContext<{ queryClient: QueryClient }>()({
+  component: Outlet,
+  notFoundComponent: NotFound,
+});
+
+const signInRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/sign-in',
+  validateSearch: fields('next'),
+  component: lazyRouteComponent(() => import('./pages/SignInPage.tsx'), 'SignInPage'),
+});
+
+/** Everything behind the sign-in. */
+const frameRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  id: 'frame',
+  beforeLoad: async ({ context, location }) => {
+    try {
+      await context.queryClient.ensureQueryData(sessionQuery);
+    } catch (error) {
+      if (isSignedOut(error)) throw redirect({ to: '/sign-in', search: { next: location.href } });
+      throw error;
+    }
+  },
+  component: lazyRouteComponent(() => import('./components/Frame.tsx'), 'Frame'),
+});
+
+const homeRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/',
+  beforeLoad: () => {
+    throw redirect({ to: '/fleet', replace: true });
+  },
+});
+
+const fleetRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/fleet',
+  validateSearch: fields('q', 'pool', 'status', 'view', 'sort'),
+  component: lazyRouteComponent(() => import('./pages/FleetPage.tsx'), 'FleetPage'),
+});
+
+const nodeRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/nodes/$id',
+  validateSearch: fields('tab', 'layer', 'instance', 'q'),
+  component: lazyRouteComponent(() => import('./pages/NodePage.tsx'), 'NodePage'),
+});
+
+const allocationsRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/allocations',
+  validateSearch: fields('q', 'pool', 'status', 'sort', 'dialog'),
+  component: lazyRouteComponent(() => import('./pages/AllocationsPage.tsx'), 'AllocationsPage'),
+});
+
+const allocationRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/allocations/$id',
+  validateSearch: fields('layer'),
+  component: lazyRouteComponent(() => import('./pages/AllocationPage.tsx'), 'AllocationPage'),
+});
+
+const operationsRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/operations',
+  validateSearch: fields('q', 'kind', 'status', 'sort'),
+  component: lazyRouteComponent(() => import('./pages/OperationsPage.tsx'), 'OperationsPage'),
+});
+
+const operationRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/operations/$id',
+  validateSearch: fields('layer'),
+  component: lazyRouteComponent(() => import('./pages/OperationPage.tsx'), 'OperationPage'),
+});
+
+const poolsRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/pools',
+  component: lazyRouteComponent(() => import('./pages/PoolsPage.tsx'), 'PoolsPage'),
+});
+
+const routeTree = rootRoute.addChildren([
+  signInRoute,
+  frameRoute.addChildren([
+    homeRoute,
+    fleetRoute,
+    nodeRoute,
+    allocationsRoute,
+    allocationRoute,
+    operationsRoute,
+    operationRoute,
+    poolsRoute,
+  ]),
+]);
+
+export const createConsoleRouter = (queryClient: QueryClient) =>
+  createRouter({
+    routeTree,
+    context: { queryClient },
+    defaultPreload: 'intent',
+    defaultPendingComponent: LoadingPage,
+    defaultErrorComponent: FailedPage,
+    scrollRestoration: true,
+    // Plain words in the address bar: `?status=failed`, never quoted JSON.
+    parseSearch: parseSearchWith((value) => value),
+    stringifySearch: stringifySearchWith(String),
+  });
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: ReturnType<typeof createConsoleRouter>;
+  }
+}

@@ -1,0 +1,25 @@
+/** State that lives in the address: every field is a word or absent, and an unknown one is dropped. */
+
+type Search<Names extends string> = { [Name in Names]?: string };
+
+/** The router reads `?q=123` as a number; to us it is still a word. */
+export const text = (value: unknown): string | undefined =>
+  value === undefined || value === null || value === '' ? undefined : String(value);
+
+export const fields =
+  <Names extends string>(...names: Names[]) =>
+  (search: Record<string, unknown>): Search<Names> => {
+    const known: Search<Names> = {};
+    for (const name of names) {
+      const value = text(search[name]);
+      if (value !== undefined) known[name] = value as Search<Names>[Names];
+    }
+    return known;
+  };
+
+/** A set in one field: `failed,offline`. */
+export const asSet = <T extends string>(value: string | undefined, known: readonly T[]): Set<T> =>
+  new Set(known.filter((name) => value?.split(',').includes(name)));
+
+export const fromSet = (set: ReadonlySet<string>): string | undefined =>
+  set.size > 0 ? [...set].join(',') : undefined;

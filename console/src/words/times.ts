@@ -1,0 +1,33 @@
+/** Moments as a person reads them. Pure: the present is a parameter. */
+import { elapsed } from './durations.ts';
+
+/** `just now`, `38s ago`, `in 4m 12s`. */
+export function relative(atMs: number, nowMs: number): string {
+  const seconds = (nowMs - atMs) / 1000;
+  if (Math.abs(seconds) < 2) return 'just now';
+  return seconds > 0 ? `${coarse(seconds)} ago` : `in ${elapsed(-seconds)}`;
+}
+
+/** The past needs no seconds once it is minutes away, and a table that counts seconds everywhere is restless. */
+function coarse(seconds: number): string {
+  if (seconds < 60) return `${Math.floor(seconds)}s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;
+  if (seconds < 86_400) return elapsed(seconds);
+  return `${Math.floor(seconds / 86_400)}d`;
+}
+
+const local = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
+
+/** The whole truth, for the hover: local time with its zone, and the UTC that logs carry. */
+export const absolute = (iso: string): string => `${local.format(Date.parse(iso))} · ${iso}`;
+
+const clockFace = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hour12: false,
+  fractionalSecondDigits: 3,
+});
+
+/** Time of day with milliseconds, for rows that stand under one another. */
+export const timeOfDay = (iso: string): string => clockFace.format(Date.parse(iso));
