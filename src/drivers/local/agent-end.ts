@@ -1,6 +1,6 @@
 /** What is known about how an instance's agent ended: its own word first, then what its launcher saw. */
 import { join } from 'node:path';
-import { readLaunch } from './launch.ts';
+import { readLaunch } from './launch-record.ts';
 import { files } from './node-directory.ts';
 import { readRecord, tailOf } from './small-file.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Diagnosis, DriverTarget } from '../driver.ts';
 import { agentEnd } from './agent-end.ts';
 import type { InstanceProcesses } from './instance-processes.ts';
-import { readLaunch } from './launch.ts';
+import { readLaunch } from './launch-record.ts';
 import type { LocalHost } from './local-host.ts';
 import { directoryOf, files } from './node-directory.ts';
 import { kindOf } from './remove-tree.ts';

@@ -116,7 +116,7 @@ describe('destroy', () => {
     });
     const machine = handle(world, target);
     await machine.done('ensure');
-    await until(async () => (await world.pids(target)).length === 2, 'set-up is over');
+    await world.ready(target);
     await machine.done('destroy');
     await expect(lstat(world.directory(target))).rejects.toThrow('ENOENT');
     expect(await readFile(join(outside, 'data'), 'utf8')).toBe('keep me');

@@ -66,6 +66,14 @@ export async function destroy(host: LocalHost, target: DriverTarget): Promise<Dr
 async function destroyAlone(host: LocalHost, target: DriverTarget, directory: string): Promise<DriverOutcome> {
   const alive = await killAll(host, target);
   if (alive) return alive;
-  if ((await removeDirectory(directory, target)) === 'of_another') return ofAnother(directory);
+  const removal = await removeDirectory(directory, target);
+  if (removal === 'of_another') return ofAnother(directory);
+  if (removal === 'written_meanwhile') {
+    return {
+      outcome: 'wait',
+      retry_seconds: soon_seconds,
+      message: `${directory} was written to while it was removed`,
+    };
+  }
   return { outcome: 'done', message: `processes ended, ${directory} removed` };
 }

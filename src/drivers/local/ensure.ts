@@ -12,7 +12,8 @@ import type { DriverFailure, DriverOutcome, EnsureTarget } from '../driver.ts';
 import { agentEnd, lastLines } from './agent-end.ts';
 import { exclusively } from './exclusive.ts';
 import { errorCode } from './host-failure.ts';
-import { launch, readLaunch } from './launch.ts';
+import { launch } from './launch.ts';
+import { readLaunch } from './launch-record.ts';
 import { type LocalHost, lockName } from './local-host.ts';
 import { claimDirectory, directoryOf, files } from './node-directory.ts';
 

@@ -1,10 +1,12 @@
 /** Which processes of the host belong to one instance, which of them is its agent, and how they are signalled. */
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import type { DriverTarget } from '../driver.ts';
 import { errorCode } from './host-failure.ts';
 import { directoryOf, files } from './node-directory.ts';
-import { type ProcessRow, readProcfs, startOf } from './procfs.ts';
+import { type ProcessReader, type ProcessRow, procfsReader } from './procfs.ts';
+import { psReader } from './ps-reader.ts';
 import { sharedScan } from './shared-scan.ts';
 
 export interface InstanceProcesses {
@@ -18,10 +20,9 @@ export interface InstanceProcesses {
 export interface ProcessTable {
   rows(): Promise<ProcessRow[]>;
   of(target: DriverTarget): Promise<InstanceProcesses>;
+  startOf(pid: number): string | null;
   signal(processes: ProcessRow[], signal: NodeJS.Signals): void;
 }
-
-export const sameProcess = (a: ProcessRow, b: ProcessRow) => a.pid === b.pid && a.start === b.start;
 
 /**
  * A process is the instance's if it carries the tags; or works in the instance's private directory without a terminal,
@@ -53,10 +54,14 @@ function isAgent(row: ProcessRow, directory: string): boolean {
   );
 }
 
-export function processTable(clock: Clock, nodes_dir: string, read = readProcfs): ProcessTable {
-  const rows = sharedScan(clock, read);
+export const readerOf = (nodes_dir: string): ProcessReader =>
+  existsSync('/proc/self/stat') ? procfsReader : psReader(nodes_dir);
+
+export function processTable(clock: Clock, nodes_dir: string, reader: ProcessReader): ProcessTable {
+  const rows = sharedScan(clock, reader.read);
   return {
     rows,
+    startOf: reader.startOf,
     async of(target) {
       const directory = directoryOf(nodes_dir, target.node_instance_id);
       const seen = await rows();
@@ -66,7 +71,7 @@ export function processTable(clock: Clock, nodes_dir: string, read = readProcfs)
     signal(processes, signal) {
       for (const { pid, start } of processes) {
         // The pid may have passed to a stranger since it was read.
-        if (startOf(pid) !== start) continue;
+        if (reader.startOf(pid) !== start) continue;
         try {
           process.kill(pid, signal);
         } catch (error) {

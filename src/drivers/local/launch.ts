@@ -1,32 +1,16 @@
-/** Launches an instance's agent, and keeps a record of how often that was done and how it ended. */
+/** Launches an instance's agent and notes how it ended, if the launcher is still there to see it. */
 import { writeFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { now } from '../../base/clock.ts';
 import type { DriverOutcome, EnsureTarget } from '../driver.ts';
 import { errorCode } from './host-failure.ts';
+import { readLaunch } from './launch-record.ts';
 import { environmentOf, idsOf, type LocalHost } from './local-host.ts';
 import { files } from './node-directory.ts';
-import { startOf } from './procfs.ts';
-import { readRecord, writeRecord } from './small-file.ts';
+import { writeRecord } from './small-file.ts';
 import { spawnDetached } from './spawn-detached.ts';
 import { localSpec } from './spec.ts';
-
-export interface LaunchRecord {
-  /** Counted before the process is started, so that a crash in between still counts. */
-  launches: number;
-  pid: number | null;
-  start: string | null;
-}
-
-export async function readLaunch(directory: string): Promise<LaunchRecord> {
-  const record = await readRecord(join(directory, files.launch));
-  return {
-    launches: typeof record?.launches === 'number' ? record.launches : 0,
-    pid: typeof record?.pid === 'number' ? record.pid : null,
-    start: typeof record?.start === 'string' ? record.start : null,
-  };
-}
 
 function agentConfig(target: EnsureTarget, directory: string) {
   const spec = localSpec(target.spec);
@@ -56,18 +40,12 @@ export async function launch(host: LocalHost, target: EnsureTarget, directory: s
   await rm(join(directory, files.agent_ended), { force: true });
   await writeRecord(join(directory, files.agent_config), agentConfig(target, directory));
   await writeRecord(join(directory, files.launch), { launches: launches + 1, pid: null, start: null });
-  const child = await spawnAgent(host, target, directory).catch(async (error: unknown) => {
+  const pid = await spawnAgent(host, target, directory).catch(async (error: unknown) => {
     // What never ran does not count: only agents that ran and vanished may use up the launches.
     await writeRecord(join(directory, files.launch), { launches, pid: null, start: null });
     throw error;
   });
-  const { pid } = child;
-  child.once('exit', (code, signal) => {
-    const ended = { pid, code, signal, at: now(host.clock).toISOString() };
-    host.log('agent process ended', { ...idsOf(target), ...ended });
-    noteEnd(directory, ended);
-  });
-  const start = startOf(pid);
+  const start = host.processes.startOf(pid);
   await writeRecord(join(directory, files.launch), { launches: launches + 1, pid, start });
   host.log('agent process launched', { ...idsOf(target), pid, launches: launches + 1 });
   return {
@@ -83,14 +61,21 @@ const spawnAgent = (host: LocalHost, target: EnsureTarget, directory: string) =>
     cwd: directory,
     env: environmentOf(host, target, directory),
     output: join(directory, files.agent_output),
+    onExit(pid, code, signal) {
+      const ended = { pid, code, signal, at: now(host.clock).toISOString() };
+      host.log('agent process ended', { ...idsOf(target), ...ended });
+      noteEnd(host, target, directory, ended);
+    },
   });
 
 /** Only the process that launched the agent learns its exit code, so it is written where every later server finds it. */
-function noteEnd(directory: string, ended: object): void {
+function noteEnd(host: LocalHost, target: EnsureTarget, directory: string, ended: object): void {
   try {
     writeFileSync(join(directory, files.agent_ended), JSON.stringify(ended), { flag: 'wx', mode: 0o600 });
   } catch (error) {
-    // Already destroyed, or ended by a successor: then nobody asks any more.
-    if (!['ENOENT', 'EEXIST'].includes(errorCode(error) ?? '')) throw error;
+    // Already destroyed, or a successor's end is noted: then nobody asks. A full disk costs a diagnosis its best line,
+    // and must not cost the server its life.
+    if (['ENOENT', 'EEXIST'].includes(errorCode(error) ?? '')) return;
+    host.log('the end of an agent process could not be noted', { ...idsOf(target), error: String(error) });
   }
 }

@@ -240,7 +240,7 @@ describe('list_owned and diagnose', () => {
       command: ['/bin/sleep', '77'],
     });
     await handle(world, target).done('ensure');
-    await until(async () => (await world.pids(target)).length === 2, 'its command runs');
+    await world.ready(target);
     const { summary, certain, attachments } = await world.open().diagnose(target);
     expect(certain).toBe(false);
     expect(summary).toContain(String(target.state.pid));

@@ -13,9 +13,10 @@ import { diagnose } from './diagnose.ts';
 import { abort, destroy, stop } from './ending.ts';
 import { ensure } from './ensure.ts';
 import { hostFailure } from './host-failure.ts';
-import { processTable } from './instance-processes.ts';
+import { processTable, readerOf } from './instance-processes.ts';
 import type { DriverLog, LocalHost } from './local-host.ts';
 import { listOwned, observe, prove } from './looking.ts';
+import type { ProcessReader } from './procfs.ts';
 import { LocalSpec, localSpec } from './spec.ts';
 
 export interface LocalDriverOptions {
@@ -27,6 +28,8 @@ export interface LocalDriverOptions {
   log?: DriverLog;
   stop_grace_seconds?: number;
   clean_timeout_seconds?: number;
+  /** How processes are looked at; by what this host offers unless told. */
+  processes?: ProcessReader;
 }
 
 function plan(spec: unknown): PlannedStep[] {
@@ -50,7 +53,7 @@ export function createLocalDriver(options: LocalDriverOptions): Driver {
     host_id,
     clock,
     log: options.log ?? (() => {}),
-    processes: processTable(clock, nodes_dir),
+    processes: processTable(clock, nodes_dir, options.processes ?? readerOf(nodes_dir)),
     stop_grace_seconds: options.stop_grace_seconds ?? 10,
     clean_timeout_seconds: options.clean_timeout_seconds ?? 300,
     inherited: { PATH: env.PATH ?? '/usr/local/bin:/usr/bin:/bin', LANG: env.LANG ?? 'C.UTF-8' },

@@ -18,6 +18,7 @@ export const standInAgent = [process.execPath, fileURLToPath(new URL('stand-in-a
 
 export interface LocalWorld extends DriverWorld {
   nodes_dir: string;
+  options: LocalDriverOptions;
   directory(target: DriverTarget): string;
   /** Pids of every living process whose environment names this instance. */
   pids(target: DriverTarget): Promise<number[]>;
@@ -25,6 +26,8 @@ export interface LocalWorld extends DriverWorld {
   installation_id: string;
   withSpec(spec: LocalSpec): EnsureTarget;
   file(target: DriverTarget, name: string): string;
+  /** Set-up is over and the command runs. */
+  ready(target: DriverTarget): Promise<void>;
 }
 
 /** Waits for a condition, with a bound; there is no sleeping for luck. */
@@ -66,8 +69,8 @@ export async function localWorld(options: Partial<LocalDriverOptions> = {}): Pro
   const nodes_dir = join(await realpath(await mkdtemp(join(tmpdir(), 'slipway-local-'))), 'nodes');
   const installation_id = `installation-${randomBytes(6).toString('hex')}`;
   const made: EnsureTarget[] = [];
-  const open = () =>
-    createLocalDriver({ nodes_dir, agent_command: standInAgent, host_id: 'host-a', clock: systemClock, ...options });
+  const complete = { nodes_dir, agent_command: standInAgent, host_id: 'host-a', clock: systemClock, ...options };
+  const open = () => createLocalDriver(complete);
 
   const target = (owner: string): EnsureTarget => {
     const one: EnsureTarget = {
@@ -118,10 +121,12 @@ export async function localWorld(options: Partial<LocalDriverOptions> = {}): Pro
 
   return {
     nodes_dir,
+    options: complete,
     open,
     target,
     directory,
     file,
+    ready: (of) => until(() => existsSync(file(of, 'stand-in.ready')), 'the stand-in is ready'),
     pids,
     installation_id,
     withSpec: (spec) => Object.assign(target(installation_id), { spec }),

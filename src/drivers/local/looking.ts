@@ -5,7 +5,7 @@ import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
 import { agentEnd } from './agent-end.ts';
 import { errorCode } from './host-failure.ts';
-import { readLaunch } from './launch.ts';
+import { readLaunch } from './launch-record.ts';
 import type { LocalHost } from './local-host.ts';
 import { directoryOf, readMarker } from './node-directory.ts';
 import { tagNames } from './procfs.ts';

@@ -80,8 +80,11 @@ export async function claimDirectory(directory: string, target: DriverTarget): P
   return made_now ? 'made_now' : 'made_before';
 }
 
+/** `written_meanwhile`: the note of an agent's end came in between, or a process that nobody could see. */
+export type Removal = 'removed' | 'of_another' | 'written_meanwhile';
+
 /** The marker goes last: what a crash leaves half removed still says whose it is. */
-export async function removeDirectory(directory: string, target: DriverTarget): Promise<'removed' | 'of_another'> {
+export async function removeDirectory(directory: string, target: DriverTarget): Promise<Removal> {
   const kind = await kindOf(directory);
   if (kind === 'absent') return 'removed';
   if (kind === 'other') {
@@ -93,6 +96,11 @@ export async function removeDirectory(directory: string, target: DriverTarget): 
   const names = await readdir(directory);
   for (const name of names) if (name !== files.marker) await removeTree(join(directory, name));
   if (names.includes(files.marker)) await unlink(join(directory, files.marker));
-  await rmdir(directory);
+  try {
+    await rmdir(directory);
+  } catch (error) {
+    if (errorCode(error) !== 'ENOTEMPTY') throw error;
+    return 'written_meanwhile';
+  }
   return 'removed';
 }

@@ -21,6 +21,11 @@ export interface ProcessRow {
   argv: string[];
 }
 
+export interface ProcessReader {
+  read(): Promise<ProcessRow[]>;
+  startOf(pid: number): string | null;
+}
+
 export const tagNames = {
   installation_id: 'SLIPWAY_INSTALLATION_ID',
   node_id: 'SLIPWAY_NODE_ID',
@@ -99,13 +104,11 @@ function readRow(pid: number): ProcessRow | null {
   };
 }
 
-export const startOf = (pid: number): string | null => readStat(pid)?.start ?? null;
-
 /** Synchronous reads cost a tenth of asynchronous ones here; in slices, so that the event loop is never held for long. */
 const slice = 40;
 const breathe = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-export async function readProcfs(): Promise<ProcessRow[]> {
+async function read(): Promise<ProcessRow[]> {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   const rows: ProcessRow[] = [];
   for (const [index, pid] of pids.entries()) {
@@ -115,3 +118,5 @@ export async function readProcfs(): Promise<ProcessRow[]> {
   }
   return rows;
 }
+
+export const procfsReader: ProcessReader = { read, startOf: (pid) => readStat(pid)?.start ?? null };

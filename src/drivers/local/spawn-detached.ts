@@ -1,5 +1,5 @@
 /** Starts a process that outlives the server: its own session, no pipe to us, its output in a file of the node. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { constants, open } from 'node:fs/promises';
 
 const append =
@@ -10,27 +10,24 @@ export interface DetachedCommand {
   cwd: string;
   env: Record<string, string>;
   output: string;
+  /** Told how the process ended, if this server lives to see it. */
+  onExit?(pid: number, code: number | null, signal: NodeJS.Signals | null): void;
 }
 
-/** Resolves once the program really runs; rejects with the host's error when it cannot. */
-export async function spawnDetached({
-  argv,
-  cwd,
-  env,
-  output,
-}: DetachedCommand): Promise<ChildProcess & { pid: number }> {
+/** Resolves with the pid once the program really runs; rejects with the host's error when it cannot. */
+export async function spawnDetached({ argv, cwd, env, output, onExit }: DetachedCommand): Promise<number> {
   const [program = '', ...args] = argv;
   const log = await open(output, append, 0o600);
   try {
     return await new Promise((resolve, reject) => {
       const child = spawn(program, args, { cwd, env, detached: true, stdio: ['ignore', log.fd, log.fd] });
+      const { pid } = child;
       child.once('error', reject);
-      child.once('spawn', () => {
-        child.unref();
-        const { pid } = child;
-        if (pid === undefined) reject(new Error('a spawned process has no pid'));
-        else resolve(Object.assign(child, { pid }));
-      });
+      if (pid === undefined) return;
+      // Heard from the start: a process may end before whoever asked for it gets to run again.
+      child.once('exit', (code, signal) => onExit?.(pid, code, signal));
+      child.once('spawn', () => resolve(pid));
+      child.unref();
     });
   } finally {
     await log.close();
