@@ -1,5 +1,5 @@
 /** What a command is given, and what it gives back. The commands know no process: main.ts joins them to one. */
-import type { Command } from 'commander';
+import { Command, type Option } from 'commander';
 import type { ExitName } from './exit-codes.ts';
 import type { Session } from './session.ts';
 import type { Terminal } from './terminal.ts';
@@ -11,6 +11,29 @@ export interface Cli {
   terminal: Terminal;
   /** Makes an action of a command: opens the session from the flags, and reports the outcome as the exit status. */
   run<Options>(work: Work<Options>): (...all: unknown[]) => Promise<void>;
+}
+
+const variable = (...words: string[]) =>
+  words
+    .join('_')
+    .replaceAll(/[^A-Za-z0-9]+/g, '_')
+    .toUpperCase();
+
+/**
+ * A command whose flags all have an environment variable: `allocate --timeout-wait` is SLIPWAY_ALLOCATE_TIMEOUT_WAIT.
+ * Named when a flag is added, because commander looks for the variable only of flags that had one by then.
+ */
+export class SlipwayCommand extends Command {
+  readonly words: string[];
+  /** The words that lead to it, like `tokens create`. */
+  constructor(words: string) {
+    super(words.slice(words.lastIndexOf(' ') + 1));
+    this.words = words.split(' ');
+  }
+  override addOption(option: Option): this {
+    option.envVar ??= variable('slipway', ...this.words, option.name());
+    return super.addOption(option);
+  }
 }
 
 export type MakeCommand = (cli: Cli) => Command;

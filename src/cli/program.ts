@@ -64,16 +64,6 @@ const sharedOptions = () => [
   new Option('--debug', 'print stack traces').env('SLIPWAY_DEBUG'),
 ];
 
-const versionFlag = '--version';
-const shout = (text: string) => text.replaceAll(/[^A-Za-z0-9]+/g, '_').toUpperCase();
-
-/** `allocate --timeout-wait` is SLIPWAY_ALLOCATE_TIMEOUT_WAIT: the command's words, then the flag's. */
-function nameVariables(command: Command, words: string[]): void {
-  for (const option of command.options)
-    if (option.long !== versionFlag) option.envVar ??= shout(['slipway', ...words, option.name()].join('_'));
-  for (const sub of command.commands) nameVariables(sub, [...words, sub.name()]);
-}
-
 const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];
 
 /** Before these a boolean flag's variable is as good as unset; commander would only see that it is there. */
@@ -102,7 +92,7 @@ const widestHelp = 110;
 export function createProgram(cli: Cli, version: string): Command {
   const program = new Command('slipway')
     .description('Bring machines up, see what they do and why, take them down again.')
-    .version(version, `-V, ${versionFlag}`, 'print the version')
+    .version(version, '-V, --version', 'print the version')
     .addHelpCommand(
       new Command('help')
         .argument('[command]')
@@ -116,7 +106,6 @@ export function createProgram(cli: Cli, version: string): Command {
     program.commandsGroup(heading);
     for (const make of commands) program.addCommand(make(cli).helpGroup(heading));
   }
-  nameVariables(program, []);
   for (const command of everyCommand(program)) {
     command.exitOverride();
     command.showHelpAfterError(`See ${[...pathOf(command), '--help'].join(' ')}`);

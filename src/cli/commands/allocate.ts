@@ -1,7 +1,6 @@
 /** `slipway allocate`: claims a machine of a pool. */
 import { randomUUID } from 'node:crypto';
-import { Command } from 'commander';
-import type { MakeCommand } from '../command.ts';
+import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { duration, labels, timeoutWaitOption, waitOption } from '../option-values.ts';
 import { hintLines } from '../render/closing.ts';
 import { nothingKnown } from '../subject.ts';
@@ -18,7 +17,7 @@ interface Options {
 }
 
 export const makeAllocate: MakeCommand = (cli) =>
-  new Command('allocate')
+  new SlipwayCommand('allocate')
     .description('Claim a machine of a pool.')
     .requiredOption('-p, --pool <pool>', 'the pool to take it from')
     .option('-n, --name <name>', 'a name of your own for it')

@@ -1,11 +1,10 @@
 /** `slipway allocation`: all about one claim. */
-import { Command } from 'commander';
-import type { MakeCommand } from '../command.ts';
+import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { allocationLines } from '../render/allocation.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
 
 export const makeAllocation: MakeCommand = (cli) =>
-  new Command('allocation')
+  new SlipwayCommand('allocation')
     .description('Show one allocation: its status and why, its machine, its deadline.')
     .argument('<id>', 'the allocation')
     .action(

@@ -1,8 +1,8 @@
 /** `slipway allocations`: who holds what. */
-import { Command, Option } from 'commander';
+import { Option } from 'commander';
 import type { Allocation } from '../../contract/allocation.ts';
 import { type AllocationStatus, allocationStatuses, allocationStatusNames } from '../../lifecycle/states.ts';
-import type { MakeCommand } from '../command.ts';
+import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { limitOption } from '../option-values.ts';
 import { collectEach } from '../pages.ts';
 import { countByStatus, printListing } from '../print-listing.ts';
@@ -40,7 +40,7 @@ export function listAllocations(session: Session, filter: AllocationFilter) {
 }
 
 export const makeAllocations: MakeCommand = (cli) =>
-  new Command('allocations')
+  new SlipwayCommand('allocations')
     .description('List the allocations that are not released, newest first.')
     .option('-p, --pool <pool>', 'only those of this pool')
     .addOption(new Option('-s, --status <status>', 'only those in this status').choices(allocationStatusNames))

@@ -1,10 +1,10 @@
 /** `slipway apply`: declares pools from files. */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { Command, Option } from 'commander';
+import { Option } from 'commander';
 import { RequestRefused } from '../../contract/client.ts';
 import type { Pool } from '../../contract/pool.ts';
-import type { MakeCommand } from '../command.ts';
+import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure } from '../failure.ts';
 import { type DeclaredPool, readPoolDocuments } from '../pool-documents.ts';
 import type { Session } from '../session.ts';
@@ -54,7 +54,7 @@ async function declare(session: Session, { name, document }: DeclaredPool): Prom
 }
 
 export const makeApply: MakeCommand = (cli) =>
-  new Command('apply')
+  new SlipwayCommand('apply')
     .description('Declare pools from YAML or JSON documents.')
     .addOption(
       new Option('-f, --file <file>', 'the documents, several separated by ---; - reads standard input')

@@ -1,11 +1,11 @@
 /** `slipway completion`: what a shell needs to complete our commands and flags. */
-import { Argument, Command } from 'commander';
-import type { MakeCommand } from '../command.ts';
+import { Argument, type Command } from 'commander';
+import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { completionScripts, isShell, shells } from '../render/completion.ts';
 import { printLines } from '../terminal.ts';
 
 export const makeCompletion: MakeCommand = (cli) =>
-  new Command('completion')
+  new SlipwayCommand('completion')
     .description('Print a completion script for your shell.')
     .addArgument(new Argument('<shell>', 'your shell').choices(shells))
     .addHelpText(

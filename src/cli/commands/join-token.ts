@@ -1,7 +1,6 @@
 /** `slipway join-token`: lets machines join a pool by themselves. */
 import { randomUUID } from 'node:crypto';
-import { Command } from 'commander';
-import type { Cli, MakeCommand } from '../command.ts';
+import { type Cli, type MakeCommand, SlipwayCommand } from '../command.ts';
 import { count, duration } from '../option-values.ts';
 import { relative } from '../render/duration.ts';
 import { printJson, printLines } from '../terminal.ts';
@@ -12,7 +11,7 @@ interface Options {
 }
 
 const makeCreate = (cli: Cli) =>
-  new Command('create')
+  new SlipwayCommand('join-token create')
     .description('Make a join token. It is shown once.')
     .argument('<pool>', 'the pool that agents may join with it')
     .option('--ttl <time>', 'how long new machines may join with it: 12h, 7d', duration)
@@ -41,4 +40,4 @@ const makeCreate = (cli: Cli) =>
     );
 
 export const makeJoinToken: MakeCommand = (cli) =>
-  new Command('join-token').description('Let machines join a pool by themselves.').addCommand(makeCreate(cli));
+  new SlipwayCommand('join-token').description('Let machines join a pool by themselves.').addCommand(makeCreate(cli));

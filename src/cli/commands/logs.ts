@@ -1,8 +1,8 @@
 /** `slipway logs`: what a machine and its command wrote, every incarnation, also after it is gone. */
-import { Command, InvalidArgumentError } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import { pause } from '../../base/clock.ts';
 import type { LogLine } from '../../contract/node.ts';
-import type { MakeCommand } from '../command.ts';
+import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure, Interrupted } from '../failure.ts';
 import { count } from '../option-values.ts';
 import { logLines, noHeading } from '../render/evidence.ts';
@@ -91,7 +91,7 @@ function shower(session: Session): Show {
 }
 
 export const makeLogs: MakeCommand = (cli) =>
-  new Command('logs')
+  new SlipwayCommand('logs')
     .description(
       'Show the logs of a node: its set-up, its agent and its command, every instance, kept after it is gone.',
     )

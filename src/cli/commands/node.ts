@@ -1,11 +1,10 @@
 /** `slipway node`: all about one machine. */
-import { Command } from 'commander';
-import type { MakeCommand } from '../command.ts';
+import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { nodeLines } from '../render/node.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
 
 export const makeNode: MakeCommand = (cli) =>
-  new Command('node')
+  new SlipwayCommand('node')
     .description('Show one node: its status and why, its deadline, what it and its provider say.')
     .argument('<id>', 'the node')
     .action(

@@ -1,8 +1,8 @@
 /** `slipway nodes`: the machines that live. */
-import { Command, Option } from 'commander';
+import { Option } from 'commander';
 import type { Node } from '../../contract/node.ts';
 import { type NodeStatus, nodeStatuses, nodeStatusNames } from '../../lifecycle/states.ts';
-import type { MakeCommand } from '../command.ts';
+import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { limitOption } from '../option-values.ts';
 import { collectEach } from '../pages.ts';
 import { countByStatus, printListing } from '../print-listing.ts';
@@ -33,7 +33,7 @@ export function listNodes(session: Session, filter: NodeFilter) {
 }
 
 export const makeNodes: MakeCommand = (cli) =>
-  new Command('nodes')
+  new SlipwayCommand('nodes')
     .description('List the nodes that are not retired, newest first.')
     .option('-p, --pool <pool>', 'only those of this pool')
     .addOption(new Option('-s, --status <status>', 'only those in this status').choices(nodeStatusNames))

@@ -1,11 +1,10 @@
 /** `slipway operation`: one operation with its steps. */
-import { Command } from 'commander';
-import type { MakeCommand } from '../command.ts';
+import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { operationLines } from '../render/operation.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
 
 export const makeOperation: MakeCommand = (cli) =>
-  new Command('operation')
+  new SlipwayCommand('operation')
     .description('Show one operation with its steps, what each took and usually takes.')
     .argument('<id>', 'the operation')
     .action(

@@ -1,8 +1,8 @@
 /** `slipway operations`: what is being done, and what was. */
-import { Command, Option } from 'commander';
+import { Option } from 'commander';
 import type { Operation } from '../../contract/operation.ts';
 import { type OperationStatus, operationStatuses } from '../../lifecycle/states.ts';
-import type { MakeCommand } from '../command.ts';
+import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { limitOption } from '../option-values.ts';
 import { collect } from '../pages.ts';
 import { countByStatus, printListing } from '../print-listing.ts';
@@ -17,7 +17,7 @@ interface Options {
 }
 
 export const makeOperations: MakeCommand = (cli) =>
-  new Command('operations')
+  new SlipwayCommand('operations')
     .description('List the operations, newest first.')
     .addOption(new Option('-s, --status <status>', 'only those in this status').choices(operationStatuses))
     .option('-k, --kind <kind>', 'only those of this kind, like node-provision')

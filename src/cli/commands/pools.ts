@@ -1,11 +1,10 @@
 /** `slipway pools`: which pools there are. */
-import { Command } from 'commander';
-import type { MakeCommand } from '../command.ts';
+import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { printListing } from '../print-listing.ts';
 import { poolColumns } from '../render/pool.ts';
 
 export const makePools: MakeCommand = (cli) =>
-  new Command('pools').description('List the pools. With --json their whole documents.').action(
+  new SlipwayCommand('pools').description('List the pools. With --json their whole documents.').action(
     cli.run(async (session) => {
       const { items, next_cursor } = await session.call('pool-list', {});
       printListing(

@@ -1,7 +1,6 @@
 /** `slipway release`: gives an allocation back, or cancels one that is not in use yet. */
 import { randomUUID } from 'node:crypto';
-import { Command } from 'commander';
-import type { MakeCommand } from '../command.ts';
+import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { timeoutWaitOption, waitOption } from '../option-values.ts';
 import { hintLines } from '../render/closing.ts';
 import { nothingKnown } from '../subject.ts';
@@ -15,7 +14,7 @@ interface Options {
 }
 
 export const makeRelease: MakeCommand = (cli) =>
-  new Command('release')
+  new SlipwayCommand('release')
     .description(
       'Give an allocation back. One that is not active yet is cancelled, one that failed to release is tried again.',
     )

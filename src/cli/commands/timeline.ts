@@ -1,8 +1,8 @@
 /** `slipway timeline`: everything that is known about a thing, from every layer, in the order of time. */
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { moment } from '../../base/clock.ts';
 import { type Evidence, type EvidenceLayer, evidenceLayers } from '../../contract/evidence.ts';
-import type { MakeCommand } from '../command.ts';
+import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { limitOption } from '../option-values.ts';
 import { collect } from '../pages.ts';
 import { parseDuration } from '../render/duration.ts';
@@ -40,7 +40,7 @@ const fields: Record<string, IdField> = {
 export const fieldOfId = (id: string): IdField => fields[id.slice(0, id.indexOf('_'))] ?? 'correlation_id';
 
 export const makeTimeline: MakeCommand = (cli) =>
-  new Command('timeline')
+  new SlipwayCommand('timeline')
     .description('Show the evidence about a thing, from every layer, oldest first.')
     .argument('<id>', 'a node, an instance, an allocation, an operation or a correlation id')
     .addOption(new Option('--layer <layer>', 'only from this layer').choices(evidenceLayers))

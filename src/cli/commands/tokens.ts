@@ -1,8 +1,8 @@
 /** `slipway tokens`: who may talk to the server. */
 import { randomUUID } from 'node:crypto';
-import { Command, Option } from 'commander';
+import { Option } from 'commander';
 import { type Role, roles } from '../../contract/token.ts';
-import type { Cli, MakeCommand } from '../command.ts';
+import { type Cli, type MakeCommand, SlipwayCommand } from '../command.ts';
 import { duration } from '../option-values.ts';
 import { printListing } from '../print-listing.ts';
 import { relative } from '../render/duration.ts';
@@ -17,7 +17,7 @@ interface CreateOptions {
 }
 
 const makeList = (cli: Cli) =>
-  new Command('list').description('List the tokens, without their secrets.').action(
+  new SlipwayCommand('tokens list').description('List the tokens, without their secrets.').action(
     cli.run(async (session) => {
       const { items, next_cursor } = await session.call('token-list', {});
       printListing(
@@ -30,7 +30,7 @@ const makeList = (cli: Cli) =>
   );
 
 const makeCreate = (cli: Cli) =>
-  new Command('create')
+  new SlipwayCommand('tokens create')
     .description('Make a token. It is shown once.')
     .requiredOption('-n, --name <name>', 'what it is for')
     .addOption(new Option('-r, --role <role>', 'what it may do').choices(roles).makeOptionMandatory())
@@ -58,7 +58,7 @@ const makeCreate = (cli: Cli) =>
     );
 
 const makeDelete = (cli: Cli) =>
-  new Command('delete')
+  new SlipwayCommand('tokens delete')
     .description('Revoke a token; it stops working at once.')
     .argument('<id>', 'the token’s id, from the list')
     .action(
@@ -72,7 +72,7 @@ const makeDelete = (cli: Cli) =>
     );
 
 export const makeTokens: MakeCommand = (cli) =>
-  new Command('tokens')
+  new SlipwayCommand('tokens')
     .description('List, make and revoke tokens of people and programs.')
     .addCommand(makeList(cli), { isDefault: true })
     .addCommand(makeCreate(cli))

@@ -1,8 +1,7 @@
 /** `slipway watch`: the fleet as a live table, or the progress of one thing. */
-import { Command } from 'commander';
 import { RequestRefused } from '../../contract/client.ts';
 import type { Operation } from '../../contract/operation.ts';
-import type { MakeCommand } from '../command.ts';
+import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { streamChanges } from '../event-stream.ts';
 import { CliFailure } from '../failure.ts';
 import { type Fleet, fleetOf, learnFleet } from '../fleet.ts';
@@ -126,7 +125,7 @@ async function watchOne(session: Session, id: string, options: Options) {
 }
 
 export const makeWatch: MakeCommand = (cli) =>
-  new Command('watch')
+  new SlipwayCommand('watch')
     .description('Watch the fleet as a live table, or one thing until it is settled.')
     .argument('[id]', 'a node, an allocation or an operation')
     .option('-p, --pool <pool>', 'without an id: only this pool')

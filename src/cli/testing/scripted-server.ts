@@ -1,0 +1,171 @@
+/**
+ * A server for the CLI's own tests: contract-shaped answers from memory, real HTTP, a real event stream with resume. The
+ * test is the control plane: it publishes changes, refuses calls, cuts streams and restarts the server on its port.
+ */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Allocation } from '../../contract/allocation.ts';
+import type { Node } from '../../contract/node.ts';
+import type { Operation } from '../../contract/operation.ts';
+import { type OperationName, routes } from '../../contract/routes.ts';
+import type { WireEvent } from '../wire-event.ts';
+import { sampleProblem } from './samples.ts';
+
+export const testToken = 'test-token';
+
+export interface Call {
+  name: OperationName;
+  params: Record<string, string>;
+  query: Record<string, string>;
+  headers: IncomingMessage['headers'];
+  body: unknown;
+}
+
+export interface Answer {
+  status?: number;
+  body: unknown;
+  type?: string;
+}
+
+type Handler = (call: Call) => Answer | Promise<Answer>;
+
+interface Published {
+  id: string;
+  event: string;
+  data: unknown;
+}
+
+export class ScriptedServer {
+  readonly calls: Call[] = [];
+  readonly nodes = new Map<string, Node>();
+  readonly allocations = new Map<string, Allocation>();
+  readonly operations = new Map<string, Operation>();
+  private readonly handlers = new Map<OperationName, Handler>();
+  private readonly published: Published[] = [];
+  private readonly streams = new Set<ServerResponse>();
+  private server: Server = createServer();
+  private port = 0;
+
+  async start(): Promise<this> {
+    this.server = createServer((request, response) => {
+      this.serve(request, response).catch((error: unknown) =>
+        response.destroy(error instanceof Error ? error : undefined),
+      );
+    });
+    this.server.listen(this.port, '127.0.0.1');
+    await once(this.server, 'listening');
+    this.port = (this.server.address() as AddressInfo).port;
+    return this;
+  }
+
+  /** As a killed process would: every connection is cut at once. */
+  async stop(): Promise<void> {
+    this.server.close();
+    this.server.closeAllConnections();
+    this.streams.clear();
+    if (this.server.listening) await once(this.server, 'close');
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  on(name: OperationName, handler: Handler): void {
+    this.handlers.set(name, handler);
+  }
+
+  refuse(name: OperationName, problem: Parameters<typeof sampleProblem>[0] = {}): void {
+    const body = sampleProblem(problem);
+    this.on(name, () => ({ status: body.status, body, type: 'application/problem+json' }));
+  }
+
+  publish(news: WireEvent): void {
+    if (news.kind === 'node') this.nodes.set(news.node.node_id, news.node);
+    if (news.kind === 'allocation') this.allocations.set(news.allocation.allocation_id, news.allocation);
+    if (news.kind === 'operation') this.operations.set(news.operation.workflow_id, news.operation);
+    const data = news.kind === 'node' ? news.node : news.kind === 'allocation' ? news.allocation : news.operation;
+    const event = { id: `${this.published.length + 1}-1`, event: news.kind, data };
+    this.published.push(event);
+    for (const stream of this.streams) send(stream, event);
+  }
+
+  callsOf(name: OperationName): Call[] {
+    return this.calls.filter((call) => call.name === name);
+  }
+
+  private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const call = await readCall(request);
+    if (!call) return answer(response, problem('not_found', 404));
+    this.calls.push(call);
+    if (call.headers.authorization !== `Bearer ${testToken}`) return answer(response, problem('token_unknown', 401));
+    const handler = this.handlers.get(call.name);
+    if (handler) return answer(response, await handler(call));
+    if (call.name === 'stream-open') return this.stream(call, response);
+    answer(response, this.fromMemory(call));
+  }
+
+  private stream(call: Call, response: ServerResponse): void {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write(': welcome\n\n');
+    const last = call.headers['last-event-id'];
+    const seen = last === undefined ? this.published.length : this.published.findIndex(({ id }) => id === last) + 1;
+    for (const event of this.published.slice(seen)) send(response, event);
+    this.streams.add(response);
+    response.on('close', () => this.streams.delete(response));
+  }
+
+  private fromMemory({ name, params, query }: Call): Answer {
+    const id = params.id ?? '';
+    const one = (item: unknown, code: string) => (item === undefined ? problem(code, 404) : { body: item });
+    const page = (items: Iterable<{ status: string; pool?: string }>) => ({
+      body: {
+        items: [...items].filter(
+          (item) => (!query.status || item.status === query.status) && (!query.pool || item.pool === query.pool),
+        ),
+        next_cursor: null,
+      },
+    });
+    if (name === 'node-get') return one(this.nodes.get(id), 'node_not_found');
+    if (name === 'allocation-get') return one(this.allocations.get(id), 'allocation_not_found');
+    if (name === 'operation-get') return one(this.operations.get(id), 'operation_not_found');
+    if (name === 'node-list') return page(this.nodes.values());
+    if (name === 'allocation-list') return page(this.allocations.values());
+    if (name === 'operation-list') return page(this.operations.values());
+    return problem('not_found', 404);
+  }
+}
+
+const problem = (code: string, status: number): Answer => ({
+  status,
+  body: sampleProblem({ code, status, title: code, detail: `${code} in the test` }),
+  type: 'application/problem+json',
+});
+
+const send = (response: ServerResponse, { id, event, data }: Published) =>
+  response.write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+
+function answer(response: ServerResponse, { status = 200, body, type = 'application/json' }: Answer): void {
+  response.writeHead(status, status === 204 ? {} : { 'content-type': type });
+  response.end(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+const addresses = Object.entries(routes).map(([name, { method, path }]) => ({
+  name: name as OperationName,
+  method,
+  pattern: new RegExp(`^${path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`),
+}));
+
+async function readCall(request: IncomingMessage): Promise<Call | null> {
+  const url = new URL(request.url ?? '', 'http://test');
+  let text = '';
+  for await (const chunk of request) text += chunk;
+  for (const { name, method, pattern } of addresses) {
+    const match = method === request.method ? pattern.exec(url.pathname) : null;
+    if (!match) continue;
+    const query = Object.fromEntries(url.searchParams);
+    const body: unknown = text === '' ? undefined : JSON.parse(text);
+    return { name, params: { ...match.groups }, query, headers: request.headers, body };
+  }
+  return null;
+}
