@@ -1,4 +1,4 @@
-/** How long each part of the start took. Kept on disk, told with the registration and, what comes later, as it comes. */
+/** How long each part of the start took: kept with the state, told with the registration and, what comes later, as it comes. */
 import { type Clock, moment, pause } from '../base/clock.ts';
 import type { BootStage } from '../contract/node.ts';
 import type { SimulatedStage } from './config.ts';
@@ -23,7 +23,7 @@ export function bootStages(clock: Clock, state: StateFile): BootStages {
   let current: string | null = null;
   const listeners: (() => void)[] = [];
   const record = (stage: BootStage) => {
-    state.update({ boot_stages: [...state.read().boot_stages, stage] });
+    state.note({ boot_stages: [...state.read().boot_stages, stage] });
     for (const listener of listeners) listener();
   };
   return {
@@ -41,7 +41,7 @@ export function bootStages(clock: Clock, state: StateFile): BootStages {
     current: () => current,
     all: () => state.read().boot_stages,
     unsent: () => state.read().boot_stages.slice(state.read().boot_stages_sent),
-    sent: (count) => state.update({ boot_stages_sent: count }),
+    sent: (count) => state.note({ boot_stages_sent: count }),
     onRecorded: (listener) => void listeners.push(listener),
   };
 }

@@ -30,7 +30,8 @@ export async function boot(parts: BootParts): Promise<AgentEnd | null> {
   await simulateStages(config.boot_stages, parts);
   const { setup } = config;
   const end = setup ? await stages.run('setup', () => setUp(parts, setup)) : null;
-  if (!end && !parts.signal.aborted) state.update({ setup_done: true });
+  // Where there was nothing to set up, the registration that follows writes it down in passing.
+  if (!end && !parts.signal.aborted) (setup ? state.update : state.note)({ setup_done: true });
   return end;
 }
 

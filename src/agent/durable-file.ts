@@ -1,16 +1,24 @@
 /** Files that are either whole or as they were before, whatever kills the writer. */
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { errorCode } from './shape.ts';
 
 /** Secrets are among what is written, so nobody but the owner reads any of it. */
 const privateMode = 0o600;
 
+/** Whole whatever kills this process; a power cut may take it. For what can be made again. */
+export function writeWhole(path: string, text: string): void {
+  const fresh = `${path}.new`;
+  writeFileSync(fresh, text, { mode: privateMode });
+  renameSync(fresh, path);
+}
+
+/** Whole also after a power cut. Costs two waits for the disk. */
 export function writeDurably(path: string, text: string): void {
   const fresh = `${path}.new`;
   const file = openSync(fresh, 'w', privateMode);
   try {
-    writeSync(file, text);
+    writeFileSync(file, text);
     fsyncSync(file);
   } finally {
     closeSync(file);

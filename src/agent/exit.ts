@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Clock, now } from '../base/clock.ts';
-import { writeDurably } from './durable-file.ts';
+import { writeWhole } from './durable-file.ts';
 
 /**
  * `stopped` and `instance_fenced` are no failures: a service manager must not start the agent again. All others would end
@@ -36,7 +36,7 @@ const exitFile = (dir: string) => join(dir, 'agent.exit.json');
 export function writeExitFile(dir: string, end: AgentEnd, clock: Clock): void {
   if (end.code === 'stopped') return;
   const record = { ...end, exit_status: exitCodes[end.code], at: now(clock).toISOString() };
-  writeDurably(exitFile(dir), JSON.stringify(record));
+  writeWhole(exitFile(dir), JSON.stringify(record));
 }
 
 /** An earlier life's last word would be taken for this one's. */

@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { type Clock, now } from '../base/clock.ts';
 import type { CallFailure } from './call-failure.ts';
-import { readJsonFile, writeDurably } from './durable-file.ts';
+import { readJsonFile, writeWhole } from './durable-file.ts';
 import { type Fields, isFields } from './shape.ts';
 
 export interface Fact {
@@ -44,7 +44,7 @@ const most_kept = 100;
 export function openFactBox(directory: string, clock: Clock): FactBox {
   const path = join(directory, 'facts.json');
   const kept = keptFrom(readJsonFile(path));
-  const save = () => writeDurably(path, JSON.stringify(kept));
+  const save = () => writeWhole(path, JSON.stringify(kept));
   return {
     callFailed({ call, layer, code, detail }) {
       const at = now(clock).toISOString();

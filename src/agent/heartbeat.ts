@@ -51,12 +51,9 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
     return retry_ms;
   };
 
-  const keep = ({ heartbeat_interval_seconds, task_keys }: BeatReply) => {
-    const known = state.read();
-    const keys = task_keys ?? known.task_keys;
-    const same = JSON.stringify(keys) === JSON.stringify(known.task_keys);
-    if (same && heartbeat_interval_seconds === known.heartbeat_interval_seconds) return;
-    state.update({ heartbeat_interval_seconds, task_keys: keys });
+  const keep = ({ task_keys }: BeatReply) => {
+    if (!task_keys || JSON.stringify(task_keys) === JSON.stringify(state.read().task_keys)) return;
+    state.update({ task_keys });
   };
 
   const run = async () => {

@@ -1,15 +1,18 @@
 /** A killed agent leaves its command running, with nobody to read its output. Its successor ends that before it starts another. */
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
-import { readJsonFile, writeDurably } from './durable-file.ts';
+import { readJsonFile, writeWhole } from './durable-file.ts';
 import { endProcesses } from './process-group.ts';
 import { instanceProcesses } from './process-table.ts';
 import { isFields } from './shape.ts';
 
 const recordPath = (agent_directory: string) => join(agent_directory, 'command.json');
 
+export const commandWasStarted = (agent_directory: string) => existsSync(recordPath(agent_directory));
+
 export function rememberCommand(agent_directory: string, pid: number): void {
-  writeDurably(recordPath(agent_directory), JSON.stringify({ group: pid }));
+  writeWhole(recordPath(agent_directory), JSON.stringify({ group: pid }));
 }
 
 /** How many processes were found. The group's number may have passed to strangers, so only tagged members count. */

@@ -90,7 +90,7 @@ function requestOf({ config, state }: RegisterParts): RegisterRequest {
 }
 
 function keep({ config, state }: RegisterParts, reply: RegisterReply): AgentEnd | null {
-  const { node_id, node_instance_id, task_keys, heartbeat_interval_seconds } = reply;
+  const { node_id, node_instance_id, task_keys } = reply;
   const credential = reply.credential ?? state.read().identity?.credential;
   if (!credential) return { code: 'registration_refused', reason: 'the server registered us but gave no credential' };
   const token = config.enrollment_token ?? config.join_token;
@@ -98,7 +98,6 @@ function keep({ config, state }: RegisterParts, reply: RegisterReply): AgentEnd 
     identity: { node_id, node_instance_id, credential },
     enrolled_with: token ? tokenDigest(token) : state.read().enrolled_with,
     task_keys,
-    heartbeat_interval_seconds,
     boot_stages_sent: state.read().boot_stages.length,
   });
   return null;

@@ -16,7 +16,7 @@ import {
 import { join } from 'node:path';
 import { type Clock, now } from '../base/clock.ts';
 import type { ShippedLine } from '../contract/agent.ts';
-import { syncDirectory, writeDurably } from './durable-file.ts';
+import { syncDirectory, writeWhole } from './durable-file.ts';
 import { errorCode, errorText } from './shape.ts';
 import {
   findSegments,
@@ -66,7 +66,14 @@ const usualLimits: SpoolLimits = {
   batch_bytes: 256 * 1024,
 };
 
-export function openSpool(directory: string, clock: Clock, limits: SpoolLimits = usualLimits): Spool {
+type WriteSync = (file: number, content: Buffer, offset: number) => number;
+
+export function openSpool(
+  directory: string,
+  clock: Clock,
+  limits: SpoolLimits = usualLimits,
+  writeTo: WriteSync = writeSync,
+): Spool {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const found = findSegments(directory);
   const { segments } = found;
@@ -98,7 +105,7 @@ export function openSpool(directory: string, clock: Clock, limits: SpoolLimits =
     const records = lines.map(({ at, stream, line }, i) => JSON.stringify({ seq: next_seq + i, at, stream, line }));
     const content = Buffer.from(`${records.join('\n')}\n`);
     try {
-      for (let done = 0; done < content.length; ) done += writeSync(active, content, done);
+      for (let done = 0; done < content.length; ) done += writeTo(active, content, done);
     } catch (error) {
       ftruncateSync(active, segment.bytes);
       throw error;
@@ -106,10 +113,10 @@ export function openSpool(directory: string, clock: Clock, limits: SpoolLimits =
     segment.bytes += content.length;
     next_seq += lines.length;
     synced = false;
-    if (segment.bytes >= limits.segment_bytes) rotate();
   };
 
-  const rotate = () => {
+  const makeRoom = () => {
+    if ((segments.at(-1)?.bytes ?? 0) < limits.segment_bytes) return;
     const full = active;
     active = begin();
     fdatasyncSync(full);
@@ -135,7 +142,7 @@ export function openSpool(directory: string, clock: Clock, limits: SpoolLimits =
     const path = segmentPath(directory, first, 'gap');
     const line = `dropped ${dropped} lines: the spool was full before the server could take them`;
     const record = `${JSON.stringify({ seq, at: now(clock).toISOString(), stream: 'agent', line })}\n`;
-    writeDurably(path, record);
+    writeWhole(path, record);
     for (const victim of victims) if (victim.path !== path) unlinkSync(victim.path);
     segments.splice(0, victims.length, { path, first, bytes: Buffer.byteLength(record), gap: true });
     cursor = null;
@@ -154,6 +161,7 @@ export function openSpool(directory: string, clock: Clock, limits: SpoolLimits =
       const notice: SpoolLine[] =
         unwritten.lines > 0 ? [{ at: now(clock).toISOString(), stream: 'agent', line: loss }] : [];
       try {
+        makeRoom();
         write([...notice, ...lines]);
         unwritten = { lines: 0, cause: '' };
       } catch (error) {

@@ -23,7 +23,6 @@ export interface AgentState {
   /** Ed25519, PKCS 8 DER, base64. Made before the first registration, so that a repeated one shows the same key. */
   private_key: string;
   task_keys: TaskKey[];
-  heartbeat_interval_seconds: number;
   setup_done: boolean;
   /** A release stopped the command; it stays down, also across a restart of the agent. */
   command_stopped: boolean;
@@ -35,17 +34,17 @@ export interface AgentState {
 
 export interface StateFile {
   read(): Readonly<AgentState>;
+  /** Written before it returns. */
   update(change: Partial<AgentState>): void;
+  /** Written with the next update; for what is not worth a wait for the disk. */
+  note(change: Partial<AgentState>): void;
 }
-
-const usual_interval_seconds = 10;
 
 const fresh = (): AgentState => ({
   identity: null,
   enrolled_with: null,
   private_key: newKeyPair(),
   task_keys: [],
-  heartbeat_interval_seconds: usual_interval_seconds,
   setup_done: false,
   command_stopped: false,
   command_restarts: 0,
@@ -74,6 +73,9 @@ export function openState(config: AgentConfig): StateFile {
   if (state !== kept) write();
   return {
     read: () => state,
+    note(change) {
+      state = { ...state, ...change };
+    },
     update(change) {
       state = { ...state, ...change };
       write();
@@ -95,7 +97,6 @@ function stateFrom(value: unknown): AgentState | null {
     enrolled_with: textOf(value.enrolled_with),
     private_key: value.private_key,
     task_keys: isTaskKeys(value.task_keys) ? value.task_keys : [],
-    heartbeat_interval_seconds: numberOf(value.heartbeat_interval_seconds) ?? usual_interval_seconds,
     setup_done: value.setup_done === true,
     command_stopped: value.command_stopped === true,
     command_restarts: numberOf(value.command_restarts) ?? 0,

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, statSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TaskResult } from '../contract/agent.ts';
-import { readJsonFile, writeDurably } from './durable-file.ts';
+import { readJsonFile, writeWhole } from './durable-file.ts';
 import { isFields } from './shape.ts';
 
 export interface TaskResults {
@@ -33,7 +33,7 @@ export function openTaskResults(agent_directory: string): TaskResults {
       return isResult(value) ? value : null;
     },
     keep(task_id, result) {
-      writeDurably(pathOf(task_id), JSON.stringify(result));
+      writeWhole(pathOf(task_id), JSON.stringify(result));
       dropOldest();
     },
   };

@@ -8,7 +8,7 @@ import type { Claims } from './claims.ts';
 import { type Command, superviseCommand } from './command.ts';
 import type { AgentConfig } from './config.ts';
 import type { FactBox } from './fact-box.ts';
-import { endLeftover, rememberCommand } from './leftover.ts';
+import { commandWasStarted, endLeftover, rememberCommand } from './leftover.ts';
 import type { Log } from './log.ts';
 import { endProcesses } from './process-group.ts';
 import { instanceProcesses, type ProcessRow } from './process-table.ts';
@@ -41,7 +41,7 @@ export interface Workload {
   kill(): void;
 }
 
-/** From the command's start until it accepts work; recorded once. */
+/** From the command's first start until it accepts work. */
 const commandStage = 'command';
 const releasedMessage = 'the command was stopped by a release';
 
@@ -55,6 +55,7 @@ export function workload(parts: WorkloadParts): Workload {
     return id === null ? [] : instanceProcesses(id);
   };
   let firstReady: (() => void) | null = null;
+  const startedBefore = commandWasStarted(directory);
 
   const command: Command | null = config.command
     ? superviseCommand({
@@ -70,7 +71,7 @@ export function workload(parts: WorkloadParts): Workload {
           },
           ended(how) {
             const restarts = state.read().command_restarts + 1;
-            state.update({ command_restarts: restarts });
+            state.note({ command_restarts: restarts });
             facts.happened('command_ended', `the command ${how} and is started again`, { how, restarts });
           },
           crashLooping: (message) => claims.claim('degraded', message),
@@ -81,7 +82,7 @@ export function workload(parts: WorkloadParts): Workload {
   const start = () => {
     if (!command) return claims.claim('ready');
     command.start();
-    if (stages.all().some(({ name }) => name === commandStage)) return;
+    if (firstReady || startedBefore) return;
     // Not waited for: a command that never gets ready is the server's to judge, by its own deadline.
     stages.run(commandStage, () => {
       return new Promise<void>((resolve) => {

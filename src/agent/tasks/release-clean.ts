@@ -1,7 +1,7 @@
 /** Removes what the workload left and states, bound to the asker's nonce, what was looked at and what was seen. */
 import { join } from 'node:path';
 import { now } from '../../base/clock.ts';
-import { writeDurably } from '../durable-file.ts';
+import { writeWhole } from '../durable-file.ts';
 import { textOf } from '../shape.ts';
 import { failed, succeeded, type TaskType } from './task.ts';
 
@@ -19,7 +19,7 @@ export const releaseClean: TaskType = async ({ task, machine, signal }) => {
   if (left.length > 0) {
     return failed('clean_failed', `processes of the instance still run: ${left.map(({ pid }) => pid).join(', ')}`);
   }
-  writeDurably(join(machine.dir, markerName), JSON.stringify({ nonce, at: now(machine.clock).toISOString() }));
+  writeWhole(join(machine.dir, markerName), JSON.stringify({ nonce, at: now(machine.clock).toISOString() }));
   return succeeded({
     clean: true,
     nonce,

@@ -34,8 +34,10 @@ export interface ProtocolServer {
   node_status: string;
   interval_seconds: number;
   credential: string;
-  /** Makes, signs and queues a task. */
+  /** Makes, signs and queues a task. `lease_seconds` and what is under `for` are put into the task itself; `change` comes after signing. */
   queue(type: string, params?: Record<string, unknown>, change?: (task: SignedTask) => SignedTask): string;
+  /** The last task comes again, as if its lease had expired. */
+  repeatLast(): void;
   override(by: Override): void;
   stop(): Promise<void>;
   /** Comes back on the same port. */
@@ -65,6 +67,14 @@ export async function protocolServer(): Promise<ProtocolServer> {
   let port = 0;
   let tasks = 0;
 
+  let last: SignedTask | null = null;
+  const offer = (task: SignedTask) => {
+    last = task;
+    const taker = waiting.shift();
+    if (taker) taker(task);
+    else queued.push(task);
+  };
+
   const self: ProtocolServer = {
     url: '',
     heard: [],
@@ -80,11 +90,11 @@ export async function protocolServer(): Promise<ProtocolServer> {
     credential: 'credential-1',
     queue(type, params = {}, change = (task) => task) {
       tasks += 1;
-      const task = change(signedTask(keys.privateKey, `task_${tasks}`, type, params));
-      const taker = waiting.shift();
-      if (taker) taker(task);
-      else queued.push(task);
-      return task.task_id;
+      offer(change(signedTask(keys.privateKey, `task_${tasks}`, type, params)));
+      return `task_${tasks}`;
+    },
+    repeatLast() {
+      if (last) offer(last);
     },
     override(by) {
       override = by;
@@ -189,12 +199,14 @@ async function hear(request: IncomingMessage): Promise<Heard> {
 
 /** Signs with the server's key whatever the task says. */
 export function signedTask(key: KeyObject, task_id: string, type: string, params: Record<string, unknown>): SignedTask {
+  const { for: changes = {}, lease_seconds = 30, ...rest } = params;
   const task = {
-    ...{ task_id, type, params, ...node, lease_seconds: 30, kid },
+    ...{ task_id, type, params: rest, ...node, lease_seconds, kid },
     correlation_id: 'correlation-of-task',
     allocation_id: 'alloc_1',
     workflow_id: 'op_1',
     expires_at: moment(systemClock.nowMs() + 60_000).toISOString(),
-  };
+    ...(changes as Partial<SignedTask>),
+  } as Omit<SignedTask, 'signature'>;
   return { ...task, signature: sign(null, Buffer.from(canonicalJson(task)), key).toString('base64') };
 }

@@ -1,0 +1,297 @@
+/** An agent from its start to its end, as a process, against a server that speaks the protocol. */
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { moment, systemClock } from '../base/clock.ts';
+import { processRows } from './process-table.ts';
+import { type AgentBench, agentBench, until } from './testing/agent-process.ts';
+import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
+
+let server: ProtocolServer;
+let bench: AgentBench;
+beforeEach(async () => {
+  server = await protocolServer();
+  bench = agentBench();
+});
+afterEach(async () => {
+  await bench.clear();
+  await server.stop();
+});
+
+const start = (config: Record<string, unknown> = {}, dir = bench.dir()) =>
+  bench.start(dir, { server_url: server.url, ...config });
+const inSeconds = (seconds: number) => moment(systemClock.nowMs() + seconds * 1000).toISOString();
+const claimed = (status: string) => server.beats.some((beat) => beat.status === status);
+const pathsHeard = (path: string) => server.heard.filter((heard) => heard.path === path).length;
+
+describe('start', () => {
+  test('it boots, registers with its token and its boot stages, and claims ready', async () => {
+    const agent = start({
+      setup: 'echo from setup',
+      command: ['/bin/sh', '-c', 'echo "tag $SLIPWAY_NODE_INSTANCE_ID $GREETING"; sleep 60'],
+      env: { GREETING: 'hello' },
+      boot_stages: [{ name: 'image-pull', seconds: 0.05 }],
+      requires: [{ name: 'shell', check: 'test -x /bin/sh' }],
+    });
+    await until(() => claimed('ready'), 'ready claimed');
+    const [first] = server.registrations;
+    expect(first).toMatchObject({ enrollment_token: 'enrol', name: 'n1' });
+    expect(first?.boot?.stages.map(({ name }) => name)).toEqual(['prerequisites', 'image-pull', 'setup']);
+    expect(first?.boot?.stages[1]?.seconds).toBeGreaterThanOrEqual(0.05);
+    const registering = server.heard.find(({ path }) => path === '/v1/agent/register');
+    expect(registering?.headers['x-correlation-id']).toBe('corr-1');
+    expect(claimed('starting')).toBe(true);
+    await until(() => server.stages.some(({ name }) => name === 'command'), 'the command as a boot stage');
+    await until(() => server.lines.some(({ line }) => line === 'tag inst_1 hello'), 'the output of the command');
+    expect(server.lines.find(({ line }) => line === 'from setup')?.stream).toBe('setup');
+    const own = server.lines.filter(({ stream }) => stream === 'agent');
+    for (const { line } of own) {
+      expect(JSON.parse(line)).toMatchObject({
+        node_id: 'node_1',
+        node_instance_id: 'inst_1',
+        correlation_id: 'corr-1',
+        workflow_id: 'op_9',
+      });
+    }
+    expect(agent.output()).toContain(own[0]?.line);
+    expect(agent.output()).not.toContain(server.credential);
+  });
+
+  test('without a command its first beat claims ready', async () => {
+    start();
+    await until(() => server.beats.length > 0, 'a beat');
+    expect(server.beats[0]).toMatchObject({ status: 'ready', health_score: 100, error_rate: 0, active_tasks: 0 });
+  });
+
+  test('a set-up that fails ends it before it registers, and says with what', async () => {
+    const agent = start({ setup: 'echo pulling; echo no such image >&2; exit 3' });
+    expect((await agent.exit).code).toBe(10);
+    expect(agent.exitFile()).toMatchObject({
+      code: 'setup_failed',
+      reason: 'setup exited with code 3',
+      exit_status: 10,
+    });
+    expect(agent.exitFile()?.last_output).toContain('no such image');
+    expect(server.registrations).toEqual([]);
+  });
+
+  test('a missing prerequisite is named', async () => {
+    const agent = start({
+      requires: [
+        { name: 'shell', check: 'true' },
+        { name: 'gpu-driver', check: 'no-such-program-here -L' },
+      ],
+    });
+    expect((await agent.exit).code).toBe(11);
+    expect(agent.exitFile()).toMatchObject({ code: 'prerequisite_missing' });
+    expect(agent.exitFile()?.reason).toContain('gpu-driver');
+  });
+
+  test('a second agent in the same directory refuses to start and disturbs nothing', async () => {
+    const agent = start();
+    await until(() => claimed('ready'), 'ready claimed');
+    const second = start({}, agent.dir);
+    expect((await second.exit).code).toBe(3);
+    expect(second.output()).toContain(String(agent.pid));
+    const before = server.beats.length;
+    await until(() => server.beats.length > before + 1, 'the first goes on');
+  });
+});
+
+describe('registration', () => {
+  test('it is tried again while the enrolment is pending, the server sheds load, is broken or is somebody else', async () => {
+    const replies = [
+      problem('enrollment_pending', { retry_after_seconds: 0.05, deadline_at: inSeconds(60) }),
+      problem('rate_limited', { retry_after_seconds: 0.05 }),
+      problem('store_unavailable'),
+      { status: 502, body: '<html>bad gateway</html>', type: 'text/html' },
+    ];
+    server.override(({ path }) => (path === '/v1/agent/register' ? (replies.shift() ?? null) : null));
+    start({ deadline_at: inSeconds(30) });
+    await until(() => claimed('ready'), 'ready claimed');
+    await until(() => server.facts.length >= 4, 'the failures as evidence');
+    const told = server.facts.map(({ layer, data }) => `${layer} ${data.call} ${data.layer} ${data.code}`);
+    expect(told.toSorted()).toEqual([
+      'transport agent-register control_plane rate_limited',
+      'transport agent-register credential enrollment_pending',
+      'transport agent-register ingress status_502',
+      'transport agent-register store store_unavailable',
+    ]);
+  });
+
+  test('a control plane that comes up later is found', async () => {
+    await server.stop();
+    const agent = start({ deadline_at: inSeconds(30) });
+    await until(() => agent.output().includes('ECONNREFUSED'), 'a try in vain');
+    await server.start();
+    await until(() => claimed('ready'), 'ready claimed');
+    await until(() => server.facts.some(({ data }) => data.layer === 'tcp'), 'the failure as evidence');
+  });
+
+  test("it gives up at the server's deadline, which a pending reply moves", async () => {
+    const budget_seconds = 2;
+    const deadline_at = inSeconds(budget_seconds);
+    const began = systemClock.monotonicMs();
+    server.override(() => problem('enrollment_pending', { retry_after_seconds: 0.2, deadline_at }));
+    const agent = start({ deadline_at: inSeconds(3600) });
+    expect((await agent.exit).code).toBe(12);
+    // `Date` names whole seconds, so the agent's idea of the server's time may be half of one off.
+    expect(systemClock.monotonicMs() - began).toBeGreaterThan((budget_seconds - 1) * 1000);
+    expect(agent.exitFile()).toMatchObject({ code: 'registration_deadline' });
+    expect(agent.exitFile()?.reason).toContain('enrollment_pending');
+    expect(agent.exitFile()?.reason).toContain(deadline_at);
+  });
+
+  test('a boot that outlasts the deadline still tries: the server may rescue it', async () => {
+    start({ deadline_at: inSeconds(-5) });
+    await until(() => claimed('ready'), 'ready claimed');
+  });
+
+  test('it gives up when nobody ever answered, by its own clock', async () => {
+    await server.stop();
+    const agent = start({ deadline_at: inSeconds(0.1) });
+    expect((await agent.exit).code).toBe(12);
+    expect(agent.exitFile()?.reason).toContain('ECONNREFUSED');
+    await server.start();
+  });
+
+  test('a token that is refused ends it at once', async () => {
+    server.override(() => problem('enrollment_invalid'));
+    const agent = start({ deadline_at: inSeconds(60) });
+    expect((await agent.exit).code).toBe(13);
+    expect(agent.exitFile()?.reason).toContain('enrollment_invalid');
+    expect(pathsHeard('/v1/agent/register')).toBe(1);
+  });
+
+  test('an instance that was given up ends without a failure', async () => {
+    server.override(() => problem('instance_fenced'));
+    const agent = start({ deadline_at: inSeconds(60) });
+    expect((await agent.exit).code).toBe(0);
+    expect(agent.exitFile()).toMatchObject({ code: 'instance_fenced' });
+  });
+});
+
+describe('restart', () => {
+  test('it goes on with its credential, without a second set-up, and ends what its predecessor left', async () => {
+    const config = { setup: 'echo x >> setups', command: ['/bin/sh', '-c', 'echo $$ >> pids; sleep 60'] };
+    const first = start(config);
+    await until(() => claimed('ready'), 'ready claimed');
+    const state = join(first.dir, '.agent', 'state.json');
+    expect(statSync(state).mode & 0o777).toBe(0o600);
+    first.kill('SIGKILL');
+    await first.exit;
+    server.beats.length = 0;
+    start(config, first.dir);
+    await until(() => claimed('ready'), 'ready claimed again');
+    expect(server.registrations).toHaveLength(2);
+    expect(server.registrations[1]).not.toHaveProperty('enrollment_token');
+    expect(server.registrations[1]?.agent_public_key).toBe(server.registrations[0]?.agent_public_key);
+    expect(readFileSync(join(first.dir, 'setups'), 'utf8')).toBe('x\n');
+    const pids = readFileSync(join(first.dir, 'pids'), 'utf8').trim().split('\n').map(Number);
+    const running = processRows().map(({ pid }) => pid);
+    expect(pids.map((pid) => running.includes(pid))).toEqual([false, true]);
+  });
+
+  test('another enrolment token means another instance', async () => {
+    const first = start();
+    await until(() => claimed('ready'), 'ready claimed');
+    first.kill('SIGTERM');
+    await first.exit;
+    start({ enrollment_token: 'enrol-again' }, first.dir);
+    await until(() => server.registrations.length === 2, 'a registration');
+    expect(server.registrations[1]).toMatchObject({ enrollment_token: 'enrol-again' });
+  });
+
+  test('the control plane may be away and come back', async () => {
+    const agent = start();
+    await until(() => claimed('ready'), 'ready claimed');
+    await server.stop();
+    await until(() => agent.output().includes('a heartbeat failed'), 'a beat in vain');
+    server.beats.length = 0;
+    await server.start();
+    await until(() => server.beats.length > 2, 'beats again');
+    const id = server.queue('ping');
+    await until(() => server.results.has(id), 'tasks again');
+    await until(() => server.facts.some(({ data }) => data.call === 'agent-heartbeat'), 'the failures as evidence');
+    expect(server.registrations).toHaveLength(1);
+  });
+});
+
+describe('end', () => {
+  test('told to stop, it says goodbye, ends its command, ships its last lines and leaves no word of failure', async () => {
+    const agent = start({
+      command: ['/bin/sh', '-c', 'trap "echo last words; exit 0" TERM; echo up; while :; do sleep 0.05; done'],
+    });
+    await until(() => claimed('ready'), 'ready claimed');
+    agent.kill('SIGTERM');
+    expect(await agent.exit).toEqual({ code: 0, signal: null });
+    expect(server.beats.at(-1)?.status).toBe('stopping');
+    expect(server.lines.map(({ line }) => line)).toContain('last words');
+    expect(agent.exitFile()).toBeNull();
+  });
+
+  test('it stops in bounded time though the control plane hangs and the command does not listen', async () => {
+    const agent = start({ command: ['/bin/sh', '-c', 'trap "" TERM; echo $$ > pid; while :; do sleep 0.05; done'] });
+    await until(() => claimed('ready'), 'ready claimed');
+    server.override(() => 'hang');
+    agent.kill('SIGTERM');
+    expect((await agent.exit).code).toBe(0);
+    const pid = Number(readFileSync(join(agent.dir, 'pid'), 'utf8'));
+    expect(processRows().some((row) => row.pid === pid)).toBe(false);
+  });
+
+  test('told to stop while it sets up, it ends the set-up', async () => {
+    const agent = start({ setup: 'echo $$ > pid; sleep 60' });
+    await until(() => agent.output().includes('set-up begins'), 'set-up');
+    agent.kill('SIGTERM');
+    expect((await agent.exit).code).toBe(0);
+    expect(server.registrations).toEqual([]);
+    expect(agent.exitFile()).toBeNull();
+  });
+
+  test('fenced, it ends everything of its instance and says so', async () => {
+    const agent = start({
+      setup: '(setsid sleep 60 & echo $! > daemon) >/dev/null 2>&1',
+      command: ['/bin/sh', '-c', 'echo $$ > pid; sleep 60'],
+    });
+    await until(() => claimed('ready'), 'ready claimed');
+    server.override(() => problem('instance_fenced'));
+    expect((await agent.exit).code).toBe(0);
+    expect(agent.exitFile()).toMatchObject({ code: 'instance_fenced' });
+    const pids = ['pid', 'daemon'].map((name) => Number(readFileSync(join(agent.dir, name), 'utf8')));
+    expect(processRows().filter(({ pid }) => pids.includes(pid))).toEqual([]);
+  });
+
+  test('a command that ends again and again makes it degraded, not gone', async () => {
+    start({ command: ['/bin/sh', '-c', 'exit 7'] });
+    await until(() => claimed('degraded'), 'degraded claimed');
+    const degraded = server.beats.find(({ status }) => status === 'degraded');
+    expect(degraded).toMatchObject({ error_rate: 1 });
+    expect(degraded?.message).toContain('exited with code 7');
+    await until(() => server.facts.some(({ kind }) => kind === 'command_ended'), 'the ends as evidence');
+  });
+
+  test('a beat that is shed waits as long as it is told', async () => {
+    start();
+    await until(() => claimed('ready'), 'ready claimed');
+    const retry_after_seconds = 1;
+    let shedAt = 0;
+    server.override(({ path }) => {
+      if (path !== '/v1/agent/heartbeat' || shedAt > 0) return null;
+      shedAt = systemClock.monotonicMs();
+      return problem('rate_limited', { retry_after_seconds });
+    });
+    await until(() => shedAt > 0, 'a shed beat');
+    const before = server.beats.length;
+    await until(() => server.beats.length > before, 'the next beat');
+    expect(systemClock.monotonicMs() - shedAt).toBeGreaterThanOrEqual(retry_after_seconds * 1000);
+  });
+});
+
+test('a configuration that cannot be used is refused with a reason', async () => {
+  const dir = bench.dir();
+  writeFileSync(join(dir, 'x'), '');
+  const agent = bench.start(dir, { server_url: 'ftp://nowhere' });
+  expect((await agent.exit).code).toBe(2);
+  expect(agent.output()).toContain('http or https');
+});

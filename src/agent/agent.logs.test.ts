@@ -1,0 +1,101 @@
+/** No line is lost, repeated or reordered on its way to the server, whatever is killed meanwhile. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../base/clock.ts';
+import { type AgentBench, agentBench, until } from './testing/agent-process.ts';
+import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
+
+let server: ProtocolServer;
+let bench: AgentBench;
+beforeEach(async () => {
+  server = await protocolServer();
+  bench = agentBench();
+});
+afterEach(async () => {
+  await bench.clear();
+  await server.stop();
+});
+
+const counted = () =>
+  server.lines.filter(({ line }) => line.startsWith('count ')).map(({ line }) => Number(line.slice(6)));
+const upTo = (last: number) => Array.from({ length: last }, (_, i) => i + 1);
+
+/** Counts on from where it was killed: a line is counted once its write to the agent has succeeded. */
+const flood = `trap '' PIPE
+n=$(cat count 2>/dev/null || echo 0)
+while [ ! -e enough ]; do n=$((n+1)); echo "count $n" || exit 1; echo $n > count; done
+echo final; sleep 60`;
+
+test('killed again and again in the middle of a flood, every line that was read arrives once and in order', async () => {
+  const config = { server_url: server.url, command: ['/bin/sh', '-c', flood] };
+  const dir = bench.dir();
+  const kills = 3;
+  for (let kill = 0; kill < kills; kill++) {
+    const agent = bench.start(dir, config);
+    const before = counted().length;
+    await until(() => counted().length > before + 200, 'some lines');
+    agent.kill('SIGKILL');
+    await agent.exit;
+  }
+  const before = counted().length;
+  bench.start(dir, config);
+  await until(() => counted().length > before + 200, 'some lines');
+  writeFileSync(join(dir, 'enough'), '');
+  await until(() => server.lines.some(({ line }) => line === 'final'), 'the last line');
+  expect(server.lines.map(({ seq }) => seq)).toEqual(upTo(server.lines.length));
+  const numbers = counted();
+  expect(new Set(numbers).size).toBe(numbers.length);
+  expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
+  // A kill takes what was not read yet from the pipe, and nothing else.
+  const most_lines_in_pipe = 65_536 / 'count 1\n'.length;
+  const written = Number(readFileSync(join(dir, 'count'), 'utf8'));
+  expect(written - numbers.length).toBeLessThanOrEqual(kills * most_lines_in_pipe);
+});
+
+test('what was written while the server was away, or took only a part, arrives once and in order', async () => {
+  const last = 2_000;
+  const command = ['/bin/sh', '-c', `for i in $(seq ${last}); do echo "count $i"; done; sleep 60`];
+  let calls = 0;
+  server.override(({ path, body }) => {
+    if (path !== '/v1/agent/logs') return null;
+    calls += 1;
+    if (calls % 3 === 0) return problem('store_unavailable');
+    if (calls % 3 === 1 && Array.isArray(body)) {
+      // Durable up to the middle of the batch.
+      const known = server.lines.at(-1)?.seq ?? 0;
+      server.lines.push(...body.slice(0, Math.ceil(body.length / 2)).filter(({ seq }) => seq > known));
+      return { status: 200, body: { acknowledged_seq: server.lines.at(-1)?.seq ?? 0 } };
+    }
+    return null;
+  });
+  bench.start(bench.dir(), { server_url: server.url, command });
+  await until(() => counted().at(-1) === last, 'the last line');
+  expect(counted()).toEqual(upTo(last));
+});
+
+test('a line that the server refuses is given up alone', async () => {
+  const command = ['/bin/sh', '-c', 'for i in $(seq 40); do echo "count $i"; done; sleep 60'];
+  server.override(({ path, body }) => {
+    const refused = Array.isArray(body) && body.some(({ line }) => line === 'count 17');
+    return path === '/v1/agent/logs' && refused ? problem('invalid_request') : null;
+  });
+  bench.start(bench.dir(), { server_url: server.url, command });
+  await until(() => counted().at(-1) === 40, 'the last line');
+  expect(counted()).toEqual(upTo(40).filter((i) => i !== 17));
+  await until(() => server.lines.some(({ line }) => line.includes('refuses a log line')), 'word of it');
+});
+
+test('an idle agent ships a line within half a second', async () => {
+  const dir = bench.dir();
+  const command = ['/bin/sh', '-c', 'while [ ! -e go ]; do sleep 0.01; done; echo now; sleep 60'];
+  bench.start(dir, { server_url: server.url, command });
+  await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready');
+  await until(() => server.lines.some(({ line }) => line.includes('command started')), 'idle');
+  writeFileSync(join(dir, 'go'), '');
+  await until(() => server.lines.some(({ line }) => line === 'now'), 'the line');
+  const shipped = server.lines.find(({ line }) => line === 'now');
+  const took_ms = systemClock.nowMs() - Date.parse(shipped?.at ?? '');
+  // Twice what is promised, for a machine that is busy with other tests.
+  expect(took_ms).toBeLessThan(1_000);
+});

@@ -1,0 +1,201 @@
+/** Tasks as an agent process takes, checks, runs and answers them. */
+import { createPublicKey, verify } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { moment, systemClock } from '../base/clock.ts';
+import type { TaskResult } from '../contract/agent.ts';
+import { canonicalJson } from '../contract/canonical-json.ts';
+import { processRows } from './process-table.ts';
+import { type AgentBench, type AgentProcess, agentBench, until } from './testing/agent-process.ts';
+import { node, type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
+
+let server: ProtocolServer;
+let bench: AgentBench;
+beforeEach(async () => {
+  server = await protocolServer();
+  bench = agentBench();
+});
+afterEach(async () => {
+  await bench.clear();
+  await server.stop();
+});
+
+async function ready(config: Record<string, unknown> = {}, dir = bench.dir()): Promise<AgentProcess> {
+  const agent = bench.start(dir, { server_url: server.url, ...config });
+  await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready claimed');
+  return agent;
+}
+
+async function resultOf(task_id: string): Promise<TaskResult> {
+  await until(() => server.results.has(task_id), `a result of ${task_id}`);
+  const result = server.results.get(task_id);
+  if (!result) throw new Error('no result');
+  return result;
+}
+
+const running = (pid: number) => processRows().some((row) => row.pid === pid);
+const numberIn = (agent: AgentProcess, name: string) => Number(readFileSync(join(agent.dir, name), 'utf8'));
+
+describe('results', () => {
+  test("a ping is answered, signed with the key that was registered, under the task's correlation id", async () => {
+    await ready();
+    const task_id = server.queue('ping');
+    const { status, result, signature } = await resultOf(task_id);
+    expect({ status, result }).toMatchObject({ status: 'succeeded', result: { pong: true } });
+    const spki = Buffer.from(server.registrations[0]?.agent_public_key ?? '', 'base64');
+    const key = createPublicKey({ key: spki, format: 'der', type: 'spki' });
+    const said = canonicalJson({ task_id, node_instance_id: node.node_instance_id, status, result });
+    expect(verify(null, Buffer.from(said), key, Buffer.from(signature ?? '', 'base64'))).toBe(true);
+    const answer = server.heard.find(({ path }) => path.endsWith('/result'));
+    expect(answer?.headers['x-correlation-id']).toBe('correlation-of-task');
+    await until(() => server.lines.some(({ line }) => line.includes('task ends')), 'the log of the task');
+    const line = server.lines.find((each) => each.line.includes('task ends'))?.line ?? '{}';
+    expect(JSON.parse(line)).toMatchObject({
+      ...{ task_id, ...node, correlation_id: 'correlation-of-task', allocation_id: 'alloc_1', workflow_id: 'op_1' },
+    });
+  });
+
+  test('each task that may not run here is refused by its own code', async () => {
+    await ready();
+    const forged = server.queue('ping', {}, (task) => ({ ...task, params: { more: true } }));
+    const unknownKey = server.queue('ping', {}, (task) => ({ ...task, kid: 'key-9' }));
+    const unknownType = server.queue('shell.run', { script: 'touch owned' });
+    const inherited = server.queue('constructor');
+    const codes = [];
+    for (const id of [forged, unknownKey, unknownType, inherited]) codes.push((await resultOf(id)).error?.code);
+    expect(codes).toEqual([
+      'task_signature_invalid',
+      'task_signature_invalid',
+      'task_type_unknown',
+      'task_type_unknown',
+    ]);
+    expect((await resultOf(forged)).status).toBe('failed');
+  });
+
+  test('a task of another instance or one that came too late is refused', async () => {
+    await ready();
+    const elsewhere = server.queue('ping', { for: { node_instance_id: 'inst_0' } });
+    const late = server.queue('ping', { for: { expires_at: moment(systemClock.nowMs() - 5_000).toISOString() } });
+    expect((await resultOf(elsewhere)).error?.code).toBe('task_wrong_node');
+    expect((await resultOf(late)).error?.code).toBe('task_expired');
+  });
+
+  test('a result that was not taken is sent again, and the same task is answered without being run again', async () => {
+    let refusals = 2;
+    server.override(({ path }) => (path.endsWith('/result') && refusals-- > 0 ? problem('store_unavailable') : null));
+    const agent = await ready({ clean: 'echo x >> cleaned-times' });
+    const task_id = server.queue('release.clean', { nonce: 'n1' });
+    const first = await resultOf(task_id);
+    server.results.clear();
+    server.repeatLast();
+    expect(await resultOf(task_id)).toEqual(first);
+    expect(readFileSync(join(agent.dir, 'cleaned-times'), 'utf8')).toBe('x\n');
+  });
+
+  test('a stored result outlives the agent', async () => {
+    const config = { clean: 'echo x >> cleaned-times' };
+    const agent = await ready(config);
+    const task_id = server.queue('release.clean', { nonce: 'n1' });
+    const first = await resultOf(task_id);
+    agent.kill('SIGKILL');
+    await agent.exit;
+    server.results.clear();
+    bench.start(agent.dir, { server_url: server.url, ...config });
+    server.repeatLast();
+    expect(await resultOf(task_id)).toEqual(first);
+    expect(readFileSync(join(agent.dir, 'cleaned-times'), 'utf8')).toBe('x\n');
+  });
+});
+
+describe('leases', () => {
+  test('a long task renews its lease, and beats say that it is at work', async () => {
+    const agent = await ready({ clean: 'while [ ! -e go ]; do sleep 0.02; done' });
+    const task_id = server.queue('release.clean', { nonce: 'n1', lease_seconds: 0.3 });
+    await until(() => server.progress.filter((id) => id === task_id).length >= 2, 'two renewals');
+    await until(() => server.beats.some(({ active_tasks }) => active_tasks === 1), 'a beat that counts it');
+    writeFileSync(join(agent.dir, 'go'), '');
+    expect((await resultOf(task_id)).status).toBe('succeeded');
+  });
+
+  test('a lost lease ends the work, and the next task is taken', async () => {
+    const agent = await ready({ clean: 'echo $$ > shell; sleep 60' });
+    server.override(({ path }) => (path.endsWith('/progress') ? problem('task_lease_lost') : null));
+    const lost = server.queue('release.clean', { nonce: 'n1', lease_seconds: 0.3 });
+    const next = server.queue('ping');
+    expect((await resultOf(next)).status).toBe('succeeded');
+    expect(server.results.has(lost)).toBe(false);
+    await until(() => !running(numberIn(agent, 'shell')), 'the shell is gone');
+  });
+});
+
+describe('release', () => {
+  test('stop ends the command and what left its group, and it stays down, also after a restart', async () => {
+    const config = { command: ['/bin/sh', '-c', 'setsid sleep 60 & echo $! > stray; echo $$ > pid; wait'] };
+    const agent = await ready(config);
+    await until(() => existsSync(join(agent.dir, 'pid')), 'the command runs');
+    const pids = [numberIn(agent, 'pid'), numberIn(agent, 'stray')];
+    expect(pids.map(running)).toEqual([true, true]);
+    expect(await resultOf(server.queue('release.stop'))).toMatchObject({
+      status: 'succeeded',
+      result: { stopped: true },
+    });
+    expect(pids.map(running)).toEqual([false, false]);
+    agent.kill('SIGKILL');
+    await agent.exit;
+    server.beats.length = 0;
+    bench.start(agent.dir, { server_url: server.url, ...config });
+    await until(() => server.beats.some(({ message }) => message?.includes('stopped by a release')), 'a beat');
+    expect(numberIn(agent, 'pid')).toBe(pids[0]);
+  });
+
+  test('clean answers for its nonce, says what was looked at, and leaves its mark', async () => {
+    const agent = await ready({ command: ['/bin/sh', '-c', 'sleep 60'], clean: 'echo removing' });
+    const { status, result } = await resultOf(server.queue('release.clean', { nonce: 'nonce-7' }));
+    expect({ status, result }).toMatchObject({ status: 'succeeded', result: { clean: true, nonce: 'nonce-7' } });
+    expect(result?.checked).toContainEqual({ what: 'processes of the instance besides its agent', seen: 'none' });
+    expect(readFileSync(join(agent.dir, 'cleaned'), 'utf8')).toContain('nonce-7');
+    await until(() => server.lines.some(({ stream, line }) => stream === 'clean' && line === 'removing'), 'its output');
+  });
+
+  test('a clean that fails says with which last words, and succeeds once its cause is gone', async () => {
+    const agent = await ready({ clean: 'test -e fixed || { echo volume is busy; exit 4; }' });
+    const { status, error } = await resultOf(server.queue('release.clean', { nonce: 'a' }));
+    expect({ status, code: error?.code }).toEqual({ status: 'failed', code: 'clean_failed' });
+    expect(error?.message).toContain('exited with code 4');
+    expect(error?.message).toContain('volume is busy');
+    expect(existsSync(join(agent.dir, 'cleaned'))).toBe(false);
+    writeFileSync(join(agent.dir, 'fixed'), '');
+    expect((await resultOf(server.queue('release.clean', { nonce: 'b' }))).status).toBe('succeeded');
+  });
+
+  test('a node that is free again after its release runs its command again', async () => {
+    const agent = await ready({ command: ['/bin/sh', '-c', 'echo $$ > pid; sleep 60'] });
+    await resultOf(server.queue('release.stop'));
+    await resultOf(server.queue('release.clean', { nonce: 'a' }));
+    const before = numberIn(agent, 'pid');
+    server.node_status = 'ready';
+    server.beats.length = 0;
+    await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready again');
+    expect(numberIn(agent, 'pid')).not.toBe(before);
+    expect(running(numberIn(agent, 'pid'))).toBe(true);
+  });
+
+  test('freeze and diagnostics tell what the machine alone knows', async () => {
+    await ready({
+      setup: 'echo from setup',
+      command: ['/bin/sh', '-c', 'for i in $(seq 300); do echo "line $i"; done; exec sleep 61'],
+    });
+    await until(() => server.lines.some(({ line }) => line === 'line 300'), 'the output of the command');
+    for (const type of ['release.freeze', 'diagnostics.collect']) {
+      const { status, result } = await resultOf(server.queue(type));
+      expect(status).toBe('succeeded');
+      const told = JSON.stringify(result);
+      expect(told).toContain('"line 300"');
+      expect(told).not.toContain('"line 20"');
+      expect(told).toContain('sleep 61');
+      expect(result?.lines).toHaveLength(200);
+      expect(result?.boot_stages).toContainEqual(expect.objectContaining({ name: 'setup' }));
+    }
+  });
+});

@@ -1,0 +1,87 @@
+/** Real agents for tests: each a process of its own in a directory of its own, ended and removed with the test. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { pause, systemClock } from '../../base/clock.ts';
+import { node } from './protocol-server.ts';
+
+const entry = fileURLToPath(new URL('../main.ts', import.meta.url));
+const bound_ms = 20_000;
+
+/** Waits for a condition, never for a time. */
+export async function until(condition: () => boolean, what: string): Promise<void> {
+  const end = systemClock.monotonicMs() + bound_ms;
+  while (!condition()) {
+    if (systemClock.monotonicMs() > end) throw new Error(`did not happen: ${what}`);
+    await pause(systemClock, 10);
+  }
+}
+
+export interface AgentProcess {
+  pid: number;
+  dir: string;
+  exit: Promise<{ code: number | null; signal: string | null }>;
+  kill(signal: NodeJS.Signals): void;
+  output(): string;
+  exitFile(): { code: string; reason: string; exit_status: number; last_output?: string[] } | null;
+}
+
+export interface AgentBench {
+  dir(): string;
+  start(dir: string, config: Record<string, unknown>, command?: string[]): AgentProcess;
+  /** Ends by pid what the tests started. */
+  clear(): Promise<void>;
+}
+
+export function agentBench(): AgentBench {
+  const dirs: string[] = [];
+  const children: ChildProcess[] = [];
+  return {
+    dir() {
+      const dir = mkdtempSync(join(tmpdir(), 'slipway-agent-'));
+      dirs.push(dir);
+      return dir;
+    },
+    start(dir, config, command = [process.execPath, entry]) {
+      const path = join(dir, 'agent.json');
+      const usual = {
+        enrollment_token: 'enrol',
+        ...node,
+        name: 'n1',
+        correlation_id: 'corr-1',
+        workflow_id: 'op_9',
+        dir,
+      };
+      writeFileSync(path, JSON.stringify({ ...usual, ...config }));
+      const [program = '', ...args] = command;
+      const env = { PATH: process.env.PATH, SLIPWAY_NODE_INSTANCE_ID: node.node_instance_id };
+      const child = spawn(program, [...args, '--config', path], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+      children.push(child);
+      const said: Buffer[] = [];
+      for (const output of [child.stdout, child.stderr]) output.on('data', (chunk) => said.push(chunk));
+      const exit = new Promise<{ code: number | null; signal: string | null }>((resolve) => {
+        child.on('exit', (code, signal) => resolve({ code, signal }));
+      });
+      const exitPath = join(dir, 'agent.exit.json');
+      return {
+        pid: child.pid ?? 0,
+        dir,
+        exit,
+        kill: (signal) => child.kill(signal),
+        output: () => Buffer.concat(said).toString('utf8'),
+        exitFile: () => (existsSync(exitPath) ? JSON.parse(readFileSync(exitPath, 'utf8')) : null),
+      };
+    },
+    async clear() {
+      for (const child of children) {
+        if (child.exitCode !== null || child.signalCode !== null) continue;
+        const gone = new Promise((resolve) => child.once('exit', resolve));
+        child.kill('SIGTERM');
+        await gone;
+      }
+      for (const dir of dirs) rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,109 @@
+import { createServer as createTcpServer, type Socket } from 'node:net';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../base/clock.ts';
+import { routes } from '../contract/routes.ts';
+import { mayPass } from './call-failure.ts';
+import { agentCalls } from './control-plane.ts';
+import { readAcknowledged } from './replies.ts';
+import { serverTime } from './server-time.ts';
+import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
+import { transport } from './transport.ts';
+
+let server: ProtocolServer;
+beforeEach(async () => {
+  server = await protocolServer();
+});
+afterEach(() => server.stop());
+
+async function failureAt(url: string, timeout_ms = 5_000) {
+  const http = transport(url, systemClock, serverTime(systemClock));
+  const call = { name: 'agent-boot', method: 'POST', path: '/v1/agent/boot', headers: {}, body: '{}' } as const;
+  const answer = await http.call({ ...call, timeout_ms }, readAcknowledged);
+  http.close();
+  if (answer.ok) throw new Error('it was expected to fail');
+  return answer.failure;
+}
+
+test('the names and paths of the calls are those of the route table', () => {
+  for (const [name, path] of Object.entries(agentCalls)) {
+    expect(routes).toHaveProperty([name, 'path'], path);
+  }
+});
+
+test('a name that does not resolve fails in dns', async () => {
+  expect(await failureAt('http://nowhere.invalid')).toMatchObject({ layer: 'dns', status: null });
+});
+
+test('a closed port fails in tcp', async () => {
+  await server.stop();
+  expect(await failureAt(server.url)).toMatchObject({ layer: 'tcp', code: 'ECONNREFUSED' });
+  await server.start();
+});
+
+test('a port that does not speak TLS fails in tls', async () => {
+  expect(await failureAt(server.url.replace('http:', 'https:'))).toMatchObject({ layer: 'tls' });
+});
+
+test('something else that speaks HTTP fails in ingress, whatever status it has, and is no last word', async () => {
+  for (const status of [200, 302, 401, 409, 502]) {
+    server.override(() => ({ status, body: '<html>sign in</html>', type: 'text/html' }));
+    const failure = await failureAt(server.url);
+    expect(failure).toMatchObject({ layer: 'ingress', status });
+    expect(mayPass(failure)).toBe(true);
+  }
+});
+
+test('something that does not speak HTTP at all fails in ingress', async () => {
+  const sockets: Socket[] = [];
+  const stranger = createTcpServer((socket) => {
+    sockets.push(socket);
+    socket.end('SSH-2.0-OpenSSH\r\n');
+  });
+  await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve));
+  const address = stranger.address();
+  if (!address || typeof address === 'string') throw new Error('no port');
+  expect(await failureAt(`http://127.0.0.1:${address.port}`)).toMatchObject({ layer: 'ingress' });
+  for (const socket of sockets) socket.destroy();
+  stranger.close();
+});
+
+test('a server that accepts and says nothing is told apart from one that cannot be reached', async () => {
+  server.override(() => 'hang');
+  expect(await failureAt(server.url, 100)).toMatchObject({ layer: 'control_plane', code: 'no_answer' });
+});
+
+test('a problem keeps its code, the narrowest layer it names, and what it says about later', async () => {
+  const deadline_at = '2026-01-01T00:00:00Z';
+  server.override(() => problem('enrollment_pending', { retry_after_seconds: 2, deadline_at }));
+  const pending = await failureAt(server.url);
+  expect(pending).toMatchObject({
+    layer: 'credential',
+    code: 'enrollment_pending',
+    retry_after_seconds: 2,
+    deadline_at,
+  });
+  expect(mayPass(pending)).toBe(true);
+  server.override(() => problem('store_unavailable'));
+  expect(await failureAt(server.url)).toMatchObject({ layer: 'store', status: 503 });
+  server.override(() => problem('instance_fenced'));
+  expect(mayPass(await failureAt(server.url))).toBe(false);
+});
+
+test('a kept connection that the server has closed costs a second try, not a failure', async () => {
+  const http = transport(server.url, systemClock, serverTime(systemClock));
+  const headers = { authorization: `Bearer ${server.credential}`, 'content-type': 'application/json' };
+  const body = JSON.stringify({ stages: [] });
+  const call = {
+    name: 'agent-boot',
+    method: 'POST',
+    path: '/v1/agent/boot',
+    headers,
+    body,
+    timeout_ms: 5_000,
+  } as const;
+  expect((await http.call(call, readAcknowledged)).ok).toBe(true);
+  let resets = 1;
+  server.override(() => (resets-- > 0 ? 'reset' : null));
+  expect((await http.call(call, readAcknowledged)).ok).toBe(true);
+  http.close();
+});
