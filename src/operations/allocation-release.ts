@@ -83,7 +83,7 @@ async function fence(context: OperationContext, services: OperationServices): Pr
       at,
       async (tx, operation) => {
         const known = operation.allocation_id && (await allocationRow(tx, operation.allocation_id));
-        const node = known && known.node_id ? await lockNode(tx, known.node_id) : undefined;
+        const node = known?.node_id ? await lockNode(tx, known.node_id) : undefined;
         if (!node) return null;
         await bindNodeToOperation(tx, node.node_id, operation);
         await bindOperationToNode(tx, operation.workflow_id, node);

@@ -6,7 +6,7 @@ import type { ReplicaId, WorkflowId } from '../base/ids.ts';
 import type { EvidenceLayer } from '../contract/evidence.ts';
 import type { OperationError } from '../contract/operation.ts';
 import type { OperationStatus } from '../lifecycle/states.ts';
-import type { Database, Transaction } from './database.ts';
+import type { Database, Queryable, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
 import type { OperationRow, PublishedProgress } from './operations.ts';
 
@@ -72,8 +72,8 @@ export function claimExecution(
       [run.workflow_id, executor.replica_id, executor.epoch, now],
     );
     if (!row) throw new ExecutionSuperseded(run.workflow_id);
-    const takenOver = before.replica_id !== null && before.replica_id !== executor.replica_id;
-    if (before.status === 'queued' || takenOver) {
+    const takenOver = before.epoch !== null && before.replica_id !== executor.replica_id;
+    if (before.epoch === null || takenOver) {
       const summary = takenOver ? `${row.kind} goes on, on another replica` : `${row.kind} started`;
       await tell(
         tx,
@@ -268,5 +268,26 @@ export function queuedOperations(tx: Transaction, limit: number): Promise<Operat
   return tx.query<OperationRow>(
     `select * from operations where status = 'queued' order by created_at limit $1 for update skip locked`,
     [limit],
+  );
+}
+
+/** The engine has them; from here on they are cancelled by asking the engine. */
+export async function markStarted(tx: Transaction, ids: WorkflowId[], executor: Executor, now: Date): Promise<void> {
+  await tx.query(
+    `update operations set status = 'running', replica_id = $2, epoch = null, started_at = coalesce(started_at, $3) where workflow_id = any($1)`,
+    [ids, executor.replica_id, now],
+  );
+}
+
+/** Runs that this replica executes and that concern a node or an allocation, or that wait for room in a pool. */
+export function runningHere(
+  db: Queryable,
+  replica_id: string,
+  concern: { node_id?: string | null; allocation_id?: string | null; waiting?: boolean },
+): Promise<{ workflow_id: WorkflowId; attempt: number }[]> {
+  return db.query(
+    `select workflow_id, attempt from operations where replica_id = $1 and status in ('running', 'cancelling')
+       and (node_id = $2 or allocation_id = $3 or ($4 and node_id is null))`,
+    [replica_id, concern.node_id ?? null, concern.allocation_id ?? null, concern.waiting ?? false],
   );
 }

@@ -99,10 +99,12 @@ export async function storeBootStages(
   });
 }
 
-export async function readBootStages(db: Queryable, node_instance_id: string): Promise<BootStage[]> {
+export async function readBootStages(db: Queryable, node_id: string, node_instance_id: string): Promise<BootStage[]> {
   const rows = await db.query<{ name: string; seconds: number; started_at: Date | null; parent: string }>(
-    'select name, seconds, started_at, parent from boot_stages where node_instance_id = $1 order by ordinal',
-    [node_instance_id],
+    `select stage.name, stage.seconds, stage.started_at, stage.parent from boot_stages stage
+     join instances instance on instance.node_instance_id = stage.node_instance_id
+     where instance.node_id = $1 and stage.node_instance_id = $2 order by stage.ordinal`,
+    [node_id, node_instance_id],
   );
   return rows.map(({ started_at, parent, ...stage }) => ({
     ...stage,

@@ -184,3 +184,12 @@ export async function bindNodeToOperation(
 export async function keepObservation(db: Queryable, id: NodeId, state: string, now: Date): Promise<void> {
   await db.query('update nodes set observed_state = $2, observed_at = $3 where node_id = $1', [id, state, now]);
 }
+
+/** Whether a tenant's allocation holds the node, or ever held it. */
+export async function isTenantsNode(db: Queryable, id: string, tenant: string): Promise<boolean> {
+  const [row] = await db.query<{ known: boolean }>(
+    'select exists (select 1 from allocations where node_id = $1 and tenant = $2) as known',
+    [id, tenant],
+  );
+  return row?.known ?? false;
+}

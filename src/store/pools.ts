@@ -110,3 +110,8 @@ export async function hasLiveNodes(db: Queryable, pool: string): Promise<boolean
 export async function deletePool(tx: Transaction, name: string, now: Date): Promise<void> {
   await tx.query('update pools set deleted_at = $2 where name = $1', [name, now]);
 }
+
+/** Whether a pool of this name exists or ever existed. */
+export async function everDeclared(db: Queryable, name: string): Promise<boolean> {
+  return (await db.query('select 1 from pools where name = $1', [name])).length > 0;
+}

@@ -31,9 +31,9 @@ export const replicaTakeover = (services: SweepServices): Sweep => ({
       const why = deathOf(replica, services, now);
       return why ? [{ replica_id: replica.replica_id, why }] : [];
     });
-    if (dead.length > 0) await buryReplicas(db, dead, executor.replica_id, now);
+    const buried = dead.length > 0 ? await buryReplicas(db, dead, executor.replica_id, now) : [];
     // Also those whose taker died before it was done; recovering a run twice executes it once.
-    const orphaned = await replicasWithOpenOperations(db);
-    return { decided: orphaned.length > 0 ? await engine.recover(orphaned) : 0 };
+    const orphaned = new Set([...buried, ...(await replicasWithOpenOperations(db))]);
+    return { decided: orphaned.size > 0 ? await engine.recover([...orphaned]) : 0 };
   },
 });

@@ -1,0 +1,121 @@
+/** Who is calling: a person by token or session cookie, or an agent by its instance credential; and whether they may. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { moment, now, secondsLater } from '../base/clock.ts';
+import { ApiProblem } from '../contract/errors.ts';
+import type { Access } from '../contract/route.ts';
+import { roleAtLeast } from '../contract/token.ts';
+import type { AgentSession } from '../store/agent-sessions.ts';
+import { type TokenRow, tokenById, tokenBySecret } from '../store/tokens.ts';
+import type { ApiServices, Person } from './services.ts';
+
+export const sessionCookie = 'slipway_session';
+const sessionSeconds = 12 * 3600;
+
+const bearer = /^Bearer +([!-~]{1,2048})$/i;
+
+export function bearerOf(request: FastifyRequest): string | undefined {
+  const header = request.headers.authorization;
+  return header === undefined ? undefined : (bearer.exec(header)?.[1] ?? '');
+}
+
+function admit(token: TokenRow | undefined, at: Date): Person {
+  if (!token || token.revoked_at) throw new ApiProblem('token_unknown');
+  if (token.expires_at && token.expires_at <= at) throw new ApiProblem('token_expired');
+  return {
+    token_id: token.token_id,
+    name: token.name,
+    role: token.role,
+    tenant: token.tenant,
+    expires_at: token.expires_at,
+  };
+}
+
+export async function personByToken(secret: string, services: ApiServices): Promise<Person> {
+  return admit(await tokenBySecret(services.db, secret), now(services.clock));
+}
+
+async function personBySession(cookie: string, services: ApiServices): Promise<Person> {
+  const text = services.installation.unseal(cookie);
+  const [token_id, expires] = text?.split(' ') ?? [];
+  if (!token_id || !expires) throw new ApiProblem('token_unknown', 'The session is not one of ours; sign in again.');
+  const at = now(services.clock);
+  if (moment(Number(expires)) <= at) throw new ApiProblem('token_expired', 'The session has ended; sign in again.');
+  return admit(await tokenById(services.db, token_id), at);
+}
+
+/** A session is the token's id, sealed: revoking the token ends it too. */
+export function openSession(person: Person, reply: FastifyReply, services: ApiServices): Date {
+  const end = secondsLater(now(services.clock), sessionSeconds);
+  const expires = person.expires_at && person.expires_at < end ? person.expires_at : end;
+  reply.setCookie(sessionCookie, services.installation.seal(`${person.token_id} ${expires.getTime()}`), {
+    httpOnly: true,
+    sameSite: 'strict',
+    secure: services.settings.secure_cookies,
+    path: '/',
+    expires,
+  });
+  return expires;
+}
+
+async function identify(request: FastifyRequest, services: ApiServices): Promise<Person> {
+  const secret = bearerOf(request);
+  if (secret !== undefined) return personByToken(secret, services);
+  const cookie = request.cookies[sessionCookie];
+  if (cookie) return personBySession(cookie, services);
+  throw new ApiProblem('token_missing');
+}
+
+async function identifyAgent(request: FastifyRequest, services: ApiServices): Promise<AgentSession> {
+  const credential = bearerOf(request);
+  if (credential === undefined) throw new ApiProblem('token_missing', 'An instance credential is needed.');
+  const session = await services.sessions.find(credential, now(services.clock));
+  if (!session) throw new ApiProblem('credential_unknown');
+  if (session.fence.kind === 'fenced')
+    throw new ApiProblem('instance_fenced', `This instance no longer counts: ${session.fence.reason}.`);
+  return session;
+}
+
+export async function authorize(request: FastifyRequest, access: Access, services: ApiServices): Promise<void> {
+  switch (access.kind) {
+    case 'public':
+    case 'enrolment':
+      return;
+    case 'agent':
+      request.agent_session = await identifyAgent(request, services);
+      return;
+    case 'person': {
+      const person = await identify(request, services);
+      request.person = person;
+      if (!roleAtLeast(person.role, access.role))
+        throw new ApiProblem(
+          'role_insufficient',
+          `This call needs the role ${access.role}; the token ${person.name} has ${person.role}.`,
+        );
+      if (access.tenants === 'none' && person.tenant !== null) throw new ApiProblem('scope_insufficient');
+    }
+  }
+}
+
+const loopbackNames = new Set(['localhost', '127.0.0.1', '[::1]', '::1']);
+const hostName = (host: string) => host.replace(/:\d+$/, '').toLowerCase();
+
+/** Keeps foreign pages out: neither a name that resolves to us nor another origin may use a person's session. */
+export function checkOrigin(request: FastifyRequest, services: ApiServices): void {
+  const { loopback_only, behind_proxy } = services.settings;
+  const forwarded = behind_proxy ? request.headers['x-forwarded-host'] : undefined;
+  const host =
+    String(forwarded ?? request.headers.host ?? '')
+      .split(',')[0]
+      ?.trim() ?? '';
+  if (loopback_only && !loopbackNames.has(hostName(host)))
+    throw new ApiProblem(
+      'origin_refused',
+      `This server answers to localhost only, not to ${host || 'a request without Host'}.`,
+    );
+  const origin = request.headers.origin;
+  if (origin === undefined || origin === 'null') {
+    if (origin === 'null') throw new ApiProblem('origin_refused');
+    return;
+  }
+  if (!URL.canParse(origin) || new URL(origin).host !== host) throw new ApiProblem('origin_refused');
+}

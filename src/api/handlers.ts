@@ -1,0 +1,21 @@
+/** Every route's handler. The type makes a route without one, or one without a route, a compile error. */
+import { agentHandlers } from './routes/agent.ts';
+import { agentTaskHandlers } from './routes/agent-tasks.ts';
+import { allocationHandlers } from './routes/allocations.ts';
+import { nodeHandlers } from './routes/nodes.ts';
+import { poolHandlers } from './routes/pools.ts';
+import { serverHandlers } from './routes/server.ts';
+import { tokenHandlers } from './routes/tokens.ts';
+import type { Handlers } from './services.ts';
+import { streamOpen } from './stream.ts';
+
+export const handlers: Handlers = {
+  ...serverHandlers,
+  ...tokenHandlers,
+  ...poolHandlers,
+  ...allocationHandlers,
+  ...nodeHandlers,
+  ...agentHandlers,
+  ...agentTaskHandlers,
+  'stream-open': streamOpen,
+};

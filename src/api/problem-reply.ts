@@ -1,0 +1,68 @@
+/** Turns every error into a problem of the catalogue. What is not an operating error is a defect: logged whole, told in one sentence. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { ApiProblem, type ErrorCode, type ErrorEntry, errorCatalogue } from '../contract/errors.ts';
+import type { Problem } from '../contract/problem.ts';
+import { StoreUnavailable } from '../store/database.ts';
+
+/** The framework's own refusals, by its codes. */
+const frameworkCodes: Record<string, ErrorCode> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_BODY_TOO_LARGE: 'body_too_large',
+  FST_ERR_CTP_EMPTY_JSON_BODY: 'malformed_json',
+  FST_ERR_CTP_INVALID_JSON_BODY: 'malformed_json',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid_request',
+  FST_ERR_BAD_URL: 'not_found',
+  FST_ERR_ASYNC_CONSTRAINT: 'not_found',
+};
+
+const storeRetrySeconds = 2;
+
+function asProblem(error: unknown): ApiProblem | undefined {
+  if (error instanceof ApiProblem) return error;
+  if (error instanceof StoreUnavailable)
+    return new ApiProblem('store_unavailable', { retry_after_seconds: storeRetrySeconds });
+  if (!(error instanceof Error)) return undefined;
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  if (frameworkCodes[code]) return new ApiProblem(frameworkCodes[code]);
+  if (error instanceof SyntaxError) return new ApiProblem('malformed_json');
+  const status = 'statusCode' in error && typeof error.statusCode === 'number' ? error.statusCode : 500;
+  return status >= 400 && status < 500 ? new ApiProblem('invalid_request', error.message) : undefined;
+}
+
+export function problemBody(problem: ApiProblem, correlation_id: string): Problem {
+  const entry: ErrorEntry = errorCatalogue[problem.code];
+  return {
+    type: `/docs/errors#${problem.code}`,
+    title: entry.title,
+    status: entry.status,
+    code: problem.code,
+    owner_layer: entry.owner_layer,
+    ...(entry.detail_layer && { detail_layer: entry.detail_layer }),
+    detail: problem.extras.detail ?? entry.cause,
+    correlation_id,
+    ...(problem.extras.retry_after_seconds !== undefined && {
+      retry_after_seconds: problem.extras.retry_after_seconds,
+    }),
+    ...(problem.extras.deadline_at && { deadline_at: problem.extras.deadline_at }),
+    ...(problem.extras.errors && { errors: problem.extras.errors }),
+  };
+}
+
+export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): ApiProblem {
+  const known = asProblem(error);
+  if (!known)
+    request.log.error(
+      { error, correlation_id: request.correlation_id, operation: request.operation },
+      'a request met a defect',
+    );
+  const problem = known ?? new ApiProblem('internal_error');
+  const body = problemBody(problem, request.correlation_id);
+  if (body.retry_after_seconds !== undefined) reply.header('retry-after', Math.ceil(body.retry_after_seconds));
+  if (body.status === 401) reply.header('www-authenticate', 'Bearer realm="slipway"');
+  reply
+    .status(body.status)
+    .header('content-type', 'application/problem+json; charset=utf-8')
+    .serializer(JSON.stringify)
+    .send(body);
+  return problem;
+}

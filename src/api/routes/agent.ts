@@ -1,0 +1,167 @@
+/** What agents say: registration, heartbeats, logs, boot stages, facts. */
+import { now } from '../../base/clock.ts';
+import { type Heartbeat, type HeartbeatReply, ShippedLine } from '../../contract/agent.ts';
+import { ApiProblem, errorCatalogue } from '../../contract/errors.ts';
+import { effectiveStaleSeconds } from '../../lifecycle/budgets.ts';
+import type { AgentSession } from '../../store/agent-sessions.ts';
+import { movedByAnyBeat, recordClaim } from '../../store/claims.ts';
+import { register } from '../../store/enrolment.ts';
+import { recordEvidence } from '../../store/evidence.ts';
+import { rotateCredential } from '../../store/instances.ts';
+import { storeBootStages, storeLines } from '../../store/node-logs.ts';
+import { bearerOf } from '../auth.ts';
+import type { ApiServices, Handlers } from '../services.ts';
+import { compileCheck } from '../validation.ts';
+
+const checkLine = compileCheck(ShippedLine, 'body');
+const mostLines = 5_000;
+const jitter = 0.1;
+
+/** Spread, so that a fleet that started together does not beat together. */
+const assignedInterval = (session: AgentSession) =>
+  Math.round(session.interval_seconds * (1 + jitter * (2 * Math.random() - 1)) * 1000) / 1000;
+
+/** Only what may change a status is written before it is answered; a plain beat is coalesced. */
+const needsTheDoor = (session: AgentSession, beat: Heartbeat) =>
+  (beat.status !== undefined && beat.status !== session.reported_status) ||
+  movedByAnyBeat.includes(session.node_status) ||
+  (session.node_status === 'starting' && beat.status === 'ready');
+
+async function takeBeat(session: AgentSession, beat: Heartbeat, services: ApiServices): Promise<HeartbeatReply> {
+  const interval = assignedInterval(session);
+  const { status: _, ...reported } = beat;
+  services.beats.add({
+    node_instance_id: session.node_instance_id,
+    received_ms: services.clock.nowMs(),
+    interval_seconds: interval,
+    stale_seconds: effectiveStaleSeconds(session.stale_after_seconds, interval),
+    reported: Object.keys(reported).length > 0 ? reported : null,
+  });
+  if (needsTheDoor(session, beat)) {
+    const outcome = await recordClaim(services.db, session, beat, now(services.clock), services.environment);
+    if (outcome.fenced) {
+      services.sessions.forget(session.node_instance_id);
+      throw new ApiProblem('instance_fenced');
+    }
+    session.node_status = outcome.status;
+    session.reported_status = outcome.reported_status;
+  }
+  return {
+    node_status: session.node_status,
+    heartbeat_interval_seconds: interval,
+    tasks_waiting: session.tasks_waiting,
+  };
+}
+
+function parseLines(body: unknown): ShippedLine[] {
+  const text = typeof body === 'string' ? body : '';
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  if (lines.length === 0) throw new ApiProblem('invalid_request', 'Send at least one line of NDJSON.');
+  if (lines.length > mostLines) throw new ApiProblem('body_too_large', `Send at most ${mostLines} lines at once.`);
+  return lines.map((line) => {
+    let parsed: unknown;
+    try {
+      parsed = JSON.parse(line);
+    } catch (error) {
+      throw new ApiProblem('malformed_json', {
+        detail: `A line is not JSON: ${error instanceof Error ? error.message : ''}`,
+      });
+    }
+    return checkLine(parsed) as ShippedLine;
+  });
+}
+
+type AgentRoutes =
+  | 'agent-register'
+  | 'agent-heartbeat'
+  | 'agent-heartbeats'
+  | 'agent-logs'
+  | 'agent-boot'
+  | 'agent-evidence'
+  | 'agent-credential-rotate';
+
+export const agentHandlers: Pick<Handlers, AgentRoutes> = {
+  async 'agent-register'({ body, request, reply, correlation_id }, services) {
+    const at = now(services.clock);
+    const credential = bearerOf(request);
+    const known = credential ? await services.sessions.instance(credential, at) : undefined;
+    if (credential !== undefined && !known) throw new ApiProblem('credential_unknown');
+    const registered = await register(services.db, body, known, {
+      clock: services.clock,
+      now: at,
+      environment: services.environment,
+      installation: services.installation,
+      correlation_id,
+    });
+    if (body.boot) await storeBootStages(services.db, { ...registered, correlation_id }, body.boot.stages, at);
+    services.sessions.forget(registered.node_instance_id);
+    if (!registered.first) reply.status(200);
+    return {
+      node_id: registered.node_id,
+      node_instance_id: registered.node_instance_id,
+      ...(registered.credential && { credential: registered.credential }),
+      task_keys: services.installation.task_keys,
+      heartbeat_interval_seconds: registered.heartbeat_interval_seconds,
+      deadline_at: registered.deadline_at?.toISOString() ?? null,
+    };
+  },
+  'agent-heartbeat': ({ agent, body }, services) => takeBeat(agent(), body ?? {}, services),
+  async 'agent-heartbeats'({ body }, services) {
+    const results = [];
+    for (const { credential, ...beat } of body.beats) {
+      try {
+        const session = await services.sessions.find(credential, now(services.clock));
+        if (!session) throw new ApiProblem('credential_unknown');
+        if (session.fence.kind === 'fenced') throw new ApiProblem('instance_fenced', session.fence.reason);
+        results.push(await takeBeat(session, beat, services));
+      } catch (error) {
+        if (!(error instanceof ApiProblem)) throw error;
+        results.push({ code: error.code, status: errorCatalogue[error.code].status, detail: error.message });
+      }
+    }
+    return { results };
+  },
+  async 'agent-logs'({ agent, request }, services) {
+    const acknowledged_seq = await storeLines(services.db, agent(), parseLines(request.body));
+    services.arrivals.announce(agent().node_id);
+    return { acknowledged_seq };
+  },
+  async 'agent-boot'({ agent, body }, services) {
+    await storeBootStages(services.db, agent(), body.stages, now(services.clock));
+    return { ok: true };
+  },
+  async 'agent-evidence'({ agent, body, correlation_id }, services) {
+    const { node_id, node_instance_id, allocation_id, correlation_id: own } = agent();
+    await recordEvidence(
+      services.db,
+      body.facts.map((fact) => ({
+        at: now(services.clock),
+        layer: fact.layer,
+        kind: fact.kind,
+        summary: fact.summary,
+        data: { ...fact.data, reported_at: fact.at },
+        node_id,
+        node_instance_id,
+        allocation_id: allocation_id as never,
+        correlation_id: (own as never) ?? correlation_id,
+      })),
+    );
+    return { ok: true };
+  },
+  async 'agent-credential-rotate'({ agent, correlation_id }, services) {
+    const { node_id, node_instance_id } = agent();
+    const credential = await rotateCredential(services.db, node_instance_id);
+    await recordEvidence(services.db, [
+      {
+        at: now(services.clock),
+        layer: 'node',
+        kind: 'credential.rotated',
+        summary: 'the agent asked for a new credential',
+        node_id,
+        node_instance_id,
+        correlation_id,
+      },
+    ]);
+    return { credential };
+  },
+};

@@ -1,0 +1,90 @@
+/** Allocations and operations: asked for, read, released, tried again, cancelled. */
+import { now } from '../../base/clock.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import type { OperationName } from '../../contract/routes.ts';
+import {
+  type Asker,
+  requestAllocation,
+  requestCancel,
+  requestOperationRetry,
+  requestRelease,
+  requestRetry,
+  type Touched,
+} from '../../operations/requests.ts';
+import { listAllocations, readAllocation } from '../../store/allocations.ts';
+import { listOperations, readOperation } from '../../store/operations.ts';
+import { type ApiServices, actorOf, type Call, type Handlers } from '../services.ts';
+
+const defaultLimit = 100;
+
+export const askerOf = (call: Pick<Call<OperationName>, 'person' | 'correlation_id'>, reason?: string): Asker => ({
+  actor: actorOf(call.person()),
+  tenant: call.person().tenant,
+  correlation_id: call.correlation_id,
+  ...(reason && { reason }),
+});
+
+async function mustFindAllocation(id: string, tenant: string | null, services: ApiServices) {
+  const allocation = await readAllocation(services.db, id, tenant, now(services.clock));
+  if (!allocation) throw new ApiProblem('allocation_not_found');
+  return allocation;
+}
+
+async function mustFindOperation(id: string, tenant: string | null, services: ApiServices) {
+  const operation = await readOperation(services.db, id, tenant, now(services.clock));
+  if (!operation) throw new ApiProblem('operation_not_found');
+  return operation;
+}
+
+const touchedWire = async (touched: Touched, services: ApiServices) => ({
+  allocation: await mustFindAllocation(touched.allocation_id, null, services),
+  operation: await mustFindOperation(touched.workflow_id, null, services),
+});
+
+type AllocationRoutes =
+  | 'allocation-create'
+  | 'allocation-list'
+  | 'allocation-get'
+  | 'allocation-release'
+  | 'allocation-retry'
+  | 'operation-list'
+  | 'operation-get'
+  | 'operation-cancel'
+  | 'operation-retry';
+
+export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
+  'allocation-create': async (call, services) =>
+    touchedWire(await requestAllocation(services, call.body, askerOf(call)), services),
+  async 'allocation-list'({ query, person }, services) {
+    const own = person().tenant;
+    if (own !== null && query?.tenant !== undefined && query.tenant !== own) throw new ApiProblem('scope_insufficient');
+    const { cursor, limit, ...filter } = query ?? {};
+    return listAllocations(
+      services.db,
+      { ...filter, tenant: own ?? query?.tenant ?? null, after: cursor, limit: limit ?? defaultLimit },
+      now(services.clock),
+    );
+  },
+  'allocation-get': ({ params, person }, services) => mustFindAllocation(params.id, person().tenant, services),
+  'allocation-release': async (call, services) =>
+    touchedWire(await requestRelease(services, call.params.id, askerOf(call, call.body?.reason)), services),
+  'allocation-retry': async (call, services) =>
+    touchedWire(await requestRetry(services, call.params.id, askerOf(call, call.body?.reason)), services),
+  'operation-list'({ query, person }, services) {
+    const { cursor, limit, ...filter } = query ?? {};
+    return listOperations(
+      services.db,
+      { ...filter, tenant: person().tenant, after: cursor, limit: limit ?? defaultLimit },
+      now(services.clock),
+    );
+  },
+  'operation-get': ({ params, person }, services) => mustFindOperation(params.id, person().tenant, services),
+  async 'operation-cancel'(call, services) {
+    await requestCancel(services, call.params.id, askerOf(call, call.body?.reason));
+    return mustFindOperation(call.params.id, null, services);
+  },
+  async 'operation-retry'(call, services) {
+    await requestOperationRetry(services, call.params.id, askerOf(call, call.body?.reason));
+    return mustFindOperation(call.params.id, null, services);
+  },
+};

@@ -1,0 +1,109 @@
+/** Nodes, and what is known about them: timeline, logs, boot stages. */
+import { ApiProblem } from '../../contract/errors.ts';
+import type { JoinedTimelineQuery } from '../../contract/evidence.ts';
+import { expectNode } from '../../operations/requests.ts';
+import { parseCursor, readTimeline } from '../../store/evidence.ts';
+import { parseLogCursor, readBootStages, readLines } from '../../store/node-logs.ts';
+import { isTenantsNode, listNodes, readNode } from '../../store/nodes.ts';
+import type { ApiServices, Handlers } from '../services.ts';
+import { askerOf } from './allocations.ts';
+
+const defaultLimit = 100;
+/** Lines that reach another replica are found at the next look; those that reach this one wake the reader. */
+const followWaitMs = 2_000;
+const followWaits = 12;
+
+async function mustFindNode(id: string, tenant: string | null, services: ApiServices) {
+  const node = await readNode(services.db, id, tenant);
+  if (!node) throw new ApiProblem('node_not_found');
+  return node;
+}
+
+/** A tenant may read what belongs to its allocations also after the node went to somebody else. */
+async function mustBeKnown(id: string, tenant: string | null, services: ApiServices): Promise<void> {
+  const known = tenant === null ? await readNode(services.db, id) : await isTenantsNode(services.db, id, tenant);
+  if (!known) throw new ApiProblem('node_not_found');
+}
+
+function timeline(
+  query: JoinedTimelineQuery | undefined,
+  tenant: string | null,
+  services: ApiServices,
+  more: { audited?: boolean; node_id?: string } = {},
+) {
+  const { cursor, limit, ...filter } = query ?? {};
+  const parsed = cursor === undefined ? undefined : parseCursor(cursor);
+  if (cursor !== undefined && !parsed) throw new ApiProblem('invalid_cursor');
+  return readTimeline(services.db, {
+    ...filter,
+    ...more,
+    cursor: parsed,
+    limit: limit ?? defaultLimit,
+    ...(tenant !== null && { tenant }),
+  });
+}
+
+type NodeRoutes =
+  | 'node-create'
+  | 'node-list'
+  | 'node-get'
+  | 'node-timeline'
+  | 'node-logs'
+  | 'node-boot'
+  | 'timeline-get'
+  | 'audit-list';
+
+export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
+  async 'node-create'(call, services) {
+    const { node_id, enrollment_token } = await expectNode(services, call.body, askerOf(call));
+    return { node: await mustFindNode(node_id, null, services), enrollment_token };
+  },
+  'node-list'({ query, person }, services) {
+    const { cursor, limit, ...filter } = query ?? {};
+    return listNodes(services.db, { ...filter, after: cursor, limit: limit ?? defaultLimit, tenant: person().tenant });
+  },
+  'node-get': ({ params, person }, services) => mustFindNode(params.id, person().tenant, services),
+  async 'node-timeline'({ params, query, person }, services) {
+    await mustBeKnown(params.id, person().tenant, services);
+    return timeline(query, person().tenant, services, { node_id: params.id });
+  },
+  async 'node-logs'({ params, query, person, request }, services) {
+    const tenant = person().tenant;
+    await mustBeKnown(params.id, tenant, services);
+    const { cursor, limit, follow, ...filter } = query ?? {};
+    const after = cursor === undefined ? undefined : parseLogCursor(cursor);
+    if (cursor !== undefined && !after) throw new ApiProblem('invalid_cursor');
+    const read = () =>
+      readLines(services.db, { ...filter, node_id: params.id, after, tenant, limit: limit ?? defaultLimit });
+    let page = await read();
+    for (let waits = 0; follow && page.items.length === 0 && waits < followWaits && !request.raw.destroyed; waits++) {
+      await services.arrivals.next(params.id, followWaitMs);
+      page = await read();
+    }
+    return page.next_cursor === null ? { ...page, next_cursor: cursor ?? null } : page;
+  },
+  async 'node-boot'({ params, query, person }, services) {
+    const tenant = person().tenant;
+    const node = await mustFindNode(params.id, tenant, services);
+    const instance = query?.instance ?? node.node_instance_id;
+    if (tenant !== null && instance !== node.node_instance_id)
+      throw new ApiProblem('node_not_found', 'That instance is not visible to this tenant.');
+    return {
+      node_id: node.node_id,
+      node_instance_id: instance,
+      stages: instance ? await readBootStages(services.db, node.node_id, instance) : [],
+    };
+  },
+  async 'timeline-get'({ query, person }, services) {
+    const named = (['node_id', 'node_instance_id', 'correlation_id', 'allocation_id', 'workflow_id'] as const).some(
+      (id) => query?.[id] !== undefined,
+    );
+    if (!named)
+      throw new ApiProblem(
+        'invalid_request',
+        'Name at least one of node_id, node_instance_id, correlation_id, allocation_id, workflow_id.',
+      );
+    return timeline(query, person().tenant, services);
+  },
+  'audit-list': ({ query, person }, services) => timeline(query, person().tenant, services, { audited: true }),
+};

@@ -1,0 +1,172 @@
+/** Pools: declared, read, deleted; and the join tokens that let agents in. */
+import type { TSchema } from 'typebox';
+import { now, secondsLater } from '../../base/clock.ts';
+import { newTokenId } from '../../base/ids.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import type { PoolDocument } from '../../contract/pool.ts';
+import { recordEvidence } from '../../store/evidence.ts';
+import { newSecret } from '../../store/instances.ts';
+import { currentPool, declarePool, deletePool, hasLiveNodes, listPools, readPool } from '../../store/pools.ts';
+import { createJoinToken, joinTokenWire, listJoinTokens, revokeJoinToken } from '../../store/tokens.ts';
+import { type ApiServices, actorOf, type Handlers, type Person } from '../services.ts';
+import { type Check, compileCheck } from '../validation.ts';
+
+const specChecks = new Map<TSchema, Check>();
+
+function checkSpec(schema: TSchema, spec: unknown): void {
+  let check = specChecks.get(schema);
+  if (!check) {
+    check = compileCheck(schema, 'body', 'invalid_spec');
+    specChecks.set(schema, check);
+  }
+  try {
+    check(spec);
+  } catch (error) {
+    if (!(error instanceof ApiProblem)) throw error;
+    const errors = error.extras.errors?.map((each) => ({ ...each, path: each.path.replace(/^\/body/, '/body/spec') }));
+    throw new ApiProblem('invalid_spec', {
+      ...error.extras,
+      errors,
+      detail: errors?.[0] ? `${errors[0].path} ${errors[0].message}.` : undefined,
+    });
+  }
+}
+
+function checkDocument(name: string, document: PoolDocument, person: Person, services: ApiServices): void {
+  if (document.name !== undefined && document.name !== name) {
+    throw new ApiProblem('invalid_request', {
+      detail: `The document names ${document.name}, the address ${name}.`,
+      errors: [{ path: '/body/name', message: 'must agree with the address' }],
+    });
+  }
+  const driver = services.drivers.get(document.driver);
+  if (!driver)
+    throw new ApiProblem(
+      'driver_unknown',
+      `There is no driver ${document.driver}; this server has ${[...services.drivers.keys()].join(', ')}.`,
+    );
+  if (driver.host_bound && (person.role !== 'admin' || !services.settings.allow_host_bound_pools))
+    throw new ApiProblem('host_bound_pool_refused');
+  checkSpec(driver.spec_schema, document.spec ?? {});
+}
+
+async function mustExist(name: string, services: ApiServices) {
+  const pool = await readPool(services.db, name);
+  if (!pool) throw new ApiProblem('pool_not_found', `There is no pool named ${name}.`);
+  return pool;
+}
+
+const defaultJoinSeconds = 24 * 3600;
+
+type PoolRoutes =
+  | 'pool-put'
+  | 'pool-get'
+  | 'pool-list'
+  | 'pool-delete'
+  | 'join-token-create'
+  | 'join-token-list'
+  | 'join-token-delete';
+
+export const poolHandlers: Pick<Handlers, PoolRoutes> = {
+  async 'pool-put'({ params, body, person, correlation_id }, services) {
+    checkDocument(params.pool, body, person(), services);
+    const at = now(services.clock);
+    await services.db.transaction(async (tx) => {
+      const before = await currentPool(tx, params.pool, 'for update of pool');
+      if (before && before.driver !== body.driver)
+        throw new ApiProblem('driver_fixed', `The pool ${params.pool} uses ${before.driver}.`);
+      const { changed, generation } = await declarePool(tx, params.pool, { ...body, name: params.pool }, at);
+      if (!changed) return;
+      await recordEvidence(tx, [
+        {
+          at,
+          layer: 'operator',
+          kind: 'pool.declared',
+          summary: `pool ${params.pool} is at generation ${generation}`,
+          data: { pool: params.pool, generation },
+          actor: actorOf(person()),
+          correlation_id,
+        },
+      ]);
+    });
+    return mustExist(params.pool, services);
+  },
+  'pool-get': ({ params }, services) => mustExist(params.pool, services),
+  'pool-list': async (_, services) => ({ items: await listPools(services.db), next_cursor: null }),
+  async 'pool-delete'({ params, person, correlation_id }, services) {
+    const at = now(services.clock);
+    await services.db.transaction(async (tx) => {
+      if (!(await currentPool(tx, params.pool, 'for update of pool')))
+        throw new ApiProblem('pool_not_found', `There is no pool named ${params.pool}.`);
+      if (await hasLiveNodes(tx, params.pool)) throw new ApiProblem('pool_in_use');
+      await deletePool(tx, params.pool, at);
+      await recordEvidence(tx, [
+        {
+          at,
+          layer: 'operator',
+          kind: 'pool.deleted',
+          summary: `pool ${params.pool} was deleted`,
+          data: { pool: params.pool },
+          actor: actorOf(person()),
+          correlation_id,
+        },
+      ]);
+    });
+    return undefined;
+  },
+  async 'join-token-create'({ params, body, person, correlation_id }, services) {
+    const at = now(services.clock);
+    const token = newSecret('swj');
+    const row = {
+      token_id: newTokenId(services.clock),
+      pool: params.pool,
+      expires_at: secondsLater(at, body?.ttl_seconds ?? defaultJoinSeconds),
+      max_uses: body?.max_uses ?? null,
+      created_at: at,
+    };
+    await services.db.transaction(async (tx) => {
+      const pool = await currentPool(tx, params.pool, 'for share of pool');
+      if (!pool) throw new ApiProblem('pool_not_found', `There is no pool named ${params.pool}.`);
+      if (services.drivers.get(pool.driver)?.launches)
+        throw new ApiProblem(
+          'pool_not_external',
+          `The driver ${pool.driver} launches its machines itself; nothing joins the pool ${pool.name}.`,
+        );
+      await createJoinToken(tx, row, token);
+      await recordEvidence(tx, [
+        {
+          at,
+          layer: 'operator',
+          kind: 'join_token.created',
+          summary: `a join token for pool ${params.pool} was made`,
+          data: { token_id: row.token_id, pool: params.pool },
+          actor: actorOf(person()),
+          correlation_id,
+        },
+      ]);
+    });
+    return { ...joinTokenWire({ ...row, uses: 0, revoked_at: null }), token };
+  },
+  async 'join-token-list'({ params }, services) {
+    await mustExist(params.pool, services);
+    return { items: await listJoinTokens(services.db, params.pool), next_cursor: null };
+  },
+  async 'join-token-delete'({ params, person, correlation_id }, services) {
+    const at = now(services.clock);
+    await services.db.transaction(async (tx) => {
+      if (!(await revokeJoinToken(tx, params.pool, params.id, at))) throw new ApiProblem('token_not_found');
+      await recordEvidence(tx, [
+        {
+          at,
+          layer: 'operator',
+          kind: 'join_token.revoked',
+          summary: `join token ${params.id} was revoked`,
+          data: { token_id: params.id, pool: params.pool },
+          actor: actorOf(person()),
+          correlation_id,
+        },
+      ]);
+    });
+    return undefined;
+  },
+};

@@ -1,0 +1,33 @@
+/** The server's own state: health, readiness, metrics, counts. */
+import { now } from '../../base/clock.ts';
+import { countAllocations } from '../../store/allocations.ts';
+import { countNodes } from '../../store/nodes.ts';
+import { countOperations } from '../../store/operations.ts';
+import { listPools } from '../../store/pools.ts';
+import { listReplicas } from '../../store/replicas.ts';
+import type { Handlers } from '../services.ts';
+
+export const serverHandlers: Pick<Handlers, 'health-get' | 'readiness-get' | 'metrics-get' | 'overview-get'> = {
+  'health-get': async (_, services) => ({ status: 'ok', version: services.settings.version }),
+  async 'readiness-get'({ reply }, services) {
+    const checks = await services.readiness();
+    const ready = Object.values(checks).every((check) => check.ok);
+    if (!ready) reply.status(503);
+    return { status: ready ? 'ready' : 'not ready', checks };
+  },
+  async 'metrics-get'({ reply }, services) {
+    await reply.type('text/plain; version=0.0.4; charset=utf-8').send(await services.metrics());
+    return undefined;
+  },
+  async 'overview-get'(_, { db, clock }) {
+    const at = now(clock);
+    const [nodes, allocations, operations, pools, replicas] = await Promise.all([
+      countNodes(db),
+      countAllocations(db),
+      countOperations(db),
+      listPools(db),
+      listReplicas(db, at),
+    ]);
+    return { at: at.toISOString(), nodes, allocations, operations, pools: pools.length, replicas };
+  },
+};

@@ -1,0 +1,76 @@
+/** What the API is given to work with, and what it knows about one request. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { CorrelationId } from '../base/ids.ts';
+import type { Log } from '../base/log.ts';
+import type { Actor } from '../contract/evidence.ts';
+import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from '../contract/route.ts';
+import type { OperationName, Routes } from '../contract/routes.ts';
+import type { Role } from '../contract/token.ts';
+import type { OperationServices } from '../operations/services.ts';
+import type { AgentSession, AgentSessions } from '../store/agent-sessions.ts';
+import type { HeartbeatBuffer } from '../store/heartbeat-buffer.ts';
+import type { EvidenceTail } from '../store/tail.ts';
+import type { LiveFeed } from './live-feed.ts';
+import type { LogArrivals } from './log-arrivals.ts';
+
+export interface ApiSettings {
+  version: string;
+  /** Only this host's own names are served; a page elsewhere that resolves to us is refused. */
+  loopback_only: boolean;
+  behind_proxy: boolean;
+  allow_host_bound_pools: boolean;
+  secure_cookies: boolean;
+  console_dir: string | null;
+}
+
+export interface ApiServices extends OperationServices {
+  log: Log;
+  settings: ApiSettings;
+  sessions: AgentSessions;
+  beats: HeartbeatBuffer;
+  tail: EvidenceTail;
+  feed: LiveFeed;
+  arrivals: LogArrivals;
+  readiness(): Promise<Record<string, { ok: boolean; detail: string | null }>>;
+  metrics(): Promise<string>;
+}
+
+/** A person or program with a token or session. */
+export interface Person {
+  token_id: string;
+  name: string;
+  role: Role;
+  tenant: string | null;
+  expires_at: Date | null;
+}
+
+export const actorOf = (person: Person): Actor => ({ kind: 'token', id: person.token_id, name: person.name });
+
+export interface Call<Name extends OperationName> {
+  params: ParamsOf<Routes[Name]>;
+  query: QueryOf<Routes[Name]>;
+  body: BodyOf<Routes[Name]>;
+  correlation_id: CorrelationId;
+  /** Set on every route that wants a person; asking for it elsewhere is a programmer's error. */
+  person(): Person;
+  /** Set on every route that wants an instance credential. */
+  agent(): AgentSession;
+  request: FastifyRequest;
+  reply: FastifyReply;
+}
+
+export type Handler<Name extends OperationName> = (
+  call: Call<Name>,
+  services: ApiServices,
+) => Promise<ReplyOf<Routes[Name]> | undefined>;
+export type Handlers = { [Name in OperationName]: Handler<Name> };
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    correlation_id: CorrelationId;
+    operation: OperationName | null;
+    person: Person | null;
+    agent_session: AgentSession | null;
+    idempotency: { token_id: string; key: string } | null;
+  }
+}

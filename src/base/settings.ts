@@ -1,0 +1,117 @@
+/** The server's settings: flags, each also an environment variable. Read once, at the start. */
+import { parseArgs } from 'node:util';
+
+export interface ServerSettings {
+  host: string;
+  port: number;
+  data_dir: string;
+  database_url: string | null;
+  public_url: string | null;
+  tls_cert: string | null;
+  tls_key: string | null;
+  behind_proxy: boolean;
+  allow_local_driver: boolean;
+  log_level: string;
+  admin_token: string | null;
+}
+
+export class SettingsError extends Error {
+  override name = 'SettingsError';
+}
+
+interface Flag {
+  type: 'string' | 'boolean';
+  value?: string;
+  says: string;
+}
+
+export const serverFlags: Record<string, Flag> = {
+  host: {
+    type: 'string',
+    value: '127.0.0.1',
+    says: 'address to listen on; beyond loopback it wants TLS or --behind-proxy',
+  },
+  port: { type: 'string', value: '7070', says: 'port to listen on; 0 takes a free one' },
+  'data-dir': {
+    type: 'string',
+    value: '.slipway',
+    says: 'where the embedded database, local nodes and the admin token live',
+  },
+  'database-url': { type: 'string', says: 'a PostgreSQL (15 or newer) to use instead of the embedded one' },
+  'public-url': {
+    type: 'string',
+    says: 'where agents and people reach this server, when that is not where it listens',
+  },
+  'tls-cert': { type: 'string', says: 'certificate file (PEM)' },
+  'tls-key': { type: 'string', says: 'key file (PEM)' },
+  'behind-proxy': { type: 'boolean', says: 'a proxy in front ends TLS and passes Host on' },
+  'allow-local-driver': { type: 'boolean', says: 'allow pools that run commands on this host also beyond loopback' },
+  'log-level': { type: 'string', value: 'warn', says: 'trace, debug, info, warn, error or silent' },
+};
+
+const variableOf = (flag: string) => `SLIPWAY_${flag.replaceAll('-', '_').toUpperCase()}`;
+
+export const serverUsage = (): string =>
+  [
+    'Usage: npm start -- [options]   (or: slipway serve [options])',
+    '',
+    ...Object.entries(serverFlags).map(
+      ([flag, { type, value, says }]) =>
+        `  --${`${flag}${type === 'string' ? ' VALUE' : ''}`.padEnd(22)} ${says}${value ? ` (default ${value})` : ''}; ${variableOf(flag)}`,
+    ),
+    '',
+    '  SLIPWAY_ADMIN_TOKEN sets the first admin token instead of making one.',
+  ].join('\n');
+
+const loopbackHosts = ['127.0.0.1', '::1', 'localhost'];
+export const isLoopback = (host: string): boolean => loopbackHosts.includes(host);
+
+const levels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'];
+
+export function readSettings(argv: string[], environment: Record<string, string | undefined>): ServerSettings {
+  let flags: Record<string, string | boolean | undefined>;
+  try {
+    flags = parseArgs({
+      args: argv,
+      options: Object.fromEntries(Object.entries(serverFlags).map(([flag, { type }]) => [flag, { type }])),
+      strict: true,
+    }).values as never;
+  } catch (error) {
+    throw new SettingsError(error instanceof Error ? error.message : String(error));
+  }
+  const text = (flag: string): string | null => {
+    const given = flags[flag] ?? environment[variableOf(flag)] ?? serverFlags[flag]?.value;
+    return typeof given === 'string' && given !== '' ? given : null;
+  };
+  const yes = (flag: string): boolean =>
+    flags[flag] === true || ['1', 'true', 'yes'].includes(environment[variableOf(flag)] ?? '');
+  const port = Number(text('port'));
+  if (!Number.isInteger(port) || port < 0 || port > 65_535)
+    throw new SettingsError(`--port must be a number from 0 to 65535, not ${text('port')}`);
+  const log_level = text('log-level') ?? 'warn';
+  if (!levels.includes(log_level))
+    throw new SettingsError(`--log-level must be one of ${levels.join(', ')}, not ${log_level}`);
+  const settings: ServerSettings = {
+    host: text('host') ?? '127.0.0.1',
+    port,
+    data_dir: text('data-dir') ?? '.slipway',
+    database_url: text('database-url'),
+    public_url: text('public-url'),
+    tls_cert: text('tls-cert'),
+    tls_key: text('tls-key'),
+    behind_proxy: yes('behind-proxy'),
+    allow_local_driver: yes('allow-local-driver'),
+    log_level,
+    admin_token: environment.SLIPWAY_ADMIN_TOKEN ?? null,
+  };
+  if ((settings.tls_cert === null) !== (settings.tls_key === null))
+    throw new SettingsError('--tls-cert and --tls-key go together');
+  if (!isLoopback(settings.host) && !settings.tls_cert && !settings.behind_proxy) {
+    throw new SettingsError(
+      `--host ${settings.host} is beyond loopback: give --tls-cert and --tls-key, or --behind-proxy when a proxy in front ends TLS`,
+    );
+  }
+  if (settings.admin_token !== null && settings.admin_token.length < 16)
+    throw new SettingsError('SLIPWAY_ADMIN_TOKEN must have at least 16 characters');
+  return settings;
+}

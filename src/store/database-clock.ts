@@ -1,0 +1,22 @@
+/** The only reader of the database's clock: replicas follow it, so that all of them agree on `now`. */
+import { type Clock, offsetClock, systemClock } from '../base/clock.ts';
+import { type Queryable, single } from './database.ts';
+
+const readings = 3;
+
+/** Keeps the reading with the shortest round trip, and takes the middle of it as the moment of the answer. */
+export async function databaseClock(db: Queryable, base: Clock = systemClock): Promise<Clock> {
+  let best: { wallMs: number; monotonicMs: number; tripMs: number } | undefined;
+  for (let i = 0; i < readings; i++) {
+    const before = base.monotonicMs();
+    const { now_ms } = single(
+      await db.query<{ now_ms: number }>(
+        'select (extract(epoch from clock_timestamp()) * 1000)::double precision as now_ms',
+      ),
+    );
+    const tripMs = base.monotonicMs() - before;
+    if (!best || tripMs < best.tripMs) best = { wallMs: now_ms, monotonicMs: before + tripMs / 2, tripMs };
+  }
+  if (!best) throw new Error('the clock was never read');
+  return offsetClock(best, base);
+}
