@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { moment, systemClock } from '../base/clock.ts';
 import { processRows } from './process-table.ts';
 import { type AgentBench, agentBench, until } from './testing/agent-process.ts';
-import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
+import { node, type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
 
 let server: ProtocolServer;
 let bench: AgentBench;
@@ -42,13 +42,15 @@ describe('start', () => {
     expect(registering?.headers['x-correlation-id']).toBe('corr-1');
     expect(claimed('starting')).toBe(true);
     await until(() => server.stages.some(({ name }) => name === 'command'), 'the command as a boot stage');
-    await until(() => server.lines.some(({ line }) => line === 'tag inst_1 hello'), 'the output of the command');
+    await until(
+      () => server.lines.some(({ line }) => line === `tag ${node.node_instance_id} hello`),
+      'the output of the command',
+    );
     expect(server.lines.find(({ line }) => line === 'from setup')?.stream).toBe('setup');
     const own = server.lines.filter(({ stream }) => stream === 'agent');
     for (const { line } of own) {
       expect(JSON.parse(line)).toMatchObject({
-        node_id: 'node_1',
-        node_instance_id: 'inst_1',
+        ...node,
         correlation_id: 'corr-1',
         workflow_id: 'op_9',
       });

@@ -102,6 +102,7 @@ describe('results', () => {
     await agent.exit;
     server.results.clear();
     bench.start(agent.dir, { server_url: server.url, ...config });
+    await until(() => server.registrations.length === 2, 'the successor');
     server.repeatLast();
     expect(await resultOf(task_id)).toEqual(first);
     expect(readFileSync(join(agent.dir, 'cleaned-times'), 'utf8')).toBe('x\n');

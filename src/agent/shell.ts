@@ -15,7 +15,8 @@ export interface ShellEnd {
 export interface ShellParts extends OutputParts {
   clock: Clock;
   cwd: string;
-  env: NodeJS.ProcessEnv;
+  /** Asked at each run. */
+  env(): NodeJS.ProcessEnv;
 }
 
 export interface ShellRun {
@@ -38,7 +39,8 @@ export function runShell(parts: ShellParts, { script, stream, signal, timeout_ms
     if (last_lines.length > kept_lines) last_lines.shift();
   };
   return new Promise((resolve) => {
-    const { cwd, env, clock } = parts;
+    const { cwd, clock } = parts;
+    const env = parts.env();
     const child = spawn('/bin/sh', ['-c', script], { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     let ended_because: string | null = null;
     const end = (because: string) => {

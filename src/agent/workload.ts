@@ -3,7 +3,6 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import type { BootStages } from './boot-stages.ts';
-import { childEnvironment } from './child-environment.ts';
 import type { Claims } from './claims.ts';
 import { type Command, superviseCommand } from './command.ts';
 import type { AgentConfig } from './config.ts';
@@ -25,7 +24,7 @@ export interface WorkloadParts {
   log: Log;
   timing: Timing;
   isCrowded(): boolean;
-  env: NodeJS.ProcessEnv;
+  env(): NodeJS.ProcessEnv;
 }
 
 export interface Workload {
@@ -62,7 +61,6 @@ export function workload(parts: WorkloadParts): Workload {
         ...parts,
         argv: config.command,
         cwd: config.work_dir,
-        env: () => childEnvironment(config, state.read().identity ?? config, parts.env),
         events: {
           launched: (pid) => rememberCommand(directory, pid),
           ready() {

@@ -1,5 +1,5 @@
 /** A control plane that only speaks the agent protocol: small enough to be told, reply by reply, how to behave. */
-import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { moment, systemClock } from '../../base/clock.ts';
@@ -54,7 +54,8 @@ export const problem = (code: ErrorCode, extras: Record<string, unknown> = {}): 
 
 const ok = (body: unknown, status = 200): Said => ({ status, body });
 
-export const node = { node_id: 'node_1', node_instance_id: 'inst_1' };
+/** An instance of its own for every test file: agents of equal instances would end each other's processes. */
+export const node = { node_id: 'node_1', node_instance_id: `inst_${randomUUID()}` };
 const kid = 'key-1';
 
 export async function protocolServer(): Promise<ProtocolServer> {
@@ -116,11 +117,12 @@ export async function protocolServer(): Promise<ProtocolServer> {
 
   const usual: Record<string, (heard: Heard, response: ServerResponse) => Said | Promise<Said>> = {
     'POST /v1/agent/register': ({ body, headers }) => {
+      const { authorization } = headers;
+      if (authorization && authorization !== `Bearer ${self.credential}`) return problem('credential_unknown');
       self.registrations.push(body as RegisterRequest);
       self.stages.push(...((body as RegisterRequest).boot?.stages ?? []));
-      const again = headers.authorization === `Bearer ${self.credential}`;
       const reply = { ...node, task_keys, heartbeat_interval_seconds: self.interval_seconds, deadline_at: null };
-      return again ? ok(reply) : ok({ ...reply, credential: self.credential }, 201);
+      return authorization ? ok(reply) : ok({ ...reply, credential: self.credential }, 201);
     },
     'POST /v1/agent/heartbeat': ({ body }) => {
       self.beats.push(body as Heartbeat);

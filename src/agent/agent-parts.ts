@@ -1,0 +1,62 @@
+/** What an agent is made of before it lives: its files, its log, its workload. Nothing here starts anything. */
+import { join } from 'node:path';
+import type { Clock } from '../base/clock.ts';
+import { type BootStages, bootStages } from './boot-stages.ts';
+import { childEnvironment } from './child-environment.ts';
+import { type Claims, claims } from './claims.ts';
+import type { AgentConfig } from './config.ts';
+import { type FactBox, openFactBox } from './fact-box.ts';
+import { agentLog, type Log } from './log.ts';
+import { type ServerTime, serverTime } from './server-time.ts';
+import type { ShellParts } from './shell.ts';
+import { openSpool, type Spool } from './spool.ts';
+import { agentDirectory, openState, type StateFile } from './state-file.ts';
+import type { Timing } from './timing.ts';
+import { type Workload, workload } from './workload.ts';
+
+export interface AgentSurroundings {
+  clock: Clock;
+  timing: Timing;
+  env: NodeJS.ProcessEnv;
+  /** Fires when the agent is told to stop. */
+  stop: AbortSignal;
+  print(line: string): void;
+  /** Called when the process is about to go, whatever the reason; nothing in it may wait. */
+  atExit(run: () => void): void;
+}
+
+export interface AgentParts {
+  config: AgentConfig;
+  clock: Clock;
+  timing: Timing;
+  state: StateFile;
+  spool: Spool;
+  facts: FactBox;
+  time: ServerTime;
+  log: Log;
+  stages: BootStages;
+  claims: Claims;
+  work: Workload;
+  shell: ShellParts;
+}
+
+export function agentParts(config: AgentConfig, { clock, timing, env, print }: AgentSurroundings): AgentParts {
+  const state = openState(config);
+  const directory = agentDirectory(config.dir);
+  const spool = openSpool(join(directory, 'spool'), clock);
+  const facts = openFactBox(directory, clock);
+  const known = () => state.read().identity ?? config;
+  const ids = () => {
+    const { node_id, node_instance_id } = known();
+    return { node_id, node_instance_id, correlation_id: config.correlation_id, workflow_id: config.workflow_id };
+  };
+  const log = agentLog({ clock, spool, ids, print });
+  const stages = bootStages(clock, state);
+  const said = claims(stages.current);
+  const { isCrowded } = spool;
+  const childEnv = () => childEnvironment(config, known(), env);
+  const shell = { clock, log, isCrowded, cwd: config.work_dir, env: childEnv };
+  const shared = { config, clock, timing, state, facts, log, stages, claims: said };
+  const work = workload({ ...shared, isCrowded, env: childEnv });
+  return { ...shared, spool, time: serverTime(clock), work, shell };
+}

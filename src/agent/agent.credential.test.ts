@@ -1,0 +1,73 @@
+/** What an agent does when the control plane does not know it any more. In this process, so that the doubt can be short. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../base/clock.ts';
+import { runAgent } from './agent.ts';
+import { configFrom } from './config.ts';
+import { type AgentBench, agentBench, until } from './testing/agent-process.ts';
+import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
+import { defaultTiming } from './timing.ts';
+
+let server: ProtocolServer;
+let bench: AgentBench;
+let stop: AbortController;
+let ends: Promise<{ code: string }>[];
+beforeEach(async () => {
+  server = await protocolServer();
+  bench = agentBench();
+  stop = new AbortController();
+  ends = [];
+});
+afterEach(async () => {
+  stop.abort();
+  await Promise.all(ends);
+  await bench.clear();
+  await server.stop();
+});
+
+const beat_retry = { first_ms: 20, most_ms: 50 };
+const timing = { ...defaultTiming, beat_retry, task_retry: beat_retry, ship_retry: beat_retry };
+
+function live(config: Record<string, unknown>, credential_doubt_ms: number) {
+  const end = runAgent(configFrom({ server_url: server.url, dir: bench.dir(), ...config }), {
+    clock: systemClock,
+    timing: { ...timing, credential_doubt_ms },
+    env: {},
+    stop: stop.signal,
+    print() {},
+    atExit() {},
+  });
+  ends.push(end);
+  return end;
+}
+
+test('an enrolled agent that stays unknown ends, and says why', async () => {
+  const end = live({ enrollment_token: 'e' }, 200);
+  await until(() => server.beats.length > 0, 'a beat');
+  server.override(() => problem('credential_unknown'));
+  expect(await end).toMatchObject({ code: 'credential_unknown' });
+});
+
+test('an agent that was unknown for a moment lives on', async () => {
+  live({ enrollment_token: 'e' }, 60_000);
+  await until(() => server.beats.length > 0, 'a beat');
+  let refused = 0;
+  server.override(() => (++refused > 10 ? null : problem('credential_unknown')));
+  await until(() => refused > 10, 'refusals');
+  const before = server.beats.length;
+  await until(() => server.beats.length > before + 2, 'beats again');
+  expect(server.registrations).toHaveLength(1);
+});
+
+test('an agent that joined joins anew', async () => {
+  live({ join_token: 'j', name: 'box' }, 100);
+  await until(() => server.beats.length > 0, 'a beat');
+  server.credential = 'credential-2';
+  server.beats.length = 0;
+  await until(() => server.beats.length > 0, 'beats under the new credential');
+  expect(server.registrations.at(-1)).toMatchObject({ join_token: 'j', name: 'box' });
+});
+
+test('without a token or a credential there is nothing to try', async () => {
+  expect(await live({}, 100)).toMatchObject({ code: 'registration_refused' });
+  expect(server.heard).toEqual([]);
+});

@@ -1,0 +1,52 @@
+/** Everything that a registered agent does at once, until its life ends. */
+
+import type { AgentParts } from './agent-parts.ts';
+import { bootShipper } from './boot-stages.ts';
+import type { ControlPlane } from './control-plane.ts';
+import { factShipper } from './fact-shipper.ts';
+import { heartbeatLoop } from './heartbeat.ts';
+import { type LogShipper, logShipper } from './log-shipper.ts';
+import { runShell } from './shell.ts';
+import { agentDirectory } from './state-file.ts';
+import { taskLoop } from './task-loop.ts';
+import { openTaskResults } from './task-results.ts';
+import type { Machine } from './tasks/task.ts';
+
+export interface Loops {
+  shipper: LogShipper;
+  done: Promise<unknown>;
+}
+
+export function startLoops(parts: AgentParts, server: ControlPlane, signal: AbortSignal): Loops {
+  const { config, facts, work, claims } = parts;
+  const shared = { ...parts, server, signal };
+  const shipper = logShipper(shared);
+  const factLoop = factShipper(shared);
+  const bootLoop = bootShipper(shared);
+  const beats = heartbeatLoop({
+    ...shared,
+    onReply({ node_status, tasks_waiting }) {
+      work.resumeIfReused(node_status);
+      if (tasks_waiting > 0) tasks.wake();
+      if (!facts.isEmpty()) factLoop.wake();
+    },
+  });
+  const results = openTaskResults(agentDirectory(config.dir));
+  const { beat: refreshKeys } = beats;
+  const machine = machineOf(parts);
+  const tasks = taskLoop({ ...shared, results, machine, refreshKeys, onActive: claims.activeTasks });
+  return { shipper, done: Promise.all([beats.done, tasks.done, shipper.done, factLoop.done, bootLoop.done]) };
+}
+
+function machineOf({ config, clock, work, shell, stages, spool }: AgentParts): Machine {
+  const { clean } = config;
+  return {
+    clock,
+    dir: config.dir,
+    stopCommand: work.release,
+    clean: (signal) => (clean ? runShell(shell, { script: clean, stream: 'clean', signal }) : null),
+    processes: work.processes,
+    bootStages: stages.all,
+    lastLines: spool.tail,
+  };
+}

@@ -1,0 +1,67 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { expect, test } from 'vitest';
+import { configFrom, UsageError } from './config.ts';
+import { configFromCommandLine, nodeNameFrom } from './options.ts';
+
+const server = ['--server', 'http://control.example:7070/'];
+
+test('a person lets a machine join with flags, and names what to supervise behind --', () => {
+  const args = [...server, '--join-token', 't', '--name', 'box-1', '--dir', 'x', '--', 'serve', '--port', '80'];
+  expect(configFromCommandLine(args, {})).toMatchObject({
+    server_url: 'http://control.example:7070',
+    join_token: 't',
+    enrollment_token: null,
+    name: 'box-1',
+    dir: resolve('x'),
+    work_dir: process.cwd(),
+    command: ['serve', '--port', '80'],
+    deadline_at: null,
+  });
+});
+
+test('tokens may come from the environment, where other users do not see them', () => {
+  const config = configFromCommandLine(server, { SLIPWAY_ENROLLMENT_TOKEN: 'e' });
+  expect(config).toMatchObject({ enrollment_token: 'e', join_token: null, name: null, command: null });
+  expect(configFromCommandLine(server, { SLIPWAY_JOIN_TOKEN: 'j' })?.name).toMatch(/^[a-z0-9]/);
+});
+
+test("a host's name becomes a node's name", () => {
+  expect(nodeNameFrom('My_Host.Example')).toBe('my-host.example');
+  expect(nodeNameFrom('--')).toBe('node');
+  expect(nodeNameFrom(`a${'-b'.repeat(60)}`)).toMatch(/^[a-z0-9][a-z0-9.-]{0,61}[a-z0-9]$/);
+});
+
+test('help is no configuration', () => {
+  expect(configFromCommandLine(['--help'], {})).toBeNull();
+});
+
+test('what cannot be used is refused by name', () => {
+  const refused: [unknown, string][] = [
+    [null, 'JSON object'],
+    [{ dir: '/x' }, 'server_url'],
+    [{ server_url: 'http://a', dir: 'relative' }, 'dir'],
+    [{ server_url: 'ftp://a', dir: '/x' }, 'http'],
+    [{ server_url: 'http://a', dir: '/x', command: [] }, 'command'],
+    [{ server_url: 'http://a', dir: '/x', command: 'ls' }, 'command'],
+    [{ server_url: 'http://a', dir: '/x', env: { A: 1 } }, 'env'],
+    [{ server_url: 'http://a', dir: '/x', deadline_at: 'soon' }, 'deadline_at'],
+    [{ server_url: 'http://a', dir: '/x', boot_stages: [{ name: 'a', seconds: -1 }] }, 'boot_stages'],
+    [{ server_url: 'http://a', dir: '/x', requires: [{ name: 'a' }] }, 'requires'],
+  ];
+  for (const [value, name] of refused) {
+    expect(() => configFrom(value)).toThrow(UsageError);
+    expect(() => configFrom(value)).toThrow(name);
+  }
+  expect(() => configFromCommandLine(['--no-such-flag'], {})).toThrow(UsageError);
+  expect(() => configFromCommandLine(['--config', '/nonexistent/agent.json'], {})).toThrow(UsageError);
+});
+
+test('a field that this agent does not know does not keep it from starting', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'slipway-config-'));
+  const path = join(dir, 'agent.json');
+  writeFileSync(path, JSON.stringify({ server_url: 'http://a', dir, of_a_newer_server: true }));
+  expect(configFromCommandLine(['--config', path], {})).toMatchObject({ dir, work_dir: dir, boot_stages: [] });
+  rmSync(dir, { recursive: true });
+});
