@@ -25,10 +25,16 @@ const variable = (...words: string[]) =>
  */
 export class SlipwayCommand extends Command {
   readonly words: string[];
+  readonly exampleLines: string[] = [];
   /** The words that lead to it, like `tokens create`. */
   constructor(words: string) {
     super(words.slice(words.lastIndexOf(' ') + 1));
     this.words = words.split(' ');
+  }
+  /** Command lines that show its use, in `--help` and in the reference. */
+  examples(...lines: string[]): this {
+    this.exampleLines.push(...lines);
+    return this.addHelpText('after', ['', 'Examples:', ...lines.map((line) => `  ${line}`)].join('\n'));
   }
   override addOption(option: Option): this {
     option.envVar ??= variable('slipway', ...this.words, option.name());

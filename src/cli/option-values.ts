@@ -27,10 +27,8 @@ export function labels(text: string, before: Record<string, string> = {}): Recor
   return all;
 }
 
-export const timeoutWaitOption = () =>
-  new Option('--timeout-wait <time>', 'with --wait: stop waiting after this time, with exit status 5').argParser(
-    duration,
-  );
+export const timeoutWaitOption = (where = 'with --wait') =>
+  new Option('--timeout-wait <time>', `${where}: stop waiting after this time, with exit status 5`).argParser(duration);
 
 export const waitOption = () => new Option('-w, --wait', 'show its progress until it is settled');
 

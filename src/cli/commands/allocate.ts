@@ -25,7 +25,10 @@ export const makeAllocate: MakeCommand = (cli) =>
     .option('-t, --timeout <time>', 'how long its machine may take to come up; the pool’s ceiling bounds it', duration)
     .addOption(waitOption())
     .addOption(timeoutWaitOption())
-    .addHelpText('after', '\nExample:\n  slipway allocate --pool local --wait')
+    .examples(
+      'slipway allocate --pool local --wait',
+      'slipway allocate --pool gpu --name trainer --label team=ml --timeout 20m',
+    )
     .action(
       cli.run<Options>(async (session, options) => {
         const reply = await session.call('allocation-create', {

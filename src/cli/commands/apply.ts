@@ -61,7 +61,7 @@ export const makeApply: MakeCommand = (cli) =>
         .argParser((value: string, before: string[] = []) => [...before, value])
         .makeOptionMandatory(),
     )
-    .addHelpText('after', '\nExample:\n  slipway apply -f pools.yaml')
+    .examples('slipway apply -f pools.yaml', 'generate-pools | slipway apply -f -')
     .action(
       cli.run<Options>(async (session, { file }) => {
         // All are read before the first is sent: a slip in the last one must not leave the first half done.

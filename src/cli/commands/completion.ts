@@ -8,9 +8,10 @@ export const makeCompletion: MakeCommand = (cli) =>
   new SlipwayCommand('completion')
     .description('Print a completion script for your shell.')
     .addArgument(new Argument('<shell>', 'your shell').choices(shells))
-    .addHelpText(
-      'after',
-      '\nExamples:\n  source <(slipway completion bash)\n  slipway completion zsh > ~/.zfunc/_slipway\n  slipway completion fish > ~/.config/fish/completions/slipway.fish',
+    .examples(
+      'source <(slipway completion bash)',
+      'source <(slipway completion zsh)',
+      'slipway completion fish > ~/.config/fish/completions/slipway.fish',
     )
     // It asks no server anything, so it opens no session and needs no token.
     .action((shell: string, _options: unknown, command: Command) => {

@@ -16,6 +16,7 @@ const makeCreate = (cli: Cli) =>
     .argument('<pool>', 'the pool that agents may join with it')
     .option('--ttl <time>', 'how long new machines may join with it: 12h, 7d', duration)
     .option('--max-uses <n>', 'how many machines may join with it', count)
+    .examples('slipway join-token create fleet --ttl 7d --max-uses 50')
     .action(
       cli.run<Options>(async (session, { ttl, maxUses }, [pool = '']) => {
         const reply = await session.call('join-token-create', {

@@ -99,6 +99,7 @@ export const makeLogs: MakeCommand = (cli) =>
     .option('-f, --follow', 'go on with new lines until Ctrl-C')
     .option('--tail <n>', 'how many of the last lines to show', tail, 200)
     .option('-g, --grep <text>', 'only lines that contain this')
+    .examples('slipway logs node_… -f', 'slipway logs alloc_… --tail 50')
     .action(
       cli.run<Options>(async (session, options, [id = '']) => {
         const node_id = await nodeOf(session, id);

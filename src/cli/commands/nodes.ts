@@ -40,6 +40,7 @@ export const makeNodes: MakeCommand = (cli) =>
     .option('-q, --query <text>', 'only those whose id or name contains this')
     .option('-a, --all', 'retired ones too')
     .addOption(limitOption(500))
+    .examples('slipway nodes --status failed', 'slipway nodes --json')
     .action(
       cli.run<NodeFilter>(async (session, filter) => {
         const narrowed = filter.pool || filter.status || filter.query;

@@ -22,6 +22,7 @@ export const makeRelease: MakeCommand = (cli) =>
     .option('-r, --reason <text>', 'why; kept as evidence')
     .addOption(waitOption())
     .addOption(timeoutWaitOption())
+    .examples('slipway release alloc_… --wait', 'slipway release alloc_… --reason "experiment over"')
     .action(
       cli.run<Options>(async (session, options, [id = '']) => {
         const reply = await session.call('allocation-release', {

@@ -47,6 +47,7 @@ export const makeTimeline: MakeCommand = (cli) =>
     .option('--kind <kind>', 'only of this kind')
     .option('--since <time>', 'only after this moment, or for so long: 15m, 2h', since)
     .addOption(limitOption(200))
+    .examples('slipway timeline alloc_…', 'slipway timeline node_… --layer rule --since 2h')
     .action(
       cli.run<Options>(async (session, { layer, kind, since: from, limit }, [id = '']) => {
         const { clock } = session;

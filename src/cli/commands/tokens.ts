@@ -36,6 +36,7 @@ const makeCreate = (cli: Cli) =>
     .addOption(new Option('-r, --role <role>', 'what it may do').choices(roles).makeOptionMandatory())
     .option('--tenant <tenant>', 'only this tenant’s allocations; without it, everything')
     .option('--ttl <time>', 'how long it holds: 12h, 30d; without it, until it is deleted', duration)
+    .examples('slipway tokens create --name ci --role operator --tenant team-a --ttl 30d > ci.token')
     .action(
       cli.run<CreateOptions>(async (session, { name, role, tenant, ttl }) => {
         const body = { name, role, ...(tenant && { tenant }), ...(ttl !== undefined && { ttl_seconds: ttl }) };

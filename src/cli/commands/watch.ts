@@ -129,7 +129,8 @@ export const makeWatch: MakeCommand = (cli) =>
     .description('Watch the fleet as a live table, or one thing until it is settled.')
     .argument('[id]', 'a node, an allocation or an operation')
     .option('-p, --pool <pool>', 'without an id: only this pool')
-    .addOption(timeoutWaitOption())
+    .addOption(timeoutWaitOption('with an id'))
+    .examples('slipway watch', 'slipway watch alloc_…', 'slipway watch --json --pool gpu')
     .action(
       cli.run<Options>(async (session, options, [id]) => {
         if (id !== undefined) return watchOne(session, id, options);

@@ -21,10 +21,10 @@ export const allocationColumns = (nowMs: number): Column<Allocation>[] => [
   { title: 'POOL', value: (row) => row.pool, shrinks_to: 6, drop: 2 },
   { title: 'STATUS', value: (row) => row.status, tone: (row) => allocationTones[row.status] },
   { title: 'FOR', value: (row) => ageSince(row.status_since, nowMs), align: 'right' },
-  { title: 'WHY', value: allocationConcern, shrinks_to: 12, drop: 1, optional: true },
-  { title: 'AGE', value: (row) => ageSince(row.created_at, nowMs), align: 'right', drop: 4 },
-  { title: 'NODE', value: (row) => row.node_id ?? '', drop: 6, optional: true },
-  { title: 'TENANT', value: (row) => row.tenant, shrinks_to: 6, drop: 5 },
+  { title: 'WHY', value: allocationConcern, drop: 5, below: true, optional: true },
+  { title: 'AGE', value: (row) => ageSince(row.created_at, nowMs), align: 'right', drop: 6 },
+  { title: 'NODE', value: (row) => row.node_id ?? '', drop: 8, optional: true },
+  { title: 'TENANT', value: (row) => row.tenant, shrinks_to: 6, drop: 7 },
 ];
 
 export function allocationLines(allocation: Allocation, nowMs: number, fit: Fit): string[] {

@@ -36,19 +36,18 @@ const between = (from: string | null | undefined, to: string | null | undefined)
 
 const after = (seconds: number | null) => (seconds === null ? '' : ` after ${taken(seconds)}`);
 
-function whose(parts: (string | null | undefined | false)[], paint: Paint): string[] {
-  const known = parts.filter(Boolean);
-  return known.length > 0 ? [paint('quiet', indent + known.join(' · '))] : [];
+function whose(parts: (string | null | undefined | false)[], { paint, width }: ClosingContext): string[] {
+  return inside(parts.filter(Boolean).join(' · '), width).map((line) => paint('quiet', line));
 }
 
-function blame(allocation: Allocation, paint: Paint): string[] {
+function blame(allocation: Allocation, context: ClosingContext): string[] {
   return whose(
     [
       allocation.verdict && `rule ${allocation.verdict.rule}`,
       allocation.owner_layer && `owner: ${allocation.owner_layer}`,
       `correlation_id ${allocation.correlation_id}`,
     ],
-    paint,
+    context,
   );
 }
 
@@ -77,7 +76,8 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
       ...inside(allocation.reason ?? operation?.progress.message, width),
     ];
   },
-  failed: (allocation, operation, { paint, width, nowMs, commandLine }) => {
+  failed: (allocation, operation, context) => {
+    const { paint, width, nowMs, commandLine } = context;
     const id = allocation.allocation_id;
     const why = allocation.reason ?? allocation.verdict?.reason ?? operation?.error?.message;
     const rescue =
@@ -88,7 +88,7 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
       bad(paint, `${id} failed${after(between(allocation.created_at, allocation.status_since))}`),
       ...inside(why, width),
       ...inside(rescue, width),
-      ...blame(allocation, paint),
+      ...blame(allocation, context),
       ...hintLines(
         [
           ['See what happened', commandLine('timeline', id)],
@@ -99,14 +99,15 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
       ),
     ];
   },
-  release_failed: (allocation, operation, { paint, width, commandLine }) => {
+  release_failed: (allocation, operation, context) => {
+    const { paint, width, commandLine } = context;
     const id = allocation.allocation_id;
     const why = allocation.reason ?? allocation.verdict?.reason ?? operation?.error?.message;
     return [
       bad(paint, `${id} could not be released${after(between(operation?.created_at, allocation.status_since))}`),
       ...inside(why, width),
       ...inside('It is tried again by itself until it works; the machine stays fenced off meanwhile.', width),
-      ...blame(allocation, paint),
+      ...blame(allocation, context),
       ...hintLines(
         [
           ['See what happened', commandLine('timeline', id)],
@@ -118,18 +119,20 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
   },
 };
 
-function nodeEnd(node: Node, exit: ExitName, { paint, width, commandLine }: ClosingContext): string[] {
+function nodeEnd(node: Node, exit: ExitName, context: ClosingContext): string[] {
+  const { paint, width, commandLine } = context;
   const text = `${node.node_id} is ${node.status}`;
   if (exit === 'ok') return [good(paint, text), ...inside(node.verdict?.reason, width)];
   return [
     bad(paint, text),
     ...inside(node.verdict?.reason ?? node.fence_reason, width),
-    ...whose([node.verdict && `rule ${node.verdict.rule}`], paint),
+    ...whose([node.verdict && `rule ${node.verdict.rule}`], context),
     ...hintLines([['See what happened', commandLine('timeline', node.node_id)]], paint),
   ];
 }
 
-function operationEnd(operation: Operation, exit: ExitName, { paint, width, commandLine }: ClosingContext): string[] {
+function operationEnd(operation: Operation, exit: ExitName, context: ClosingContext): string[] {
+  const { paint, width, commandLine } = context;
   const seconds = between(operation.created_at, operation.finished_at);
   const text = `${operation.workflow_id} (${operation.kind}) ${operation.status}${after(seconds)}`;
   if (exit === 'ok') return [good(paint, text)];
@@ -144,7 +147,7 @@ function operationEnd(operation: Operation, exit: ExitName, { paint, width, comm
         error?.owner_layer && `owner: ${error.owner_layer}`,
         `correlation_id ${operation.correlation_id}`,
       ],
-      paint,
+      context,
     ),
     ...hintLines([['See what happened', commandLine('timeline', operation.workflow_id)]], paint),
   ];

@@ -91,7 +91,6 @@ function bash(program: Command): string[] {
 
 /** zsh reads bash's completions; one script to keep right instead of two. */
 const zsh = (program: Command): string[] => [
-  '#compdef slipway',
   '# zsh completion for slipway',
   'autoload -U +X bashcompinit && bashcompinit',
   ...bash(program).slice(1),

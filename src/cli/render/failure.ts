@@ -19,7 +19,7 @@ export function failureLines(report: FailureReport, fit: Fit): string[] {
     ...(report.why ? inside(report.why) : []),
     ...report.errors.flatMap(({ path, message }) => inside(`${path || '(body)'}: ${message}`)),
     ...(report.remedy ? inside(`What to do: ${report.remedy}`) : []),
-    ...(facts.length > 0 ? [paint('quiet', indent + facts.join(' · '))] : []),
+    ...(facts.length > 0 ? inside(facts.join(' · ')).map((line) => paint('quiet', line)) : []),
   ];
 }
 

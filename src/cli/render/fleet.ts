@@ -26,14 +26,20 @@ function doing(fleet: Fleet, node: Node, nowMs: number): string {
   return concern ? `${step} · ${concern}` : step;
 }
 
-const columns = (fleet: Fleet, nowMs: number): Column<Node>[] => [
+/** A reason too long for its column is cut, or stands whole under its row where the window is high enough for that. */
+const columns = (fleet: Fleet, nowMs: number, whole: boolean): Column<Node>[] => [
   { title: 'NODE', value: (node) => node.node_id },
   { title: 'NAME', value: (node) => node.name, shrinks_to: 8, drop: 3 },
   { title: 'POOL', value: (node) => node.pool, shrinks_to: 6, drop: 2 },
   { title: 'STATUS', value: (node) => node.status, tone: (node) => nodeTones[node.status] },
   { title: 'FOR', value: (node) => ageSince(node.status_since, nowMs), align: 'right' },
-  { title: 'SEEN', value: (node) => ageSince(node.last_seen_at, nowMs), align: 'right', drop: 4 },
-  { title: 'DOING', value: (node) => doing(fleet, node, nowMs), shrinks_to: 12, drop: 1, optional: true },
+  { title: 'SEEN', value: (node) => ageSince(node.last_seen_at, nowMs), align: 'right', drop: 6 },
+  {
+    title: 'DOING',
+    value: (node) => doing(fleet, node, nowMs),
+    optional: true,
+    ...(whole ? { drop: 5, below: true } : { shrinks_to: 24, drop: 1 }),
+  },
   { title: 'ALLOCATION', value: (node) => node.allocation_id ?? '', drop: 7, optional: true },
 ];
 
@@ -44,27 +50,31 @@ function clip(lines: string[], room: number, paint: Fit['paint']): string[] {
   return [...lines.slice(0, kept), paint('quiet', `… and ${lines.length - kept} more; a higher window shows them`)];
 }
 
+function nodeTable(fleet: Fleet, nodes: Node[], nowMs: number, room: number, fit: Fit): string[] {
+  if (nodes.length === 0) return ['No nodes.'];
+  const whole = renderTable(columns(fleet, nowMs, true), nodes, fit);
+  return whole.length <= room ? whole : clip(renderTable(columns(fleet, nowMs, false), nodes, fit), room, fit.paint);
+}
+
+/** Lines around the tables: title, counts, two blank ones, the foot, and the one the cursor stands on. */
+const frame = 6;
+
 export function fleetLines(fleet: Fleet, view: FleetView, fit: Fit): string[] {
+  const { nowMs } = view;
   const nodes = nodesInOrder(fleet);
   const unplaced = unplacedAllocations(fleet);
-  const trouble = view.connection !== 'live';
-  const counts = countByStatus('node', nodes);
-  const title = truncate(`${view.server} · ${view.connection} · ${counts}`, fit.width);
+  const room = view.rows - frame;
   const waiting =
-    unplaced.length === 0
-      ? []
-      : ['', 'Without a machine:', ...renderTable(allocationColumns(view.nowMs), unplaced, fit)];
-  const table = nodes.length === 0 ? ['No nodes.'] : renderTable(columns(fleet, view.nowMs), nodes, fit);
-  const foot = fit.paint('quiet', 'Ctrl-C ends');
-  // Title, blank line, blank line and foot frame the table.
-  const room = view.rows - 5;
-  const shownWaiting = clip(waiting, Math.floor(room / 3), fit.paint);
+    unplaced.length === 0 ? [] : ['', 'Without a machine:', ...renderTable(allocationColumns(nowMs), unplaced, fit)];
+  const shownWaiting = clip(waiting, Math.floor(room / 2), fit.paint);
+  const tone = view.connection === 'live' ? 'good' : 'warn';
   return [
-    fit.paint(trouble ? 'warn' : 'strong', title),
+    `${fit.paint('strong', view.server)} · ${fit.paint(tone, view.connection)}`,
+    truncate(countByStatus('node', nodes), fit.width),
     '',
-    ...clip(table, room - shownWaiting.length, fit.paint),
+    ...nodeTable(fleet, nodes, nowMs, room - shownWaiting.length, fit),
     ...shownWaiting,
     '',
-    foot,
+    fit.paint('quiet', 'Ctrl-C ends'),
   ];
 }

@@ -24,11 +24,11 @@ export const nodeColumns = (nowMs: number): Column<Node>[] => [
   { title: 'POOL', value: (node) => node.pool, shrinks_to: 6, drop: 2 },
   { title: 'STATUS', value: (node) => node.status, tone: (node) => nodeTones[node.status] },
   { title: 'FOR', value: (node) => ageSince(node.status_since, nowMs), align: 'right' },
-  { title: 'SEEN', value: (node) => ageSince(node.last_seen_at, nowMs), align: 'right', drop: 4 },
-  { title: 'USE', value: (node) => node.occupancy, drop: 5 },
-  { title: 'WHY', value: (node) => nodeConcern(node, nowMs), shrinks_to: 12, drop: 1, optional: true },
-  { title: 'ALLOCATION', value: (node) => node.allocation_id ?? '', drop: 7, optional: true },
-  { title: 'ZONE', value: (node) => node.zone ?? '', drop: 6, optional: true },
+  { title: 'SEEN', value: (node) => ageSince(node.last_seen_at, nowMs), align: 'right', drop: 6 },
+  { title: 'USE', value: (node) => node.occupancy, drop: 7 },
+  { title: 'WHY', value: (node) => nodeConcern(node, nowMs), drop: 5, below: true, optional: true },
+  { title: 'ALLOCATION', value: (node) => node.allocation_id ?? '', drop: 9, optional: true },
+  { title: 'ZONE', value: (node) => node.zone ?? '', drop: 8, optional: true },
 ];
 
 /** `reported` is the node's own word and may hold anything. */

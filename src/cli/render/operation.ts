@@ -27,9 +27,9 @@ export const operationColumns = (nowMs: number): Column<Operation>[] => [
     drop: 3,
   },
   { title: 'TOOK', value: (row) => took(row, nowMs), align: 'right' },
-  { title: 'AGE', value: (row) => ageSince(row.created_at, nowMs), align: 'right', drop: 4 },
-  { title: 'WHY', value: (row) => printable(row.error?.message ?? ''), shrinks_to: 12, drop: 1, optional: true },
-  { title: 'ON', value: (row) => row.allocation_id ?? row.node_id ?? '', drop: 5, optional: true },
+  { title: 'AGE', value: (row) => ageSince(row.created_at, nowMs), align: 'right', drop: 6 },
+  { title: 'WHY', value: (row) => printable(row.error?.message ?? ''), drop: 5, below: true, optional: true },
+  { title: 'ON', value: (row) => row.allocation_id ?? row.node_id ?? '', drop: 7, optional: true },
 ];
 
 const stepColumns = (nowMs: number): Column<Step>[] => [
@@ -44,7 +44,7 @@ const stepColumns = (nowMs: number): Column<Step>[] => [
     optional: true,
   },
   { title: 'TRIES', value: (row) => (row.tries > 1 ? String(row.tries) : ''), align: 'right', optional: true },
-  { title: 'WHY', value: (row) => printable(row.error?.message ?? ''), shrinks_to: 20, optional: true },
+  { title: 'WHY', value: (row) => printable(row.error?.message ?? ''), drop: 5, below: true, optional: true },
 ];
 
 export function operationLines(operation: Operation, nowMs: number, fit: Fit): string[] {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { coloured, plain } from './palette.ts';
-import { type Column, renderFacts, renderTable } from './table.ts';
+import { type Column, renderFacts, renderTable, sparedFrom } from './table.ts';
 import { displayWidth } from './text.ts';
 
 interface Row {
@@ -28,7 +28,7 @@ test('columns line up', () => {
   ]);
 });
 
-test('text is cut first, then columns go, and ids stay whole', () => {
+test('text is cut, then columns go, and ids stay whole', () => {
   expect(renderTable(columns, rows, { width: 60, paint: plain })).toEqual([
     'ID                         STATUS        REASON         ZONE',
     'node_01234567890123456789  ready         all is very…   eu-1',
@@ -38,6 +38,26 @@ test('text is cut first, then columns go, and ids stay whole', () => {
     'node_01234567890123456789  ready         eu-1',
   );
   expect(renderTable(columns, rows, { width: 10, paint: plain })[1]).toBe('node_01234567890123456789  ready');
+});
+
+test('what can be spared goes before any text is cut', () => {
+  const spare = columns.map((column) => (column.title === 'ZONE' ? { ...column, drop: sparedFrom } : column));
+  expect(renderTable(spare, rows, { width: 73, paint: plain }).slice(0, 2)).toEqual([
+    'ID                         STATUS        REASON',
+    'node_01234567890123456789  ready         all is very well with this one',
+  ]);
+});
+
+test('a reason that does not fit stands whole under its row', () => {
+  const below = columns.map((column) =>
+    column.title === 'REASON' ? { ...column, shrinks_to: undefined, drop: sparedFrom, below: true as const } : column,
+  );
+  expect(renderTable(below, rows, { width: 47, paint: plain })).toEqual([
+    'ID                         STATUS        ZONE',
+    'node_01234567890123456789  ready         eu-1',
+    '  ↳ all is very well with this one',
+    'node_1                     provisioning',
+  ]);
 });
 
 test('a column that nobody fills is not there', () => {

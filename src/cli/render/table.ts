@@ -1,9 +1,9 @@
 /**
- * Aligned tables that fit the terminal. Text that may be cut is cut first, then whole columns go, least useful first; ids
- * are never cut, because an id that cannot be copied is of no use.
+ * Aligned tables that fit the terminal. What can be spared goes first, then text is cut, then the rest goes; ids are never
+ * cut, because an id that cannot be copied is of no use.
  */
 import type { Paint, Tone } from './palette.ts';
-import { displayWidth, pad, truncate } from './text.ts';
+import { displayWidth, pad, truncate, wrap } from './text.ts';
 
 export interface Column<Row> {
   title: string;
@@ -12,8 +12,10 @@ export interface Column<Row> {
   align?: 'right';
   /** May be cut down to this many columns. */
   shrinks_to?: number;
-  /** May be left out where there is no room; the highest goes first. */
+  /** May be left out where there is no room; the highest goes first, and from `sparedFrom` on before any text is cut. */
   drop?: number;
+  /** Instead of being left out it is written whole, under its row. */
+  below?: true;
   /** Left out when no row has a value for it. */
   optional?: true;
 }
@@ -24,6 +26,7 @@ export interface Fit {
 }
 
 const gap = 2;
+export const sparedFrom = 5;
 
 const total = (widths: number[]) =>
   widths.reduce((sum, width) => sum + width, 0) + gap * Math.max(0, widths.length - 1);
@@ -50,17 +53,35 @@ function leastUseful<Row>(columns: Column<Row>[]): Column<Row> | undefined {
     .at(0);
 }
 
-export function renderTable<Row>(all: Column<Row>[], rows: Row[], fit: Fit): string[] {
-  let columns = all.filter((column) => !column.optional || rows.some((row) => column.value(row) !== ''));
-  const measure = () =>
-    columns.map((column) =>
-      rows.reduce((width, row) => Math.max(width, displayWidth(column.value(row))), displayWidth(column.title)),
-    );
-  let widths = shrink(columns, measure(), fit.width);
-  for (let out = leastUseful(columns); out && total(widths) > fit.width; out = leastUseful(columns)) {
-    columns = columns.filter((column) => column !== out);
-    widths = shrink(columns, measure(), fit.width);
+/** Which columns are shown, how wide, and which stand under their rows instead. */
+function fitColumns<Row>(all: Column<Row>[], rows: Row[], width: number) {
+  const natural = new Map(
+    all.map((column) => [
+      column,
+      rows.reduce((widest, row) => Math.max(widest, displayWidth(column.value(row))), displayWidth(column.title)),
+    ]),
+  );
+  const measure = (columns: Column<Row>[]) => columns.map((column) => natural.get(column) ?? 0);
+  let shown = all;
+  const out: Column<Row>[] = [];
+  for (let next = leastUseful(shown); next && total(measure(shown)) > width; next = leastUseful(shown)) {
+    const fits = total(shrink(shown, measure(shown), width)) <= width;
+    if (fits && (next.drop ?? 0) < sparedFrom) break;
+    out.push(next);
+    shown = shown.filter((column) => column !== next);
   }
+  const below = out.filter((column) => column.below);
+  // A reason that went below its row leaves room for some that went before it.
+  for (const column of out.toReversed()) {
+    const wider = all.filter((each) => each === column || shown.includes(each));
+    if (!column.below && total(measure(wider)) <= width) shown = wider;
+  }
+  return { columns: shown, widths: shrink(shown, measure(shown), width), below };
+}
+
+export function renderTable<Row>(all: Column<Row>[], rows: Row[], fit: Fit): string[] {
+  const filled = all.filter((column) => !column.optional || rows.some((row) => column.value(row) !== ''));
+  const { columns, widths, below } = fitColumns(filled, rows, fit.width);
 
   const line = (cell: (column: Column<Row>) => { text: string; tone: Tone | undefined }) =>
     columns
@@ -78,9 +99,19 @@ export function renderTable<Row>(all: Column<Row>[], rows: Row[], fit: Fit): str
 
   return [
     line((column) => ({ text: column.title, tone: 'quiet' })),
-    ...rows.map((row) => line((column) => ({ text: column.value(row), tone: column.tone?.(row) }))),
+    ...rows.flatMap((row) => [
+      line((column) => ({ text: column.value(row), tone: column.tone?.(row) })),
+      ...below.flatMap((column) => noteLines(column.value(row), fit)),
+    ]),
   ];
 }
+
+const noteMark = '  ↳ ';
+
+const noteLines = (text: string, { width, paint }: Fit): string[] =>
+  text === ''
+    ? []
+    : wrap(text, width - noteMark.length).map((line, i) => (i === 0 ? paint('quiet', noteMark) : '    ') + line);
 
 export type Fact = [label: string, value: string | null | undefined, tone?: Tone];
 
@@ -88,7 +119,12 @@ export type Fact = [label: string, value: string | null | undefined, tone?: Tone
 export function renderFacts(facts: Fact[], fit: Fit): string[] {
   const known = facts.filter(([, value]) => value !== null && value !== undefined && value !== '');
   const width = Math.max(0, ...known.map(([label]) => displayWidth(label)));
-  return known.map(
-    ([label, value, tone]) => `  ${fit.paint('quiet', pad(label, width))}  ${fit.paint(tone, value ?? '')}`,
+  const left = 2 + width + 2;
+  return known.flatMap(([label, value, tone]) =>
+    wrap(value ?? '', fit.width - left).map((line, i) =>
+      i === 0
+        ? `  ${fit.paint('quiet', pad(label, width))}  ${fit.paint(tone, line)}`
+        : ' '.repeat(left) + fit.paint(tone, line),
+    ),
   );
 }

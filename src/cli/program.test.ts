@@ -1,0 +1,71 @@
+/** The command line's own declarations: the reference page, the variables and the completions are made from them. */
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { describe, expect, test } from 'vitest';
+import { createProgram, forgetRefusals } from './program.ts';
+import { completionScripts } from './render/completion.ts';
+import { referenceDocument } from './render/reference.ts';
+import { silentCli } from './silent-cli.ts';
+
+const program = createProgram(silentCli, '1.2.3');
+const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];
+
+test('docs/cli.md is what the program says (node scripts/generate-cli-docs.ts)', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/cli.md'), 'utf8');
+  expect(page).toBe(referenceDocument(program));
+});
+
+test('every flag has a variable of its own', () => {
+  const options = everyCommand(program).flatMap((command) =>
+    command.options.filter(({ long }) => long !== '--version'),
+  );
+  const names = options.map(({ envVar }) => envVar);
+  expect(names.every((name) => name?.startsWith('SLIPWAY_'))).toBe(true);
+  expect(new Set(names).size).toBe(names.length);
+  expect(names).toContain('SLIPWAY_TOKENS_CREATE_ROLE');
+});
+
+test('a variable that says no is forgotten where the flag has no value, and only there', () => {
+  const environment = { SLIPWAY_JSON: 'false', SLIPWAY_DEBUG: '1', SLIPWAY_ALLOCATE_WAIT: '', SLIPWAY_NODES_POOL: '0' };
+  forgetRefusals(program, environment);
+  expect(environment).toEqual({ SLIPWAY_DEBUG: '1', SLIPWAY_NODES_POOL: '0' });
+});
+
+describe('completion', () => {
+  const script = completionScripts.bash(program).join('\n');
+  /** Asks a real bash what it would offer after these words. */
+  const offered = (...words: string[]) => {
+    const line = words.map((word) => `'${word}'`).join(' ');
+    const ask = `${script}\nCOMP_WORDS=(${line}); COMP_CWORD=${words.length - 1}; _slipway; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const { stdout, stderr, status } = spawnSync('bash', ['--norc', '-c', ask], { encoding: 'utf8' });
+    expect({ stderr, status }).toEqual({ stderr: '', status: 0 });
+    return stdout.split('\n').filter(Boolean);
+  };
+
+  test.each([
+    [
+      ['slipway', 'allo'],
+      ['allocate', 'allocations', 'allocation'],
+    ],
+    [['slipway', 'tokens', 'c'], ['create']],
+    [['slipway', 'tokens', 'create', '--ro'], ['--role']],
+    [['slipway', 'tokens', 'create', '--role', 'op'], ['operator']],
+    [['slipway', '--json', 'nodes', '--status', 'q'], ['quarantined']],
+    [['slipway', 'completion', 'b'], ['bash']],
+    [['slipway', 'logs', 'node_1', '--fo'], ['--follow']],
+    [['slipway', 'release', 'alloc_1', '--server', ''], []],
+  ])('bash offers for %j: %j', (words, expected) => {
+    expect(offered(...words)).toEqual(expected);
+  });
+
+  test('zsh uses the same, fish has every command and flag', () => {
+    expect(completionScripts.zsh(program).join('\n')).toContain('bashcompinit');
+    const fish = completionScripts.fish(program).join('\n');
+    for (const command of everyCommand(program).slice(1)) expect(fish).toContain(` -a ${command.name()} `);
+    for (const { long } of program.options.filter(({ long }) => long !== '--version'))
+      expect(fish).toContain(` -l ${long?.slice(2)}`);
+    expect(fish).toContain("-s r -l role -x -a 'viewer operator admin'");
+  });
+});
