@@ -44,6 +44,11 @@ async function versionOf(): Promise<string> {
   return (JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }).version;
 }
 
+const nodesDir = (settings: ServerSettings, data_dir: string, installation_id: string): string => {
+  if (settings.nodes_dir) return resolve(settings.nodes_dir);
+  return settings.database_url === null ? join(data_dir, 'nodes') : sharedNodesDir(installation_id);
+};
+
 /** Replicas of one database on one host take over each other's local nodes, so they look for them in the same place. */
 const sharedNodesDir = (installation_id: string): string =>
   process.getuid?.() === 0
@@ -89,7 +94,7 @@ export async function startServer(settings: ServerSettings, log: Log): Promise<R
 
   const drivers = new Map<string, Driver>();
   const local = createLocalDriver({
-    nodes_dir: settings.database_url === null ? join(data_dir, 'nodes') : sharedNodesDir(installation.installation_id),
+    nodes_dir: nodesDir(settings, data_dir, installation.installation_id),
     agent_command: [process.execPath, join(root, 'dist', 'agent.mjs')],
     host_id: hostname(),
     clock,

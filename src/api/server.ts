@@ -1,8 +1,9 @@
 /** The HTTP server: every route of the table, with the same order of checks before each handler. */
 import cookie from '@fastify/cookie';
-import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
 import { parse as parseYaml } from 'yaml';
 import { now } from '../base/clock.ts';
+import type { KnownIds } from '../base/ids.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import type { RouteDeclaration } from '../contract/route.ts';
 import { type OperationName, routes } from '../contract/routes.ts';
@@ -81,8 +82,29 @@ function callOf(request: FastifyRequest, reply: Call<OperationName>['reply']): C
   };
 }
 
+/** The ids of what a call touched, as its answer names them. */
+function idsIn(answer: unknown): KnownIds {
+  const { allocation, operation, node } = (answer ?? {}) as {
+    allocation?: KnownIds;
+    operation?: KnownIds;
+    node?: KnownIds;
+  };
+  const { allocation_id, node_id, node_instance_id, workflow_id } = {
+    ...(answer as KnownIds),
+    ...node,
+    ...operation,
+    ...allocation,
+  };
+  return { allocation_id, node_id, node_instance_id: node_instance_id ?? node?.node_instance_id, workflow_id };
+}
+
 /** Who asked for what, as evidence of its own layer; the change itself has its evidence already. */
-async function tellServed(request: FastifyRequest, status: number, services: ApiServices): Promise<void> {
+async function tellServed(
+  request: FastifyRequest,
+  status: number,
+  answer: unknown,
+  services: ApiServices,
+): Promise<void> {
   if (!request.person || request.method === 'GET') return;
   await recordEvidence(services.db, [
     {
@@ -92,6 +114,7 @@ async function tellServed(request: FastifyRequest, status: number, services: Api
       summary: `${request.person.name} called ${request.operation} (${status})`,
       data: { operation: request.operation, status, params: request.params },
       actor: actorOf(request.person),
+      ...idsIn(answer),
       correlation_id: request.correlation_id,
     },
   ]);
@@ -128,7 +151,7 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
       if (reply.sent) return reply;
       if (checkReply) checkReply(answer);
       await keepForRepeats(request, reply.statusCode, answer, services);
-      await tellServed(request, reply.statusCode, services);
+      await tellServed(request, reply.statusCode, answer, services);
       if (answer === undefined) return reply.status(204).send();
       return answer;
     },
@@ -138,7 +161,7 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
 export async function createApiServer(services: ApiServices, tls: TlsFiles | null): Promise<FastifyInstance> {
   const app = Fastify({
     loggerInstance: services.log as never,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     routerOptions: { maxParamLength: 256, ignoreTrailingSlash: false },
     trustProxy: services.settings.behind_proxy,
     ...(tls && { https: { cert: tls.cert, key: tls.key } }),

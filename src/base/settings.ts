@@ -7,6 +7,7 @@ export interface ServerSettings {
   data_dir: string;
   database_url: string | null;
   public_url: string | null;
+  nodes_dir: string | null;
   tls_cert: string | null;
   tls_key: string | null;
   behind_proxy: boolean;
@@ -41,6 +42,10 @@ export const serverFlags: Record<string, Flag> = {
   'public-url': {
     type: 'string',
     says: 'where agents and people reach this server, when that is not where it listens',
+  },
+  'nodes-dir': {
+    type: 'string',
+    says: 'where local nodes live; by default in the data directory, with --database-url in one place per host',
   },
   'tls-cert': { type: 'string', says: 'certificate file (PEM)' },
   'tls-key': { type: 'string', says: 'key file (PEM)' },
@@ -97,6 +102,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
     data_dir: text('data-dir') ?? '.slipway',
     database_url: text('database-url'),
     public_url: text('public-url'),
+    nodes_dir: text('nodes-dir'),
     tls_cert: text('tls-cert'),
     tls_key: text('tls-key'),
     behind_proxy: yes('behind-proxy'),

@@ -4,7 +4,7 @@ import type { PoolDocument } from '../contract/pool.ts';
 import type { OwnerLayer } from '../contract/problem.ts';
 import type { OperationContext, OperationDefinition, RetryPolicy } from '../engine/engine.ts';
 import { StepFailed } from '../engine/engine.ts';
-import { allocationRow } from '../store/allocations.ts';
+import { allocationRow, isHeldByAnother } from '../store/allocations.ts';
 import { transition } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
 import { once } from '../store/executions.ts';
@@ -12,7 +12,7 @@ import { fenceInstance } from '../store/instances.ts';
 import { bindNodeToOperation, lockNode } from '../store/nodes.ts';
 import { bindOperationToNode, type OperationRow, openOperationsOf, operationRow } from '../store/operations.ts';
 import type { OperationServices } from './services.ts';
-import { type PlanStep, skipStage, stage } from './stage.ts';
+import { drive, type PlanStep, skipStage, stage } from './stage.ts';
 import { readSubject, type Subject } from './subject.ts';
 import { takeDown, takeDownPlan } from './take-down.ts';
 
@@ -43,6 +43,12 @@ const operationOf = async (
   if (!row?.allocation_id) throw new Error(`operation ${context.workflow_id} has no allocation`);
   return { ...row, allocation_id: row.allocation_id };
 };
+
+const idsOf = ({ workflow_id, correlation_id, allocation_id }: OperationRow) => ({
+  workflow_id,
+  correlation_id,
+  allocation_id,
+});
 
 /** Whatever still brings the machine up must end first, or it would work against us. */
 async function stopBringingUp(context: OperationContext, services: OperationServices): Promise<void> {
@@ -84,7 +90,16 @@ async function fence(context: OperationContext, services: OperationServices): Pr
       async (tx, operation) => {
         const known = operation.allocation_id && (await allocationRow(tx, operation.allocation_id));
         const node = known?.node_id ? await lockNode(tx, known.node_id) : undefined;
-        if (!node) return null;
+        // A failed allocation's machine may be gone or serve another one by now; then there is nothing of ours to take down.
+        if (
+          !known ||
+          !node ||
+          node.status === 'retired' ||
+          (await isHeldByAnother(tx, node.node_id, known.allocation_id))
+        ) {
+          await bindOperationToNode(tx, operation.workflow_id, null);
+          return null;
+        }
         await bindNodeToOperation(tx, node.node_id, operation);
         await bindOperationToNode(tx, operation.workflow_id, node);
         await transition(
@@ -104,10 +119,32 @@ async function fence(context: OperationContext, services: OperationServices): Pr
           services.environment,
         );
         if (node.node_instance_id && !node.registered_at)
-          await fenceInstance(tx, node.node_instance_id, 'its allocation was released before it registered', at, false);
+          await fenceInstance(
+            tx,
+            node.node_instance_id,
+            { reason: 'its allocation was released before it registered', revoke: false, ...idsOf(operation) },
+            at,
+          );
         return null;
       },
     );
+  });
+}
+
+/** A verified cancel: what the provider still builds is told to stop before anything else is touched. */
+async function abortIfUnborn(
+  context: OperationContext,
+  services: OperationServices,
+  subject: Subject | undefined,
+): Promise<void> {
+  const unborn = await context.step(
+    'fence:unborn',
+    async () => subject !== undefined && subject.instance.registered_at === null,
+  );
+  if (!unborn || !subject) return;
+  await drive(context, services, 'fence:abort', () => subject.driver.abort(subject.target), {
+    policy: releasePolicy(subject.pool),
+    subject,
   });
 }
 
@@ -128,7 +165,12 @@ async function finish(
           services.environment,
         );
       } else if (subject) {
-        await fenceInstance(tx, subject.node_instance_id, 'the machine was released', at, true);
+        await fenceInstance(
+          tx,
+          subject.node_instance_id,
+          { reason: 'the machine was released', revoke: true, ...idsOf(operation) },
+          at,
+        );
         await transition(
           tx,
           [{ node_id: subject.node.node_id, to: 'retired', by: 'proof', reason: 'proven gone' }],
@@ -211,7 +253,10 @@ export function allocationRelease(services: OperationServices): OperationDefinit
     revision: 1,
     async run(context) {
       try {
-        await stage(context, services, 'fence', () => fence(context, services));
+        await stage(context, services, 'fence', async () => {
+          await fence(context, services);
+          await abortIfUnborn(context, services, await subjectOf(context));
+        });
         const hasNode = await context.step(
           'subject',
           async () => (await operationOf(services, context)).node_id !== null,

@@ -16,6 +16,12 @@ export type Assignment =
   /** The allocation was released or failed meanwhile; there is nothing to assign to. */
   | { assigned: false; withdrawn: true };
 
+const idsOf = ({ workflow_id, correlation_id, allocation_id }: OperationRow) => ({
+  workflow_id,
+  correlation_id,
+  allocation_id,
+});
+
 const readablySuffixed = (id: string) => id.slice(-8);
 
 async function createFor(
@@ -43,7 +49,7 @@ async function createFor(
       labels: {},
     },
     pool.document,
-    { by: 'node-provision', reason: 'a new machine for an allocation' },
+    { by: 'node-provision', reason: 'a new machine for an allocation', allocation_id: allocation.allocation_id },
     now,
     services.environment,
   );
@@ -62,7 +68,13 @@ async function renewFailed(
 ): Promise<NodeRow | undefined> {
   if (node.status !== 'failed') return undefined;
   const node_instance_id = newNodeInstanceId(services.clock);
-  if (node.node_instance_id) await fenceInstance(tx, node.node_instance_id, 'another try was asked for', now, true);
+  if (node.node_instance_id)
+    await fenceInstance(
+      tx,
+      node.node_instance_id,
+      { reason: 'another try was asked for', revoke: true, ...idsOf(operation) },
+      now,
+    );
   const enrollment_token = services.installation.enrollmentToken({
     pool: node.pool,
     node_id: node.node_id,

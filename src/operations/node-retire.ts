@@ -39,7 +39,13 @@ export async function retireIn(
     services.environment,
   );
   if (!outcome?.moved) return false;
-  if (node.node_instance_id) await fenceInstance(tx, node.node_instance_id, cited.reason, at, false);
+  if (node.node_instance_id)
+    await fenceInstance(
+      tx,
+      node.node_instance_id,
+      { reason: cited.reason, revoke: false, workflow_id, correlation_id },
+      at,
+    );
   await queueOperation(
     tx,
     {
@@ -75,7 +81,12 @@ export function nodeRetire(services: OperationServices): OperationDefinition {
         await context.step('retire:door', () => {
           const at = now(services.clock);
           return once(services.db, context.workflow_id, 'retire', services.executor, at, async (tx) => {
-            await fenceInstance(tx, subject.node_instance_id, 'the machine was retired', at, true);
+            await fenceInstance(
+              tx,
+              subject.node_instance_id,
+              { ...subject.ids, workflow_id: context.workflow_id, reason: 'the machine was retired', revoke: true },
+              at,
+            );
             await transition(
               tx,
               [{ node_id: subject.node.node_id, to: 'retired', by: 'proof', reason: 'proven gone' }],

@@ -43,7 +43,6 @@ async function endMachine(
   policy: RetryPolicy,
 ): Promise<void> {
   const options = { policy, subject };
-  await drive(context, services, `${name}:abort`, () => subject.driver.abort(subject.target), options);
   await drive(context, services, `${name}:stop`, () => stopWithMemory(services, subject), options);
   await drive(context, services, `${name}:destroy`, () => subject.driver.destroy(subject.target), options);
 }

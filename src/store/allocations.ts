@@ -135,3 +135,21 @@ export async function countAllocations(db: Queryable): Promise<Record<string, nu
   );
   return Object.fromEntries(rows.map((row) => [row.status, row.count]));
 }
+
+/** The newest allocation of each node that has not been released. */
+export async function holdersOf(db: Queryable, nodes: NodeId[]): Promise<Map<NodeId, AllocationId>> {
+  const rows = await db.query<{ node_id: NodeId; allocation_id: AllocationId }>(
+    `select distinct on (node_id) node_id, allocation_id from allocations
+     where node_id = any($1) and status <> 'released' order by node_id, allocation_id desc`,
+    [nodes],
+  );
+  return new Map(rows.map((row) => [row.node_id, row.allocation_id]));
+}
+
+export async function isHeldByAnother(db: Queryable, node_id: NodeId, allocation_id: AllocationId): Promise<boolean> {
+  const rows = await db.query(
+    `select 1 from allocations where node_id = $1 and allocation_id <> $2 and status in ('provisioning', 'active', 'releasing', 'release_failed')`,
+    [node_id, allocation_id],
+  );
+  return rows.length > 0;
+}

@@ -3,6 +3,7 @@ import { secondsBetween } from '../base/clock.ts';
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { AgentClaim, Heartbeat } from '../contract/agent.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
+import { holdersOf } from './allocations.ts';
 import type { Database, Transaction } from './database.ts';
 import { type NodeMove, transition } from './door.ts';
 import type { DoorEnvironment } from './door-rules.ts';
@@ -46,10 +47,7 @@ export const movedByAnyBeat: readonly NodeStatus[] = ['failed', 'offline'];
 
 async function tellClaim(tx: Transaction, node: NodeRow, claim: AgentClaim, beat: Heartbeat, now: Date): Promise<void> {
   await tx.query('update nodes set reported_status = $2 where node_id = $1', [node.node_id, claim]);
-  const [holder] = await tx.query<{ allocation_id: string }>(
-    `select allocation_id from allocations where node_id = $1 and status <> 'released' order by allocation_id desc limit 1`,
-    [node.node_id],
-  );
+  const holders = await holdersOf(tx, [node.node_id]);
   await recordEvidence(tx, [
     {
       at: now,
@@ -61,7 +59,7 @@ async function tellClaim(tx: Transaction, node: NodeRow, claim: AgentClaim, beat
       node_instance_id: node.node_instance_id,
       correlation_id: node.correlation_id,
       workflow_id: node.workflow_id,
-      allocation_id: (holder?.allocation_id ?? null) as never,
+      allocation_id: holders.get(node.node_id) ?? null,
     },
   ]);
 }

@@ -11,6 +11,7 @@ import type { Actor } from '../contract/evidence.ts';
 import type { PoolDocument } from '../contract/pool.ts';
 import { type NodeStatus, nodeStatuses } from '../lifecycle/states.ts';
 import { type Cause, findEdge, isVerdict, nodeEdges, pairedWith } from '../lifecycle/transitions.ts';
+import { holdersOf } from './allocations.ts';
 import type { Transaction } from './database.ts';
 import { type AllocationMove, moveAllocations } from './door-allocation.ts';
 import { budgetOf, type DoorEnvironment, evidenceLayerOf, insertRow, type Refusal, writeRows } from './door-rules.ts';
@@ -63,6 +64,8 @@ interface Cited {
   actor?: Actor | null;
   correlation_id?: CorrelationId | null;
   workflow_id?: WorkflowId | null;
+  /** Where the caller knows it; otherwise the allocation that holds the node is looked up. */
+  allocation_id?: AllocationId | null;
 }
 
 export interface NodeMove extends Cited {
@@ -134,6 +137,7 @@ function factOf(from: NodeStatus | 'new', node: NodeRow, cited: Cited, set: obje
     actor: cited.actor ?? null,
     node_id: node.node_id,
     node_instance_id: node.node_instance_id,
+    allocation_id: cited.allocation_id ?? null,
     correlation_id: cited.correlation_id ?? node.correlation_id,
     workflow_id: cited.workflow_id ?? node.workflow_id,
   };
@@ -171,6 +175,7 @@ export async function transition(
       paired.push({
         ...move,
         set: undefined,
+        allocation_id: undefined,
         node_id: node.node_id,
         from: [pair.from],
         to: pair.to,
@@ -233,11 +238,11 @@ export async function createNode(
 
 /** A node's facts belong to the tenant that holds it at that moment, so each carries the allocation's id. */
 async function nameAllocations(tx: Transaction, facts: Fact[]): Promise<void> {
-  const rows = await tx.query<{ node_id: NodeId; allocation_id: AllocationId }>(
-    `select distinct on (node_id) node_id, allocation_id from allocations
-     where node_id = any($1) and status <> 'released' order by node_id, allocation_id desc`,
-    [facts.map((fact) => fact.node_id)],
+  const unnamed = facts.filter((fact) => !fact.allocation_id);
+  if (unnamed.length === 0) return;
+  const holder = await holdersOf(
+    tx,
+    unnamed.flatMap((fact) => fact.node_id ?? []),
   );
-  const holder = new Map(rows.map((row) => [row.node_id, row.allocation_id]));
-  for (const fact of facts) fact.allocation_id = (fact.node_id && holder.get(fact.node_id)) ?? null;
+  for (const fact of unnamed) fact.allocation_id = (fact.node_id && holder.get(fact.node_id)) ?? null;
 }

@@ -194,7 +194,12 @@ async function byJoinToken(
     // A known name comes back as a new instance; what the old one still says is fenced off.
     node_id = existing.node_id;
     if (existing.node_instance_id)
-      await fenceInstance(tx, existing.node_instance_id, 'the machine joined again', now, true);
+      await fenceInstance(
+        tx,
+        existing.node_instance_id,
+        { reason: 'the machine joined again', revoke: true, correlation_id: context.correlation_id },
+        now,
+      );
     await createInstance(tx, { node_instance_id, node_id, join_token_id: join.token_id }, now);
     if (existing.status === 'provisioning')
       await tx.query('update nodes set node_instance_id = $2 where node_id = $1', [node_id, node_instance_id]);

@@ -1,6 +1,6 @@
 /** Instances: one incarnation of a node each, with its enrolment, its credential and what its driver remembers. */
 import { createHash, randomBytes } from 'node:crypto';
-import type { NodeId, NodeInstanceId } from '../base/ids.ts';
+import type { KnownIds, NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
 
@@ -76,10 +76,10 @@ export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date)
 export async function fenceInstance(
   tx: Transaction,
   id: NodeInstanceId,
-  reason: string,
+  fence: { reason: string; revoke: boolean } & KnownIds,
   now: Date,
-  revoke: boolean,
 ): Promise<void> {
+  const { reason, revoke, ...ids } = fence;
   const [row] = await tx.query<InstanceRow>(
     `update instances set fenced_at = coalesce(fenced_at, $2), fence_reason = coalesce(fence_reason, $3),
        revoked_at = case when $4 then coalesce(revoked_at, $2) else revoked_at end
@@ -94,6 +94,7 @@ export async function fenceInstance(
       kind: revoke ? 'instance.revoked' : 'instance.fenced',
       summary: `the instance is ${revoke ? 'fenced and its credential revoked' : 'fenced'}: ${reason}`,
       data: { reason },
+      ...ids,
       node_id: row.node_id,
       node_instance_id: id,
     },

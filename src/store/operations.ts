@@ -236,16 +236,16 @@ export async function queueOperation(tx: Transaction, fresh: NewOperation, now: 
   ]);
 }
 
-/** The node that an operation works on becomes known after it was queued. */
+/** The node that an operation works on becomes known after it was queued, or turns out not to be its to work on. */
 export async function bindOperationToNode(
   tx: Transaction,
   workflow_id: WorkflowId,
-  node: { node_id: NodeId; node_instance_id: NodeInstanceId | null },
+  node: { node_id: NodeId; node_instance_id: NodeInstanceId | null } | null,
 ): Promise<void> {
   await tx.query('update operations set node_id = $2, node_instance_id = $3 where workflow_id = $1', [
     workflow_id,
-    node.node_id,
-    node.node_instance_id,
+    node?.node_id ?? null,
+    node?.node_instance_id ?? null,
   ]);
 }
 

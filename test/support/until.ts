@@ -1,0 +1,17 @@
+/** Waits for a condition, with a bound; tests never sleep for a fixed time. */
+import { pause, systemClock } from '../../src/base/clock.ts';
+
+export async function until<T>(
+  what: string,
+  ask: () => T | undefined | Promise<T | undefined>,
+  options: { seconds?: number; every_ms?: number } = {},
+): Promise<NonNullable<T>> {
+  const mostMs = (options.seconds ?? 30) * 1000;
+  const started = systemClock.monotonicMs();
+  for (;;) {
+    const answer = await ask();
+    if (answer) return answer as NonNullable<T>;
+    if (systemClock.monotonicMs() - started > mostMs) throw new Error(`waited ${mostMs / 1000} s for ${what}`);
+    await pause(systemClock, options.every_ms ?? 25);
+  }
+}
