@@ -59,31 +59,48 @@ export interface RunningServer {
   url: string;
   replica_id: string;
   admin_token_path: string;
+  /** Resolves with the reason when this server must not go on; whoever runs it then stops it. */
+  lost: Promise<Error>;
   stop(): Promise<void>;
 }
 
-export async function startServer(settings: ServerSettings, log: Log): Promise<RunningServer> {
-  const version = await versionOf();
-  const data_dir = resolve(settings.data_dir);
+/** What is opened is closed in the opposite order, at the end or when a later part fails to open. */
+interface Opening {
+  settings: ServerSettings;
+  log: Log;
+  data_dir: string;
+  version: string;
+  parts: AsyncDisposableStack;
+  onError(what: string): (error: unknown) => void;
+}
+
+async function openStore({ settings, log, data_dir, parts, onError }: Opening) {
   const embedded =
     settings.database_url === null
       ? await startEmbeddedPostgres({ dataDir: data_dir, clock: systemClock, log: (line) => log.info(line) })
       : null;
+  parts.defer(async () => embedded?.stop());
   const database_url = settings.database_url ?? embedded?.url ?? '';
   await migrate(database_url);
   const db = openDatabase({
     url: database_url,
     on_idle_error: (error) => log.warn({ error }, 'an idle database connection broke'),
   });
+  parts.defer(() => db.close());
   const clock = await databaseClock(db);
   const installation = await openInstallation(db, now(clock));
-  const onError = (what: string) => (error: unknown) => log.error({ error }, what);
+  const tail = await startTail({ db, clock, onError: onError('the evidence could not be followed') });
+  parts.defer(() => tail.stop());
+  db.whenEvidence(() => tail.nudge());
+  const lost = embedded?.lost ?? new Promise<Error>(() => {});
+  return { database_url, db, clock, installation, tail, lost };
+}
 
-  const host = hostIdentity();
-  let url = '';
-  const replica_id = newReplicaId(clock);
+type Store = Awaited<ReturnType<typeof openStore>>;
+
+async function openReplica({ settings, version, parts }: Opening, { db, clock }: Store, host: string) {
   const executor = await registerReplica(db, {
-    replica_id,
+    replica_id: newReplicaId(clock),
     host,
     pid: process.pid,
     address: `${settings.host}:${settings.port}`,
@@ -91,8 +108,11 @@ export async function startServer(settings: ServerSettings, log: Log): Promise<R
     started_at: now(clock),
     lease_until: secondsLater(now(clock), leaseSeconds),
   });
+  parts.defer(() => endReplica(db, executor.replica_id, now(clock)));
+  return executor;
+}
 
-  const drivers = new Map<string, Driver>();
+function openDrivers({ settings, log, data_dir }: Opening, { db, clock, installation }: Store): Map<string, Driver> {
   const local = createLocalDriver({
     nodes_dir: nodesDir(settings, data_dir, installation.installation_id),
     agent_command: [process.execPath, join(root, 'dist', 'agent.mjs')],
@@ -101,60 +121,62 @@ export async function startServer(settings: ServerSettings, log: Log): Promise<R
     log: (message, facts) => log.info(facts, message),
   });
   const external = createExternalDriver({ revoked: (id) => isRevoked(db, id) });
-  for (const driver of [local, external]) drivers.set(driver.name, driver);
+  return new Map([local, external].map((driver) => [driver.name, driver]));
+}
 
-  const operationServices: OperationServices = {
+async function openOperations(opening: Opening, store: Store, server_url: () => string) {
+  const { log, parts, onError } = opening;
+  const { db, clock, installation, tail } = store;
+  const host = hostIdentity();
+  const executor = await openReplica(opening, store, host);
+  const services: OperationServices = {
     db,
     clock,
     environment: { runtime_classes: defaultRuntimeClasses },
     installation,
     executor,
-    drivers,
-    server_url: () => url,
+    drivers: openDrivers(opening, store),
+    server_url,
     cancelRun: async (workflow_id, attempt) => {
-      await engine.cancel(workflow_id as never, attempt);
+      await engine.cancel(workflow_id, attempt);
     },
   };
   const engine = createDbosEngine({
-    connectionString: database_url,
+    connectionString: store.database_url,
     clock,
-    executor_id: replica_id,
-    listener: engineListener(() => operationServices),
+    executor_id: executor.replica_id,
+    listener: engineListener(() => services),
     log,
   });
-  for (const definition of operationRegistry(operationServices)) engine.register(definition);
+  for (const definition of operationRegistry(services)) engine.register(definition);
   await engine.launch();
+  parts.defer(() => engine.shutdown());
 
-  const tail = await startTail({ db, clock, onError: onError('the evidence could not be followed') });
-  db.whenEvidence(() => tail.nudge());
-  const sessions = createAgentSessions(db);
-  const beats = createHeartbeatBuffer(
-    db,
-    clock,
-    onError('heartbeats could not be stored; they are kept and tried again'),
-  );
-  const feed = createLiveFeed({ db, tail, clock, onError: onError('the live feed lost a batch') });
   const runner = createSweepRunner({
-    sweeps: sweepRegistry({ ...operationServices, engine, host, isProcessAlive }),
+    sweeps: sweepRegistry({ ...services, engine, host, isProcessAlive }),
     clock,
     onError: (name, error) => log.error({ error, sweep: name }, 'a sweep failed and will run again'),
   });
-  const waker = operationWaker(
-    db,
-    engine,
-    replica_id,
-    onError('an operation could not be woken; it asks again by itself'),
-  );
-  tail.subscribe((fact) => {
-    sessions.observe(fact);
-    runner.observe(fact);
-    waker(fact);
-  });
+  parts.defer(() => runner.stop());
+  const notWoken = onError('an operation could not be woken; it asks again by itself');
+  tail.subscribe(operationWaker(db, engine, executor.replica_id, notWoken));
+  tail.subscribe((fact) => runner.observe(fact));
+  return { services, runner };
+}
 
+async function openApi(opening: Opening, store: Store, services: OperationServices, metrics: ApiServices['metrics']) {
+  const { settings, log, version, parts, onError } = opening;
+  const { db, clock, tail } = store;
+  const sessions = createAgentSessions(db);
+  tail.subscribe((fact) => sessions.observe(fact));
+  const beats = createHeartbeatBuffer(db, clock, onError('heartbeats could not be stored; they are tried again'));
+  parts.defer(() => beats.stop());
+  const feed = createLiveFeed({ db, tail, clock, onError: onError('the live feed lost a batch') });
+  parts.defer(async () => feed.stop());
   const loopback = isLoopback(settings.host);
   const console_dir = join(root, 'dist', 'console');
   const api: ApiServices = {
-    ...operationServices,
+    ...services,
     log,
     settings: {
       version,
@@ -173,41 +195,45 @@ export async function startServer(settings: ServerSettings, log: Log): Promise<R
       await db.query('select 1');
       return { database: { ok: true, detail: null } };
     },
-    metrics: createMetrics(db, () => runner.statuses()),
+    metrics,
   };
-  const tls =
-    settings.tls_cert && settings.tls_key
-      ? { cert: await readFile(settings.tls_cert), key: await readFile(settings.tls_key) }
-      : null;
+  const { tls_cert, tls_key } = settings;
+  const tls = tls_cert && tls_key ? { cert: await readFile(tls_cert), key: await readFile(tls_key) } : null;
   const app = await createApiServer(api, tls);
-  const admin_token_path = join(data_dir, 'admin.token');
-  await ensureAdminToken(db, clock, admin_token_path, settings.admin_token);
-  if (api.settings.allow_host_bound_pools) await ensureLocalPool(db, clock);
+  parts.defer(() => app.close());
+  return { app, settings: api.settings, scheme: tls ? 'https' : 'http' };
+}
 
+export async function startServer(settings: ServerSettings, log: Log): Promise<RunningServer> {
+  await using parts = new AsyncDisposableStack();
+  const opening: Opening = {
+    settings,
+    log,
+    data_dir: resolve(settings.data_dir),
+    version: await versionOf(),
+    parts,
+    onError: (what) => (error) => log.error({ error }, what),
+  };
+  let url = '';
+  const store = await openStore(opening);
+  const { services, runner } = await openOperations(opening, store, () => url);
+  const metrics = createMetrics(store.db, () => runner.statuses());
+  const { app, settings: api, scheme } = await openApi(opening, store, services, metrics);
+
+  const admin_token_path = join(opening.data_dir, 'admin.token');
+  await ensureAdminToken(store.db, store.clock, admin_token_path, settings.admin_token);
+  if (api.allow_host_bound_pools) await ensureLocalPool(store.db, store.clock);
   await app.listen({ host: settings.host, port: settings.port });
   const bound = app.server.address();
   const port = typeof bound === 'object' && bound ? bound.port : settings.port;
   const shownHost = settings.host.includes(':') ? `[${settings.host}]` : settings.host;
-  url = settings.public_url ?? `${tls ? 'https' : 'http'}://${shownHost}:${port}`;
+  url = settings.public_url ?? `${scheme}://${shownHost}:${port}`;
+  // Only now: agents that an operation launches must find somebody at that address.
   runner.start();
-  log.info({ url, replica_id, version }, 'ready');
-
-  return {
-    url,
-    replica_id,
-    admin_token_path,
-    async stop() {
-      await app.close();
-      await runner.stop();
-      feed.stop();
-      await beats.stop();
-      await tail.stop();
-      await engine.shutdown();
-      await endReplica(db, executor.replica_id, now(clock));
-      await db.close();
-      await embedded?.stop();
-    },
-  };
+  const { replica_id } = services.executor;
+  log.info({ url, replica_id, version: opening.version }, 'ready');
+  const opened = parts.move();
+  return { url, replica_id, admin_token_path, lost: store.lost, stop: () => opened.disposeAsync() };
 }
 
 function welcome(server: RunningServer): string {
@@ -234,6 +260,10 @@ async function serve(): Promise<void> {
   const log = createLog({ level: settings.log_level });
   const server = await startServer(settings, log);
   process.stdout.write(welcome(server));
+  server.lost.then((reason) => {
+    log.fatal({ error: reason }, 'this server must not go on');
+    process.exit(1);
+  });
   let stopping = false;
   const stop = (signal: string) => {
     // A second signal means that somebody does not want to wait.

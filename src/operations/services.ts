@@ -1,5 +1,6 @@
 /** What operations are given to work with. Put together by main; operations know no concrete driver and no concrete engine. */
 import type { Clock } from '../base/clock.ts';
+import type { WorkflowId } from '../base/ids.ts';
 import type { Driver } from '../drivers/driver.ts';
 import type { Database } from '../store/database.ts';
 import type { DoorEnvironment } from '../store/door-rules.ts';
@@ -17,5 +18,5 @@ export interface OperationServices {
   /** Where agents find this control plane. */
   server_url(): string;
   /** Asks a running operation to stop, wherever it runs. */
-  cancelRun(workflow_id: string, attempt: number): Promise<void>;
+  cancelRun(workflow_id: WorkflowId, attempt: number): Promise<void>;
 }
