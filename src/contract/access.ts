@@ -1,0 +1,10 @@
+/** The usual kinds of access, by name. */
+import type { Access } from './route.ts';
+
+export const open: Access = { kind: 'public' };
+export const viewer: Access = { kind: 'person', role: 'viewer', tenants: 'own' };
+export const operator: Access = { kind: 'person', role: 'operator', tenants: 'own' };
+export const fleetViewer: Access = { kind: 'person', role: 'viewer', tenants: 'none' };
+export const fleetOperator: Access = { kind: 'person', role: 'operator', tenants: 'none' };
+export const admin: Access = { kind: 'person', role: 'admin', tenants: 'none' };
+export const instance: Access = { kind: 'agent' };

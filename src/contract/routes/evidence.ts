@@ -1,0 +1,56 @@
+/** Evidence across everything: timeline, audit, live stream. */
+import { Type } from 'typebox';
+import { fleetOperator, viewer } from '../access.ts';
+import * as evidence from '../evidence.ts';
+import { Id, Name, strict } from '../primitives.ts';
+import type { RouteDeclaration } from '../route.ts';
+
+const StreamQuery = Type.Object(
+  {
+    topics: Type.Optional(
+      Type.String({
+        maxLength: 128,
+        pattern: '^(nodes|allocations|operations|evidence)(,(nodes|allocations|operations|evidence))*$',
+      }),
+    ),
+    node_id: Type.Optional(Id),
+    allocation_id: Type.Optional(Id),
+    workflow_id: Type.Optional(Id),
+    pool: Type.Optional(Name),
+    cursor: Type.Optional(Type.String({ maxLength: 64, pattern: '^[0-9]+-[0-9]+$' })),
+  },
+  strict,
+);
+
+export const evidenceRoutes = {
+  'timeline-get': {
+    method: 'GET',
+    path: '/v1/timeline',
+    summary: 'Evidence joined by any of the five ids',
+    tag: 'evidence',
+    access: viewer,
+    query: evidence.JoinedTimelineQuery,
+    success: 200,
+    reply: evidence.EvidencePage,
+  },
+  'audit-list': {
+    method: 'GET',
+    path: '/v1/audit',
+    summary: 'Evidence with an actor, denials too',
+    tag: 'evidence',
+    access: fleetOperator,
+    query: evidence.TimelineQuery,
+    success: 200,
+    reply: evidence.EvidencePage,
+  },
+  'stream-open': {
+    method: 'GET',
+    path: '/v1/stream',
+    summary: 'Live changes as server-sent events',
+    tag: 'evidence',
+    access: viewer,
+    query: StreamQuery,
+    success: 200,
+    reply_type: 'text/event-stream',
+  },
+} as const satisfies Record<string, RouteDeclaration>;

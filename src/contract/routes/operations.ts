@@ -1,0 +1,54 @@
+/** Operations: read, cancelled, continued. */
+
+import { operator, viewer } from '../access.ts';
+import * as allocation from '../allocation.ts';
+import * as operation from '../operation.ts';
+import { IdParams } from '../primitives.ts';
+import type { RouteDeclaration } from '../route.ts';
+
+export const operationRoutes = {
+  'operation-list': {
+    method: 'GET',
+    path: '/v1/operations',
+    summary: 'Operations, newest first',
+    tag: 'operations',
+    access: viewer,
+    query: operation.OperationListQuery,
+    success: 200,
+    reply: operation.OperationPage,
+  },
+  'operation-get': {
+    method: 'GET',
+    path: '/v1/operations/{id}',
+    summary: 'One operation with its steps',
+    tag: 'operations',
+    access: viewer,
+    params: IdParams,
+    success: 200,
+    reply: operation.Operation,
+  },
+  'operation-cancel': {
+    method: 'POST',
+    path: '/v1/operations/{id}/cancel',
+    summary: 'Ask a running operation to stop',
+    tag: 'operations',
+    access: operator,
+    params: IdParams,
+    body: allocation.ActionReason,
+    body_optional: true,
+    success: 202,
+    reply: operation.Operation,
+  },
+  'operation-retry': {
+    method: 'POST',
+    path: '/v1/operations/{id}/retry',
+    summary: 'Continue a failed operation at its failed step',
+    tag: 'operations',
+    access: operator,
+    params: IdParams,
+    body: allocation.ActionReason,
+    body_optional: true,
+    success: 202,
+    reply: operation.Operation,
+  },
+} as const satisfies Record<string, RouteDeclaration>;

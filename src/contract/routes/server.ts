@@ -1,0 +1,44 @@
+/** The server itself: health, readiness, metrics, counts. */
+
+import { fleetViewer, open } from '../access.ts';
+import * as overview from '../overview.ts';
+import type { RouteDeclaration } from '../route.ts';
+
+export const serverRoutes = {
+  'health-get': {
+    method: 'GET',
+    path: '/healthz',
+    summary: 'Whether the process lives',
+    tag: 'server',
+    access: open,
+    success: 200,
+    reply: overview.Health,
+  },
+  'readiness-get': {
+    method: 'GET',
+    path: '/readyz',
+    summary: 'Whether it can serve',
+    tag: 'server',
+    access: open,
+    success: 200,
+    reply: overview.Readiness,
+  },
+  'metrics-get': {
+    method: 'GET',
+    path: '/metrics',
+    summary: 'Prometheus metrics',
+    tag: 'server',
+    access: fleetViewer,
+    success: 200,
+    reply_type: 'text/plain',
+  },
+  'overview-get': {
+    method: 'GET',
+    path: '/v1/overview',
+    summary: 'Counts of everything by status',
+    tag: 'server',
+    access: fleetViewer,
+    success: 200,
+    reply: overview.Overview,
+  },
+} as const satisfies Record<string, RouteDeclaration>;

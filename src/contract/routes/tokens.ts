@@ -1,0 +1,64 @@
+/** Tokens of people and programs, and the console's session. */
+
+import { admin, open, viewer } from '../access.ts';
+import { IdParams } from '../primitives.ts';
+import type { RouteDeclaration } from '../route.ts';
+import * as token from '../token.ts';
+
+export const tokenRoutes = {
+  'session-create': {
+    method: 'POST',
+    path: '/v1/session',
+    summary: 'Exchange a token for a session cookie',
+    tag: 'session',
+    access: open,
+    body: token.SessionCreate,
+    success: 201,
+    reply: token.Session,
+  },
+  'session-get': {
+    method: 'GET',
+    path: '/v1/session',
+    summary: 'Who I am',
+    tag: 'session',
+    access: viewer,
+    success: 200,
+    reply: token.Session,
+  },
+  'session-delete': {
+    method: 'DELETE',
+    path: '/v1/session',
+    summary: 'Sign out',
+    tag: 'session',
+    access: viewer,
+    success: 204,
+  },
+  'token-create': {
+    method: 'POST',
+    path: '/v1/tokens',
+    summary: 'Make a token',
+    tag: 'tokens',
+    access: admin,
+    body: token.TokenCreate,
+    success: 201,
+    reply: token.Token,
+  },
+  'token-list': {
+    method: 'GET',
+    path: '/v1/tokens',
+    summary: 'All tokens, without their secrets',
+    tag: 'tokens',
+    access: admin,
+    success: 200,
+    reply: token.TokenPage,
+  },
+  'token-delete': {
+    method: 'DELETE',
+    path: '/v1/tokens/{id}',
+    summary: 'Revoke a token',
+    tag: 'tokens',
+    access: admin,
+    params: IdParams,
+    success: 204,
+  },
+} as const satisfies Record<string, RouteDeclaration>;
