@@ -29,7 +29,7 @@ import { databaseClock } from './store/database-clock.ts';
 import { createHeartbeatBuffer } from './store/heartbeat-buffer.ts';
 import { openInstallation } from './store/installation.ts';
 import { isRevoked } from './store/instances.ts';
-import { migrate } from './store/migrate.ts';
+import { migrate, SchemaTooNew } from './store/migrate.ts';
 import { startEmbeddedPostgres } from './store/postgres/embedded.ts';
 import { EmbeddedPostgresError } from './store/postgres/embedded-error.ts';
 import { endReplica, leaseSeconds, registerReplica } from './store/replicas.ts';
@@ -282,14 +282,21 @@ async function serve(): Promise<void> {
   process.on('SIGTERM', () => stop('SIGTERM'));
 }
 
+/** What went wrong, and what to do about it; a stack trace only for what nobody foresaw. */
+function explain(error: unknown): string {
+  if (error instanceof SettingsError) return `${error.message}\n\n${serverUsage()}`;
+  if (error instanceof EmbeddedPostgresError) return `${error.message}\n  ${error.remedy}`;
+  if (error instanceof SchemaTooNew) return error.message;
+  if (!(error instanceof Error)) return `could not start: ${error}`;
+  const code = 'code' in error ? error.code : undefined;
+  if (code === 'EADDRINUSE') return `${error.message}\n  Stop what listens there, or choose another --port.`;
+  if (code === 'EACCES') return `${error.message}\n  Choose a --data-dir and a --port that this user may use.`;
+  if (code === 'ECONNREFUSED') return `the database does not answer: ${error.message}\n  Check --database-url.`;
+  return `could not start: ${error.stack ?? error.message}`;
+}
+
 function explainAndExit(error: unknown): void {
-  if (error instanceof SettingsError) process.stderr.write(`slipway: ${error.message}\n\n${serverUsage()}\n`);
-  else if (error instanceof EmbeddedPostgresError)
-    process.stderr.write(`slipway: ${error.message}\n  ${error.remedy}\n`);
-  else
-    process.stderr.write(
-      `slipway: could not start: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
-    );
+  process.stderr.write(`slipway: ${explain(error)}\n`);
   process.exit(error instanceof SettingsError ? 2 : 1);
 }
 

@@ -20,12 +20,26 @@ const secretPaths = [
   '*.headers.cookie',
 ];
 
+/** Only what tells about the error: libraries hang whole connections, with their keys, on the errors they throw. */
+function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const code = 'code' in error ? error.code : undefined;
+  return {
+    type: error.name,
+    message: error.message,
+    code,
+    stack: error.stack,
+    ...(error.cause instanceof Error && { cause: describeError(error.cause) }),
+  };
+}
+
 export function createLog(options: { level: string; destination?: pino.DestinationStream }): Log {
   const settings: pino.LoggerOptions = {
     level: options.level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     messageKey: 'message',
+    serializers: { error: describeError, err: describeError },
     formatters: { level: (label) => ({ level: label }) },
     redact: { paths: secretPaths, censor: '[struck out]' },
   };

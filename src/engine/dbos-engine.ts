@@ -64,7 +64,10 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
     connectionTimeoutMillis: 10_000,
     idle_in_transaction_session_timeout: 60_000,
   });
-  pool.on('error', (error) => log.warn({ err: error }, 'an idle engine connection failed'));
+  // While we shut down, the database may close a connection before our own goodbye reaches it.
+  pool.on('error', (error) => {
+    if (!stop.signal.aborted) log.warn({ err: error }, 'an idle engine connection failed');
+  });
 
   const handBackLater = async (run: OperationRun, error: unknown) => {
     log.error({ ...identity(run), err: error }, 'the engine could not record a step; the run is handed back');

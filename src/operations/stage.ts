@@ -97,6 +97,9 @@ export interface DriveOptions {
   subject: Subject;
 }
 
+/** A shorter wait is over before anybody has read about it. */
+const worthTellingSeconds = 5;
+
 /**
  * Calls a driver until it is done. The driver never waits inside, so between its calls the operation sleeps durably and
  * hears a cancel. What the driver wants to remember is kept with the instance before the next call.
@@ -134,7 +137,7 @@ export async function drive(
     await context.emit({
       message: answer.message,
       parts: answer.parts ?? [],
-      retry_after_seconds: answer.retry_seconds,
+      ...(answer.retry_seconds >= worthTellingSeconds && { retry_after_seconds: answer.retry_seconds }),
     } as unknown as Json);
     await context.sleep(answer.retry_seconds);
   }

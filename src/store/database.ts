@@ -70,7 +70,9 @@ export function openDatabase(options: {
     idleTimeoutMillis: 60_000,
   });
   // An idle connection that breaks (the server restarted) is replaced at the next use; without a listener it would end the process.
-  pool.on('error', (error) => options.on_idle_error?.(error));
+  pool.on('error', (error) => {
+    if (!pool.ending) options.on_idle_error?.(error);
+  });
 
   let announce: () => void = () => {};
 

@@ -143,16 +143,21 @@ export function stepStarted(
        where workflow_id = $1 and name = $2 and status <> 'done' returning ordinal`,
       [run.workflow_id, step, tries, now],
     );
-    if (changed.length > 0)
-      await tell(
-        tx,
-        row,
-        'workflow',
-        'step.started',
-        `${step} started${tries > 1 ? ` (try ${tries})` : ''}`,
-        { step, try: tries },
-        now,
-      );
+    if (changed.length === 0) return;
+    // What was said of the former step is not true of this one.
+    await tx.query('update operations set progress = $2 where workflow_id = $1', [
+      run.workflow_id,
+      { updated_at: now.toISOString() },
+    ]);
+    await tell(
+      tx,
+      row,
+      'workflow',
+      'step.started',
+      `${step} started${tries > 1 ? ` (try ${tries})` : ''}`,
+      { step, try: tries },
+      now,
+    );
   });
 }
 

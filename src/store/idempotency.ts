@@ -27,7 +27,7 @@ export async function claimKey(
   const claimed = await db.query(
     `insert into idempotency_keys (token_id, key, request_hash, created_at) values ($1, $2, $3, $4)
      on conflict (token_id, key) do update set request_hash = $3, created_at = $4, status = null, reply = null
-     where idempotency_keys.created_at < $4::timestamptz - make_interval(secs => case when idempotency_keys.status is null then $5 else $6 end)
+     where idempotency_keys.created_at < $4::timestamptz - make_interval(secs => case when idempotency_keys.status is null then $5::double precision else $6::double precision end)
      returning key`,
     [scope.token_id, scope.key, request_hash, now, abandonedSeconds, keptSeconds],
   );
@@ -65,7 +65,7 @@ export async function releaseKey(db: Queryable, scope: { token_id: string; key: 
 
 export async function forgetOldKeys(db: Queryable, now: Date): Promise<number> {
   const rows = await db.query(
-    `delete from idempotency_keys where created_at < $1::timestamptz - make_interval(secs => $2) returning key`,
+    `delete from idempotency_keys where created_at < $1::timestamptz - make_interval(secs => $2::double precision) returning key`,
     [now, keptSeconds],
   );
   return rows.length;
