@@ -96,6 +96,24 @@ test('says when it is quiet, and gives a dead connection up', async () => {
   expect(resumed.length).toBeGreaterThan(1);
 });
 
+test('heartbeats keep a connection, but do not make up for news', async () => {
+  const beats = 2 * Math.ceil(deadAfterMs / 1000);
+  const { clock, seen, stop } = reading((_, signal) =>
+    (async function* () {
+      for (let beat = 0; beat < beats && !signal.aborted; beat++) {
+        await new Promise<void>((resolve) => clock.after(1000, resolve));
+        yield bytes(': alive\n\n');
+      }
+    })(),
+  );
+  await clock.advance(1.5 * deadAfterMs);
+  expect(seen.filter(({ type }) => type === 'quiet').length).toBeGreaterThan(10);
+  expect(seen.filter(({ type }) => type === 'closed')).toEqual([]);
+  const stopped = stop();
+  await clock.advance(2 * deadAfterMs);
+  await stopped;
+});
+
 test('ends when it is told to, leaving no timer behind', async () => {
   const { clock, stop } = reading((_, signal) => forever(signal));
   await clock.advance(100);

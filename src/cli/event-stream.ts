@@ -68,7 +68,7 @@ export interface StreamSource {
   signal: AbortSignal;
 }
 
-export const quietAfterMs = 5_000;
+export const quietAfterMs = 2_000;
 export const reconnectAfterMs = 1_000;
 /** The server sends a comment far more often than this; silence beyond it means that the connection is dead. */
 export const deadAfterMs = 45_000;
@@ -101,17 +101,21 @@ export async function* streamChanges(source: StreamSource): AsyncGenerator<Strea
   }
 }
 
-/** Adds `quiet` marks to what is heard, and gives up on a connection on which not even a heartbeat comes. */
+/**
+ * Adds `quiet` marks to what is heard, and gives up on a connection on which not even a heartbeat comes. A heartbeat says
+ * that the connection lives, not that there is nothing new, so it does not put a mark off.
+ */
 async function* withQuiet(heard: AsyncGenerator<Heard>, clock: Clock): AsyncGenerator<Heard | { type: 'quiet' }> {
   let lastHeardMs = clock.monotonicMs();
+  let lastNewsMs = lastHeardMs;
   let next = heard.next();
   for (;;) {
     const waiting = new AbortController();
-    const winner = await Promise.race([next, pause(clock, quietAfterMs, waiting.signal)]).finally(() =>
-      waiting.abort(),
-    );
+    const leftMs = quietAfterMs - (clock.monotonicMs() - lastNewsMs);
+    const winner = await Promise.race([next, pause(clock, leftMs, waiting.signal)]).finally(() => waiting.abort());
     if (winner === undefined) {
-      if (clock.monotonicMs() - lastHeardMs > deadAfterMs) {
+      lastNewsMs = clock.monotonicMs();
+      if (lastNewsMs - lastHeardMs > deadAfterMs) {
         // The read that is still open ends with the connection; nobody waits for it any more.
         next.catch(() => undefined);
         throw new Error('the stream went silent');
@@ -121,6 +125,7 @@ async function* withQuiet(heard: AsyncGenerator<Heard>, clock: Clock): AsyncGene
     }
     if (winner.done) return;
     lastHeardMs = clock.monotonicMs();
+    if (winner.value.type === 'event') lastNewsMs = lastHeardMs;
     yield winner.value;
     next = heard.next();
   }

@@ -137,11 +137,16 @@ describe('one thing in full', () => {
 
   test('logs of the machine behind an allocation, harmless to the terminal', async () => {
     server.allocations.set(sampleIds.allocation_id, sampleAllocation());
-    server.on('node-logs', () => ({
-      body: { items: [sampleLogLine({ line: 'red \x1b[31malert\x1b[2J' })], next_cursor: null },
-    }));
+    const registered = JSON.stringify({ level: 'warn', msg: 'registered', node_id: sampleIds.node_id, tries: 2 });
+    const lines = [
+      sampleLogLine({ line: 'red \x1b[31malert\x1b[2J' }),
+      sampleLogLine({ seq: 2, stream: 'agent', line: registered }),
+    ];
+    server.on('node-logs', () => ({ body: { items: lines, next_cursor: null } }));
     const { stdout } = await slipway(['logs', sampleIds.allocation_id, '--tail', '5']);
-    expect(stdout).toBe(`── 2026-01-01 (UTC) · ${sampleIds.node_instance_id} ──\n12:00:00.000 stdout  red alert\n`);
+    expect(stdout).toBe(
+      `── 2026-01-01 (UTC) · ${sampleIds.node_instance_id} ──\n12:00:00.000 stdout  red alert\n12:00:00.000 agent   warn: registered  tries=2\n`,
+    );
     expect(server.callsOf('node-logs')[0]).toMatchObject({
       params: { id: sampleIds.node_id },
       query: { tail: 'true', limit: '5' },

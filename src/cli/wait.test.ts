@@ -96,7 +96,7 @@ describe('allocate --wait', () => {
     progress(registering);
     await cli.printed('Step 2/3');
     await server.stop();
-    await cli.printed('connection lost');
+    await cli.printed('no answer');
     // Happens while nobody listens: only resuming or asking can bring it.
     become({ status: 'active', active_at: second(9) });
     await server.start();

@@ -62,7 +62,7 @@ function lineDisplay(surface: Surface): Display {
   };
   return {
     show({ subject, link }) {
-      if (link === 'lost') return say('connection lost, trying again; the work goes on without us', '');
+      if (link === 'lost') return say('no answer; trying again, the work goes on without us', '');
       const view = viewOf({ subject, link, bar: null, seen_seconds_ago: 0 });
       if (view) say(changeLine(view), elapsed(elapsedNow(view)));
     },

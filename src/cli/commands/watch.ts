@@ -93,14 +93,14 @@ async function watchLines(session: Session, options: Options): Promise<void> {
       if (!lost) printLines(err, [err.paint('warn', '! connection lost, trying again')]);
       lost = true;
     } else lost = false;
-    if (change.type !== 'event') continue;
+    const news = change.type === 'event' ? readWireEvent(change.event) : null;
+    if (change.type !== 'event' || !news) continue;
     const { id, event, data } = change.event;
     if (session.json) printJsonLine(out, { event, cursor: id, data: JSON.parse(data) });
     else {
-      const news = readWireEvent(change.event);
-      const line = news && eventLine(news);
-      if (line && line.text !== last) printLines(out, [`${line.at}  ${line.text}`]);
-      last = line?.text ?? last;
+      const { at, text } = eventLine(news);
+      if (text !== last) printLines(out, [`${at}  ${text}`]);
+      last = text;
     }
   }
 }

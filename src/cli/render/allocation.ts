@@ -36,7 +36,7 @@ export function allocationLines(allocation: Allocation, nowMs: number, fit: Fit)
     ['node', allocation.node_id],
     ['endpoint', allocation.endpoint && printable(allocation.endpoint)],
     ['operation', allocation.workflow_id],
-    ['because', allocation.reason && printable(allocation.reason)],
+    ['because', allocation.reason === verdict?.reason ? null : printable(allocation.reason ?? '')],
     ['verdict', verdict && `${printable(verdict.reason)}  [${verdict.rule}, ${relative(verdict.at, nowMs)}]`],
     ['owner', allocation.owner_layer],
     ['deadline', allocation.deadline_at && momentAndDistance(allocation.deadline_at, nowMs) + budget],
@@ -46,7 +46,7 @@ export function allocationLines(allocation: Allocation, nowMs: number, fit: Fit)
     ['released', momentAndDistance(allocation.released_at, nowMs)],
     ['correlation', allocation.correlation_id],
   ];
-  const since = ageSince(allocation.status_since, nowMs);
+  const since = `for ${ageSince(allocation.status_since, nowMs)}`;
   const tone = allocationTones[allocation.status];
   return [
     titleLine(allocation.allocation_id, allocation.name, allocation.status, tone, since, fit),

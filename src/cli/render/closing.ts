@@ -6,7 +6,7 @@ import type { ExitName } from '../exit-codes.ts';
 import type { Subject, Target } from '../subject.ts';
 import { momentInFull, relative, taken } from './duration.ts';
 import type { Paint } from './palette.ts';
-import { pad, printable, wrap } from './text.ts';
+import { flow, pad, printable, wrap } from './text.ts';
 
 export interface ClosingContext {
   paint: Paint;
@@ -37,7 +37,8 @@ const between = (from: string | null | undefined, to: string | null | undefined)
 const after = (seconds: number | null) => (seconds === null ? '' : ` after ${taken(seconds)}`);
 
 function whose(parts: (string | null | undefined | false)[], { paint, width }: ClosingContext): string[] {
-  return inside(parts.filter(Boolean).join(' · '), width).map((line) => paint('quiet', line));
+  const known = parts.filter((part): part is string => typeof part === 'string' && part !== '');
+  return flow(known, width - indent.length).map((line) => paint('quiet', indent + line));
 }
 
 function blame(allocation: Allocation, context: ClosingContext): string[] {

@@ -41,6 +41,36 @@ export function timelineLines(items: Evidence[], fit: Fit): string[] {
 
 const streamTones: Record<string, Tone> = { stderr: 'warn', agent: 'quiet', setup: 'busy', clean: 'busy' };
 
+/** The ruler above and the columns before it already say these. */
+const saidElsewhere = new Set([
+  'at',
+  'msg',
+  'level',
+  'node_id',
+  'node_instance_id',
+  'correlation_id',
+  'allocation_id',
+  'workflow_id',
+]);
+
+/** An agent writes its own lines as JSON, for programs; a person gets the message and what it is about. */
+function agentText(line: string): string {
+  if (!line.startsWith('{')) return line;
+  let record: Record<string, unknown>;
+  try {
+    record = JSON.parse(line);
+  } catch {
+    // Not ours after all, or cut: shown as it came.
+    return line;
+  }
+  if (typeof record.msg !== 'string') return line;
+  const level = record.level === 'info' || typeof record.level !== 'string' ? '' : `${record.level}: `;
+  const details = Object.entries(record)
+    .filter(([key]) => !saidElsewhere.has(key))
+    .map(([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`);
+  return [`${level}${record.msg}`, ...details].join('  ');
+}
+
 /** Log lines, with a ruler where the day or the machine's incarnation changes. */
 export function logLines(items: LogLine[], heading: Heading, fit: Fit): { lines: string[]; heading: Heading } {
   let current = heading;
@@ -49,7 +79,7 @@ export function logLines(items: LogLine[], heading: Heading, fit: Fit): { lines:
     const changed = next.day !== current.day || next.instance !== current.instance;
     current = next;
     const stream = fit.paint(streamTones[item.stream], pad(item.stream, 6));
-    const line = `${fit.paint('quiet', timeOf(item.at))} ${stream}  ${printable(item.line)}`;
+    const line = `${fit.paint('quiet', timeOf(item.at))} ${stream}  ${printable(item.stream === 'agent' ? agentText(item.line) : item.line)}`;
     return changed ? [ruler(`${next.day} (UTC) · ${next.instance}`, fit), line] : [line];
   });
   return { lines, heading: current };

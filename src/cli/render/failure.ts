@@ -2,7 +2,7 @@
 import { exitCodes } from '../exit-codes.ts';
 import type { FailureReport } from '../failure.ts';
 import type { Fit } from './table.ts';
-import { printable, wrap } from './text.ts';
+import { flow, printable, wrap } from './text.ts';
 
 const indent = '  ';
 
@@ -13,13 +13,13 @@ export function failureLines(report: FailureReport, fit: Fit): string[] {
     report.status === null ? null : report.code,
     report.owner_layer && `owner: ${report.owner_layer}`,
     report.correlation_id && `correlation_id ${report.correlation_id}`,
-  ].filter(Boolean);
+  ].filter((fact): fact is string => typeof fact === 'string' && fact !== '');
   return [
     `${paint('bad', '✖')} ${paint('strong', printable(report.what))}`,
     ...(report.why ? inside(report.why) : []),
     ...report.errors.flatMap(({ path, message }) => inside(`${path || '(body)'}: ${message}`)),
     ...(report.remedy ? inside(`What to do: ${report.remedy}`) : []),
-    ...(facts.length > 0 ? inside(facts.join(' · ')).map((line) => paint('quiet', line)) : []),
+    ...flow(facts, fit.width - indent.length).map((line) => paint('quiet', indent + line)),
   ];
 }
 

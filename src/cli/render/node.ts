@@ -44,7 +44,7 @@ export const labelText = (labels: Record<string, string>): string =>
     .join(', ');
 
 export const titleLine = (id: string, name: string | null, status: string, tone: Tone, since: string, { paint }: Fit) =>
-  `${paint('strong', id)}${name ? `  ${printable(name)}` : ''}  ${paint(tone, status)} for ${since}`;
+  `${paint('strong', id)}${name ? `  ${printable(name)}` : ''}  ${paint(tone, status)} ${since}`;
 
 export function nodeLines(node: Node, nowMs: number, fit: Fit): string[] {
   const budget = node.budget_seconds === null ? '' : ` · budget ${node.budget_seconds} s from ${node.budget_source}`;
@@ -74,7 +74,7 @@ export function nodeLines(node: Node, nowMs: number, fit: Fit): string[] {
     ['labels', printable(labelText(node.labels))],
     ['created', momentAndDistance(node.created_at, nowMs)],
   ];
-  const since = ageSince(node.status_since, nowMs);
+  const since = `for ${ageSince(node.status_since, nowMs)}`;
   return [
     titleLine(node.node_id, node.name, node.status, nodeTones[node.status], since, fit),
     fit.paint('quiet', `  ${nodeStatuses[node.status].means}`),

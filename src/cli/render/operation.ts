@@ -1,6 +1,6 @@
 /** Operations as a person reads them: in a table, and one with its steps. */
 import type { Operation, Step } from '../../contract/operation.ts';
-import { ageSince, momentAndDistance, secondsSince, taken, usual } from './duration.ts';
+import { ageSince, momentAndDistance, relative, secondsSince, taken, usual } from './duration.ts';
 import { titleLine } from './node.ts';
 import { operationTones, stepMarks, stepTones } from './palette.ts';
 import { type Column, type Fact, type Fit, renderFacts, renderTable } from './table.ts';
@@ -62,7 +62,9 @@ export function operationLines(operation: Operation, nowMs: number, fit: Fit): s
     ['correlation', operation.correlation_id],
   ];
   const tone = operationTones[operation.status];
-  const since = ageSince(operation.finished_at ?? operation.started_at ?? operation.created_at, nowMs);
+  const since = operation.finished_at
+    ? relative(operation.finished_at, nowMs)
+    : `for ${ageSince(operation.started_at ?? operation.created_at, nowMs)}`;
   return [
     titleLine(operation.workflow_id, operation.kind, operation.status, tone, since, fit),
     ...renderFacts(facts, fit),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { displayWidth, printable, truncate, wrap } from './text.ts';
+import { displayWidth, flow, printable, truncate, wrap } from './text.ts';
 
 test.each([
   ['plain', 5],
@@ -26,4 +26,11 @@ test('foreign text is one line without control sequences', () => {
 test('wrapping breaks at spaces and keeps long words whole', () => {
   expect(wrap('one two three', 7)).toEqual(['one two', 'three']);
   expect(wrap('see alloc_0123456789 now', 8)).toEqual(['see', 'alloc_0123456789', 'now']);
+});
+
+test('pieces flow onto lines without being broken', () => {
+  const pieces = ['rule liveness', 'owner: node', 'correlation_id 4bf92f35'];
+  expect(flow(pieces, 80)).toEqual(['rule liveness · owner: node · correlation_id 4bf92f35']);
+  expect(flow(pieces, 30)).toEqual(['rule liveness · owner: node', 'correlation_id 4bf92f35']);
+  expect(flow([], 30)).toEqual([]);
 });

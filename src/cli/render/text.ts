@@ -57,3 +57,15 @@ export function wrap(text: string, width: number): string[] {
   }
   return [...lines, line];
 }
+
+/** Puts pieces on as many lines as they need; a line breaks between two of them and never inside one. */
+export function flow(pieces: string[], width: number): string[] {
+  const lines: string[] = [];
+  for (const piece of pieces) {
+    const last = lines.at(-1);
+    if (last !== undefined && displayWidth(last) + 3 + displayWidth(piece) <= width)
+      lines[lines.length - 1] = `${last} · ${piece}`;
+    else lines.push(piece);
+  }
+  return lines;
+}

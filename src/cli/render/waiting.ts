@@ -35,8 +35,7 @@ export function stepLines(subject: Subject, { width, paint }: Fit): string[] {
 const linkNotes: Record<Sighting['link'], (seconds: number) => string | null> = {
   live: () => null,
   polling: () => null,
-  lost: (seconds) =>
-    `! connection lost${seconds >= 1 ? ` ${elapsed(seconds)} ago` : ''}, trying again; the work goes on without us`,
+  lost: (seconds) => `! no answer for ${elapsed(seconds)}; trying again, the work goes on without us`,
 };
 
 export function waitingLines(waiting: Waiting, fit: Fit): string[] {
