@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { handle } from '../conformance.ts';
 import type { EnsureTarget } from '../driver.ts';
-import { type LocalWorld, localWorld, until } from './local-world.ts';
+import { type LocalWorld, localWorld, until } from './testing/local-world.ts';
 
 let world: LocalWorld;
 beforeEach(async () => {
@@ -18,7 +18,7 @@ async function stopped(target: EnsureTarget) {
 }
 
 const count = async (target: EnsureTarget) =>
-  (await readFile(world.file(target, 'runs'), 'utf8').catch(() => '')).length;
+  (await readFile(world.work(target, 'runs'), 'utf8').catch(() => '')).length;
 
 it('runs once, however often it is asked and whatever driver asks', async () => {
   const target = world.withSpec({ clean: 'printf x >>runs; printf "$WHO" >who', env: { WHO: 'me' } });
@@ -26,7 +26,7 @@ it('runs once, however often it is asked and whatever driver asks', async () => 
   await handle(world, target, 'crash after each call').done('clean');
   await handle(world, { ...target, state: {} }, 'crash before each call').done('clean');
   expect(await count(target)).toBe(1);
-  expect(await readFile(world.file(target, 'who'), 'utf8')).toBe('me');
+  expect(await readFile(world.work(target, 'who'), 'utf8')).toBe('me');
 });
 
 it('does not run when the agent has already cleaned', async () => {
@@ -45,7 +45,7 @@ it('fails with the last lines on another exit code than 0, and tries again when 
   const failed = await machine.ended('clean');
   expect(failed).toMatchObject({ outcome: 'failed', owner_layer: 'node', code: 'clean_failed', retryable: true });
   expect(failed.message).toBe('clean exited with code 4\nthe volume is locked');
-  await writeFile(world.file(target, 'unlocked'), '');
+  await writeFile(world.work(target, 'unlocked'), '');
   await machine.done('clean');
   expect(await count(target)).toBe(2);
 });
@@ -58,7 +58,7 @@ it('is found running by a driver that did not start it, and started again when i
   expect(await world.open().clean(target)).toMatchObject({ outcome: 'wait' });
   expect(await count(target)).toBe(1);
   await world.killMachine(target);
-  await writeFile(world.file(target, 'go'), '');
+  await writeFile(world.work(target, 'go'), '');
   await handle(world, target).done('clean');
   expect(await count(target)).toBe(2);
 });
@@ -72,10 +72,11 @@ it('is ended when it hangs', async () => {
   await until(async () => (await world.pids(target)).length === 0, 'hung clean is gone');
 });
 
-it('survives a clean that removes everything, its own files included', async () => {
-  const target = world.withSpec({ clean: 'rm -rf ./* ./.[!.]*' });
+it('survives a clean that removes everything it can see', async () => {
+  const target = world.withSpec({ setup: 'touch a .b', clean: 'rm -rf ./* ./.[!.]* "$HOME"' });
   const machine = await stopped(target);
   await machine.done('clean');
+  expect(await world.open().list_owned(world.installation_id)).toHaveLength(1);
   await machine.done('destroy');
   expect(await world.open().prove(target, { kind: 'absent', nonce: 'n' })).toMatchObject({ outcome: 'done' });
 });

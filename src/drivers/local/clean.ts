@@ -2,7 +2,7 @@
  * Runs the pool's `clean` in the node's directory, unless the agent already did. It runs as a detached shell that writes
  * its exit code to a file: whoever asks next, after whatever crash, finds it running, finished, or gone without a word.
  */
-import { rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DriverFailure, DriverOutcome, DriverTarget } from '../driver.ts';
 import { lastLines } from './agent-end.ts';
@@ -18,7 +18,10 @@ import { localSpec } from './spec.ts';
 const soon_seconds = 0.1;
 /** The name under which the shell is found again among the instance's processes. */
 const shellName = 'slipway-clean';
-const shellText = `/bin/sh ./${files.clean_script}; echo $? >${files.clean_status}.new && mv ${files.clean_status}.new ${files.clean_status}`;
+const shellText = [
+  `/bin/sh "$1/${files.clean_script}"`,
+  `echo $? >"$1/${files.clean_status}.new" && mv "$1/${files.clean_status}.new" "$1/${files.clean_status}"`,
+].join('\n');
 
 export async function clean(host: LocalHost, target: DriverTarget): Promise<DriverOutcome> {
   const script = localSpec(target.spec).clean;
@@ -67,9 +70,11 @@ async function start(host: LocalHost, target: DriverTarget, directory: string, s
   await writeWhole(join(directory, files.clean_script), script);
   await rm(join(directory, files.clean_output), { force: true });
   await writeRecord(join(directory, files.clean_run), { started_at_ms: host.clock.nowMs() });
+  // The workload may have removed even the place where it ran.
+  await mkdir(join(directory, files.work), { recursive: true, mode: 0o700 });
   await spawnDetached({
-    argv: ['/bin/sh', '-c', shellText, shellName],
-    cwd: directory,
+    argv: ['/bin/sh', '-c', shellText, shellName, directory],
+    cwd: join(directory, files.work),
     env: environmentOf(host, target, directory, localSpec(target.spec).env),
     output: join(directory, files.clean_output),
   });

@@ -2,7 +2,7 @@ import { lstat, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { handle } from '../conformance.ts';
-import { alive, type LocalWorld, localWorld, plant, signal, until } from './local-world.ts';
+import { alive, type LocalWorld, localWorld, plant, signal, until } from './testing/local-world.ts';
 
 let world: LocalWorld;
 afterEach(() => world.close());
@@ -25,9 +25,9 @@ describe('stop', () => {
     });
     const machine = handle(world, target);
     await machine.done('ensure');
-    await pidIn(world.file(target, 'command.pid'));
+    await pidIn(world.work(target, 'command.pid'));
     await machine.done('stop');
-    expect(await readFile(world.file(target, 'farewell'), 'utf8')).toBe('bye\n');
+    expect(await readFile(world.work(target, 'farewell'), 'utf8')).toBe('bye\n');
     expect(await world.pids(target)).toEqual([]);
     expect(await world.open().observe(target)).toMatchObject({ state: 'exited', present: true });
   });
@@ -39,7 +39,7 @@ describe('stop', () => {
     });
     const machine = handle(world, target);
     await machine.done('ensure');
-    const stubborn = await pidIn(world.file(target, 'command.pid'));
+    const stubborn = await pidIn(world.work(target, 'command.pid'));
     const first = await world.open().stop(target);
     expect(first).toMatchObject({ outcome: 'wait' });
     expect(await alive(stubborn)).toBe(true);
@@ -55,10 +55,10 @@ describe('stop', () => {
     });
     const machine = handle(world, target);
     await machine.done('ensure');
-    const daemon = await pidIn(world.file(target, 'daemon.pid'));
+    const daemon = await pidIn(world.work(target, 'daemon.pid'));
     await machine.done('stop');
     expect(await alive(daemon)).toBe(false);
-    expect(await readFile(world.file(target, 'farewell'), 'utf8')).toBe('bye\n');
+    expect(await readFile(world.work(target, 'farewell'), 'utf8')).toBe('bye\n');
   });
 });
 
@@ -70,7 +70,7 @@ describe('destroy', () => {
     });
     const machine = handle(world, target);
     await machine.done('ensure');
-    const daemon = await pidIn(world.file(target, 'daemon.pid'));
+    const daemon = await pidIn(world.work(target, 'daemon.pid'));
     await until(
       async () => !(await readFile(`/proc/${daemon}/environ`, 'utf8')).includes('SLIPWAY'),
       'environment shed',
@@ -85,7 +85,7 @@ describe('destroy', () => {
     const target = world.withSpec({ setup: `(cd / && setsid /bin/sleep 1000 & echo $! >stray.pid)` });
     const machine = handle(world, target);
     await machine.done('ensure');
-    const stray = await pidIn(world.file(target, 'stray.pid'));
+    const stray = await pidIn(world.work(target, 'stray.pid'));
     await machine.done('destroy');
     expect(await alive(stray)).toBe(false);
   });

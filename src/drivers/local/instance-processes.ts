@@ -54,8 +54,8 @@ function isAgent(row: ProcessRow, directory: string): boolean {
   );
 }
 
-export const readerOf = (nodes_dir: string): ProcessReader =>
-  existsSync('/proc/self/stat') ? procfsReader : psReader(nodes_dir);
+export const readerOf = (clock: Clock, nodes_dir: string): ProcessReader =>
+  existsSync('/proc/self/stat') ? procfsReader(clock) : psReader(nodes_dir);
 
 export function processTable(clock: Clock, nodes_dir: string, reader: ProcessReader): ProcessTable {
   const rows = sharedScan(clock, reader.read);

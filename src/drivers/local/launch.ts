@@ -25,6 +25,7 @@ function agentConfig(target: EnsureTarget, directory: string) {
     correlation_id: target.correlation_id,
     workflow_id: target.workflow_id,
     dir: directory,
+    work_dir: join(directory, files.work),
     setup: spec.setup ?? null,
     command: spec.command ?? null,
     clean: spec.clean ?? null,
@@ -36,7 +37,8 @@ function agentConfig(target: EnsureTarget, directory: string) {
 
 export async function launch(host: LocalHost, target: EnsureTarget, directory: string): Promise<DriverOutcome> {
   const { launches } = await readLaunch(directory);
-  await mkdir(join(directory, files.temporary), { recursive: true, mode: 0o700 });
+  for (const name of [files.temporary, files.work])
+    await mkdir(join(directory, name), { recursive: true, mode: 0o700 });
   await rm(join(directory, files.agent_ended), { force: true });
   await writeRecord(join(directory, files.agent_config), agentConfig(target, directory));
   await writeRecord(join(directory, files.launch), { launches: launches + 1, pid: null, start: null });

@@ -1,4 +1,4 @@
 import { describeDriver } from '../conformance.ts';
-import { localWorld } from './local-world.ts';
+import { localWorld } from './testing/local-world.ts';
 
 describeDriver('local', () => localWorld());

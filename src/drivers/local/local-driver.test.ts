@@ -5,7 +5,7 @@ import { systemClock } from '../../base/clock.ts';
 import { handle } from '../conformance.ts';
 import type { DriverTarget } from '../driver.ts';
 import { createLocalDriver } from './local-driver.ts';
-import { alive, type LocalWorld, localWorld, plant, standInAgent, until } from './local-world.ts';
+import { alive, type LocalWorld, localWorld, plant, standInAgent, until } from './testing/local-world.ts';
 
 let world: LocalWorld;
 beforeEach(async () => {
@@ -39,6 +39,7 @@ describe('launch', () => {
       correlation_id: target.correlation_id,
       workflow_id: target.workflow_id,
       dir: world.directory(target),
+      work_dir: world.file(target, 'work'),
       setup: 'true',
       command: ['/bin/sleep', '1000'],
       clean: 'rm -f x',
@@ -69,7 +70,7 @@ describe('launch', () => {
         'TMPDIR',
       ].sort(),
     );
-    expect(environ).toContain(`HOME=${world.directory(target)}\0`);
+    expect(environ).toContain(`HOME=${world.file(target, 'work')}\0`);
   });
 
   it('blames the host when the agent cannot be started there', async () => {
@@ -133,7 +134,7 @@ describe('an agent that ends', () => {
       code: 'agent_exited',
     });
     const diagnosis = await world.open().diagnose(target);
-    expect(diagnosis).toMatchObject({
+    expect(diagnosis, JSON.stringify(diagnosis)).toMatchObject({
       certain: true,
       summary: 'the agent gave up with code 3: setup exited with code 7',
     });
@@ -236,7 +237,7 @@ describe('list_owned and diagnose', () => {
     const outside = join(world.nodes_dir, '..', 'admin.token');
     await writeFile(outside, 'the-admin-token');
     const target = world.withSpec({
-      setup: `ln -s ${outside} stolen.log; mkfifo blocked.log; echo hello`,
+      setup: `ln -s ${outside} ../stolen.log; mkfifo ../blocked.log; echo hello`,
       command: ['/bin/sleep', '77'],
     });
     await handle(world, target).done('ensure');

@@ -53,7 +53,7 @@ export function createLocalDriver(options: LocalDriverOptions): Driver {
     host_id,
     clock,
     log: options.log ?? (() => {}),
-    processes: processTable(clock, nodes_dir, options.processes ?? readerOf(nodes_dir)),
+    processes: processTable(clock, nodes_dir, options.processes ?? readerOf(clock, nodes_dir)),
     stop_grace_seconds: options.stop_grace_seconds ?? 10,
     clean_timeout_seconds: options.clean_timeout_seconds ?? 300,
     inherited: { PATH: env.PATH ?? '/usr/local/bin:/usr/bin:/bin', LANG: env.LANG ?? 'C.UTF-8' },

@@ -40,7 +40,7 @@ export function environmentOf(host: LocalHost, target: DriverTarget, directory: 
   return {
     PATH: host.inherited.PATH,
     LANG: host.inherited.LANG,
-    HOME: directory,
+    HOME: join(directory, files.work),
     TMPDIR: join(directory, files.temporary),
     ...env,
     [tagNames.installation_id]: target.installation_id,

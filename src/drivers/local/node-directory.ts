@@ -23,6 +23,8 @@ export const files = {
   clean_status: 'clean.status',
   clean_output: 'clean.out',
   temporary: 'tmp',
+  /** Where set-up, command and clean run, so that the most natural `rm -rf ./*` spares the agent and the marker. */
+  work: 'work',
 } as const;
 
 export interface Marker {

@@ -1,5 +1,6 @@
 /** Reads the host's process table from /proc: who runs, whose child it is, and which of our tags it carries. Signals nobody. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { type Clock, pause } from '../../base/clock.ts';
 import { errorCode } from './host-failure.ts';
 
 export interface ProcessTags {
@@ -105,18 +106,20 @@ function readRow(pid: number): ProcessRow | null {
 }
 
 /** Synchronous reads cost a tenth of asynchronous ones here; in slices, so that the event loop is never held for long. */
-const slice = 40;
-const breathe = () => new Promise<void>((resolve) => setImmediate(resolve));
+const slice = 64;
 
-async function read(): Promise<ProcessRow[]> {
+async function read(clock: Clock): Promise<ProcessRow[]> {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   const rows: ProcessRow[] = [];
   for (const [index, pid] of pids.entries()) {
-    if (index % slice === slice - 1) await breathe();
+    if (index % slice === slice - 1) await pause(clock, 0);
     const row = readRow(Number(pid));
     if (row) rows.push(row);
   }
   return rows;
 }
 
-export const procfsReader: ProcessReader = { read, startOf: (pid) => readStat(pid)?.start ?? null };
+export const procfsReader = (clock: Clock): ProcessReader => ({
+  read: () => read(clock),
+  startOf: (pid) => readStat(pid)?.start ?? null,
+});

@@ -7,12 +7,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { pause, systemClock } from '../../base/clock.ts';
-import { newCorrelationId, newNodeId, newNodeInstanceId, newWorkflowId } from '../../base/ids.ts';
-import type { DriverWorld } from '../conformance.ts';
-import type { DriverTarget, EnsureTarget } from '../driver.ts';
-import { createLocalDriver, type LocalDriverOptions } from './local-driver.ts';
-import type { LocalSpec } from './spec.ts';
+import { pause, systemClock } from '../../../base/clock.ts';
+import { newCorrelationId, newNodeId, newNodeInstanceId, newWorkflowId } from '../../../base/ids.ts';
+import type { DriverWorld } from '../../conformance.ts';
+import type { DriverTarget, EnsureTarget } from '../../driver.ts';
+import { createLocalDriver, type LocalDriverOptions } from '../local-driver.ts';
+import type { LocalSpec } from '../spec.ts';
 
 export const standInAgent = [process.execPath, fileURLToPath(new URL('stand-in-agent.ts', import.meta.url))];
 
@@ -26,6 +26,8 @@ export interface LocalWorld extends DriverWorld {
   installation_id: string;
   withSpec(spec: LocalSpec): EnsureTarget;
   file(target: DriverTarget, name: string): string;
+  /** A file that set-up, command or clean left where they run. */
+  work(target: DriverTarget, name: string): string;
   /** Set-up is over and the command runs. */
   ready(target: DriverTarget): Promise<void>;
 }
@@ -126,6 +128,7 @@ export async function localWorld(options: Partial<LocalDriverOptions> = {}): Pro
     target,
     directory,
     file,
+    work: (of, name) => join(directory(of), 'work', name),
     ready: (of) => until(() => existsSync(file(of, 'stand-in.ready')), 'the stand-in is ready'),
     pids,
     installation_id,

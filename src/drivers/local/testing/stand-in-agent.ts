@@ -4,11 +4,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const path = process.argv.at(-1) ?? '';
-const { dir, setup, command, env } = JSON.parse(readFileSync(path, 'utf8'));
+const { dir, work_dir, setup, command, env } = JSON.parse(readFileSync(path, 'utf8'));
 const environment = { ...process.env, ...env };
 
 if (setup) {
-  const { status } = spawnSync('/bin/sh', ['-c', setup], { cwd: dir, env: environment, stdio: 'inherit' });
+  const { status } = spawnSync('/bin/sh', ['-c', setup], { cwd: work_dir, env: environment, stdio: 'inherit' });
   if (status !== 0) {
     writeFileSync(
       join(dir, 'agent.exit.json'),
@@ -19,7 +19,7 @@ if (setup) {
 }
 
 const [program, ...args] = command ?? ['/bin/sleep', '100000'];
-const child = spawn(program, args, { cwd: dir, env: environment, stdio: 'inherit' });
+const child = spawn(program, args, { cwd: work_dir, env: environment, stdio: 'inherit' });
 child.once('exit', () => process.exit(0));
 process.once('SIGTERM', () => child.kill('SIGTERM'));
 writeFileSync(join(dir, 'stand-in.ready'), '');
