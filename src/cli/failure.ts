@@ -1,6 +1,6 @@
 /** Everything that can go wrong, as one report: what, why, what to do, and under which correlation id. */
 import { RequestRefused, ServerUnreachable } from '../contract/client.ts';
-import { type ErrorEntry, errorCatalogue } from '../contract/errors.ts';
+import { type ErrorCode, type ErrorEntry, errorCatalogue } from '../contract/errors.ts';
 import type { Problem } from '../contract/problem.ts';
 import type { ExitName } from './exit-codes.ts';
 
@@ -39,12 +39,10 @@ export interface FailureReport {
 export interface FailureContext {
   server: string | null;
   correlation_id: string | null;
+  commandLine(...words: string[]): string;
 }
 
 const local = { errors: [], owner_layer: null, correlation_id: null, status: null };
-
-const catalogueEntry = (code: string): ErrorEntry | undefined =>
-  Object.entries(errorCatalogue).find(([name]) => name === code)?.[1];
 
 function exitOfProblem(problem: Problem): ExitName {
   if (problem.status < 500) return 'refused';
@@ -54,13 +52,32 @@ function exitOfProblem(problem: Problem): ExitName {
 const whereTokensComeFrom =
   'Give a token with --token-file or SLIPWAY_TOKEN; on the server’s own host, --data-dir finds its admin.token.';
 
-function remedyOf(problem: Problem): string | null {
-  // The catalogue speaks to every client; here it is known how a person at this prompt can follow it.
-  if (problem.status === 401) return whereTokensComeFrom;
-  const remedy = catalogueEntry(problem.code)?.remedy ?? null;
+/** The catalogue speaks to every client; here it is known how a person at this prompt can follow it. */
+const remediesHere: Partial<Record<ErrorCode, (commandLine: FailureContext['commandLine']) => string>> = {
+  token_missing: () => whereTokensComeFrom,
+  token_unknown: () => whereTokensComeFrom,
+  token_expired: () => whereTokensComeFrom,
+  role_insufficient: () => 'Use a token with that role: --token-file or SLIPWAY_TOKEN.',
+  pool_not_found: (commandLine) => `See which there are: ${commandLine('pools')}`,
+  node_not_found: (commandLine) => `See which there are: ${commandLine('nodes', '--all')}`,
+  allocation_not_found: (commandLine) => `See which there are: ${commandLine('allocations', '--all')}`,
+  operation_not_found: (commandLine) => `See which there are: ${commandLine('operations')}`,
+  token_not_found: (commandLine) => `See which there are: ${commandLine('tokens')}`,
+};
+
+const isCatalogued = (code: string): code is ErrorCode => Object.hasOwn(errorCatalogue, code);
+
+function remedyOf(problem: Problem, { commandLine }: FailureContext): string | null {
+  if (!isCatalogued(problem.code)) return null;
+  const entry: ErrorEntry = errorCatalogue[problem.code];
   const seconds = problem.retry_after_seconds;
-  return seconds === undefined ? remedy : (remedy ?? '').replaceAll('`retry_after_seconds`', `${seconds} s`);
+  const remedy = remediesHere[problem.code]?.(commandLine) ?? entry.remedy;
+  return seconds === undefined ? remedy : remedy.replaceAll('`retry_after_seconds`', `${seconds} s`);
 }
+
+/** The fields that the detail does not already name. */
+const furtherErrors = ({ detail, errors = [] }: Problem) =>
+  errors.every(({ message }) => detail.includes(message)) ? [] : errors;
 
 /** The innermost cause names the layer that failed; what stands around it only says that a call did. */
 export function rootCause(error: unknown): string | null {
@@ -81,8 +98,8 @@ export function reportFailure(error: unknown, context: FailureContext): FailureR
       code: problem.code,
       what: problem.title,
       why: problem.detail === problem.title ? null : problem.detail,
-      remedy: remedyOf(problem),
-      errors: problem.errors ?? [],
+      remedy: remedyOf(problem, context),
+      errors: furtherErrors(problem),
       owner_layer: problem.owner_layer,
       correlation_id: problem.correlation_id,
       status: problem.status,

@@ -30,6 +30,24 @@ test('what needs a person stands first, then what moves', () => {
   expect(nodesInOrder(fleet()).map(({ node_id }) => node_id)).toEqual(['node_b', 'node_c', 'node_a']);
 });
 
+test('a machine that cannot be given back stands before all others, with the reason', () => {
+  const live = fleet();
+  learnFleet(live, {
+    kind: 'allocation',
+    allocation: sampleAllocation({ status: 'release_failed', reason: 'clean exited with code 3' }),
+  });
+  live.nodes.set(
+    'node_a',
+    sampleNode({ node_id: 'node_a', status: 'cleaning', allocation_id: sampleIds.allocation_id }),
+  );
+  live.nodes.set('node_b', sampleNode({ node_id: 'node_b', status: 'quarantined', allocation_id: null }));
+  live.nodes.delete('node_c');
+  expect(nodesInOrder(live).map(({ node_id }) => node_id)).toEqual(['node_a', 'node_b']);
+  expect(fleetLines(live, view, { width: 120, paint: plain }).join('\n')).toMatch(
+    /node_a .*cleaning .*clean exited with code 3/,
+  );
+});
+
 test('shows what is being done, why a thing stands still, and who waits without a machine', () => {
   const lines = fleetLines(fleet(), view, { width: 90, paint: plain });
   expect(lines.slice(0, 2)).toEqual(['http://here · live', '3 nodes: 1 quarantined, 1 provisioning, 1 ready']);

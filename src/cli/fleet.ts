@@ -42,14 +42,16 @@ const ranks: Record<NodeStatus, number> = {
   retired: 9,
 };
 
+/** A machine that cannot be given back needs a person as much as one that is set aside. */
+export const isStuckInRelease = (fleet: Fleet, node: Node): boolean =>
+  node.allocation_id !== null && fleet.allocations.get(node.allocation_id)?.status === 'release_failed';
+
+const rankOf = (fleet: Fleet, node: Node) =>
+  node.held !== null || isStuckInRelease(fleet, node) ? -1 : ranks[node.status];
+
 /** Ids sort by birth, so the order inside a rank never jumps. */
 export const nodesInOrder = (fleet: Fleet): Node[] =>
-  [...fleet.nodes.values()].sort(
-    (a, b) =>
-      Number(b.held !== null) - Number(a.held !== null) ||
-      ranks[a.status] - ranks[b.status] ||
-      (a.node_id < b.node_id ? 1 : -1),
-  );
+  [...fleet.nodes.values()].sort((a, b) => rankOf(fleet, a) - rankOf(fleet, b) || (a.node_id < b.node_id ? 1 : -1));
 
 /** Allocations that no machine's row speaks for. */
 export const unplacedAllocations = (fleet: Fleet): Allocation[] =>

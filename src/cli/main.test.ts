@@ -207,11 +207,11 @@ describe('errors say what, why, what to do and the correlation id', () => {
     server.refuse('allocation-create', { detail: 'no pool is named gpu' });
     const { code, stdout, stderr } = await slipway(['allocate', '--pool', 'gpu']);
     expect({ code, stdout }).toEqual({ code: 4, stdout: '' });
-    expect(stderr).toBe(
+    expect(stderr.replace(/\S*slipway pools/, 'slipway pools')).toBe(
       [
         '✖ There is no such pool',
         '  no pool is named gpu',
-        '  What to do: List the pools, or declare it.',
+        '  What to do: See which there are: slipway pools',
         `  pool_not_found · owner: request · correlation_id ${sampleIds.correlation_id}`,
         '',
       ].join('\n'),
@@ -225,6 +225,16 @@ describe('errors say what, why, what to do and the correlation id', () => {
       errors: [{ path: '/pool', message: 'too long' }],
     });
     expect((await slipway(['allocate', '-p', 'x'])).stderr).toContain('  /pool: too long\n');
+  });
+
+  test('without a word of our own the catalogue says what to do', async () => {
+    server.refuse('allocation-create', {
+      code: 'pool_paused',
+      status: 409,
+      title: 'The pool is paused',
+      detail: 'by ops',
+    });
+    expect((await slipway(['allocate', '-p', 'x'])).stderr).toContain('What to do: Unpause the pool, or use another.');
   });
 
   test('unreachable: exit 3', async () => {

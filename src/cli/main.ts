@@ -111,7 +111,7 @@ try {
   if (error instanceof CommanderError) leave(error.exitCode === 0 ? 'ok' : 'usage');
   else {
     const { json, debug } = program.opts<SharedOptions>();
-    const report = reportFailure(error, { server, correlation_id });
+    const report = reportFailure(error, { server, correlation_id, commandLine: commandLineOf(program) });
     if (json) printJson(terminal.err, failureJson(report));
     else if (report.exit !== 'interrupted') printLines(terminal.err, failureLines(report, fitOf(terminal.err)));
     if (debug) console.error(error);

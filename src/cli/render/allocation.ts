@@ -8,11 +8,11 @@ import { isOver } from './progress.ts';
 import { type Column, type Fact, type Fit, renderFacts } from './table.ts';
 import { printable } from './text.ts';
 
-/** What it is doing, or why it stands still. */
-export function allocationConcern({ progress, reason }: Allocation): string {
+/** What it is doing, or why it stands still. That one is in use because its machine came up needs no word. */
+export function allocationConcern({ progress, reason, status, verdict }: Allocation): string {
   if (progress && !isOver(progress))
     return `${progress.step}/${progress.total_steps} ${printable(progress.label)} ${Math.floor(progress.percent)} %`;
-  return printable(reason ?? '');
+  return status === 'active' && reason === verdict?.reason ? '' : printable(reason ?? '');
 }
 
 export const allocationColumns = (nowMs: number): Column<Allocation>[] => [

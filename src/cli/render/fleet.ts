@@ -1,6 +1,6 @@
 /** The live table of `watch`. */
 import type { Node } from '../../contract/node.ts';
-import { type Fleet, nodesInOrder, operationOn, unplacedAllocations } from '../fleet.ts';
+import { type Fleet, isStuckInRelease, nodesInOrder, operationOn, unplacedAllocations } from '../fleet.ts';
 import { countByStatus } from '../print-listing.ts';
 import { allocationColumns } from './allocation.ts';
 import { ageSince } from './duration.ts';
@@ -19,6 +19,8 @@ export interface FleetView {
 
 /** What is being done with a node, or else why it stands where it stands. */
 function doing(fleet: Fleet, node: Node, nowMs: number): string {
+  const allocation = node.allocation_id === null ? undefined : fleet.allocations.get(node.allocation_id);
+  if (isStuckInRelease(fleet, node)) return printable(allocation?.reason ?? 'its release failed');
   const progress = operationOn(fleet, node)?.progress;
   const concern = nodeConcern(node, nowMs);
   if (!progress) return concern;
@@ -33,7 +35,6 @@ const columns = (fleet: Fleet, nowMs: number, whole: boolean): Column<Node>[] =>
   { title: 'POOL', value: (node) => node.pool, shrinks_to: 6, drop: 2 },
   { title: 'STATUS', value: (node) => node.status, tone: (node) => nodeTones[node.status] },
   { title: 'FOR', value: (node) => ageSince(node.status_since, nowMs), align: 'right' },
-  { title: 'SEEN', value: (node) => ageSince(node.last_seen_at, nowMs), align: 'right', drop: 6 },
   {
     title: 'DOING',
     value: (node) => doing(fleet, node, nowMs),
