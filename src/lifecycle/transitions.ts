@@ -63,7 +63,29 @@ export const causes = {
 export type Cause = keyof typeof causes;
 
 /** Causes whose change is a verdict: the rule's name is kept on the row until the next change. */
-export const isVerdict = (cause: Cause): boolean => causes[cause].trigger === 'rule' || cause === 'provision-error';
+const verdicts: ReadonlySet<Cause> = new Set<Cause>([
+  'provision-deadline',
+  'provision-error',
+  'late-registration',
+  'rescue-over',
+  'stuck-starting',
+  'start-deadline',
+  'probe-promotes',
+  'liveness',
+  'goodbye',
+  'offline-deadline',
+  'drain-deadline',
+  'queue-deadline',
+  'clean-deadline',
+  'degraded',
+  'drift',
+  'node-failed',
+  'node-lost',
+  'release-deadline',
+  'release-retry',
+]);
+
+export const isVerdict = (cause: Cause): boolean => verdicts.has(cause);
 
 export interface Edge<Status extends string> {
   from: Status | 'new';
@@ -115,7 +137,7 @@ export const nodeEdges: readonly Edge<NodeStatus>[] = [
     'retire',
   ),
   ...edges<NodeStatus>(['cleaning'], 'ready', 'proof'),
-  ...edges<NodeStatus>(['cleaning'], 'provisioning', 'reimage', 'retry'),
+  ...edges<NodeStatus>(['cleaning'], 'provisioning', 'proof'),
   ...edges<NodeStatus>(['cleaning'], 'retired', 'proof'),
   ...edges<NodeStatus>(['cleaning'], 'quarantined', 'clean-deadline', 'force-release', 'quarantine', 'drift'),
   ...edges<NodeStatus>(
@@ -149,16 +171,24 @@ export interface PairedChange {
   allocation: { from: AllocationStatus; to: AllocationStatus; by: Cause };
 }
 
+/** Wherever a node comes from, its arrival says the same to its allocation. */
+const into = (to: NodeStatus): NodeStatus[] =>
+  nodeEdges.flatMap((edge) => (edge.to === to && edge.from !== 'new' ? [edge.from] : []));
+
+const arrival = (node: NodeStatus, from: AllocationStatus, to: AllocationStatus, by: Cause): PairedChange => ({
+  node: { from: into(node), to: node },
+  allocation: { from, to, by },
+});
+
 export const pairedChanges: readonly PairedChange[] = [
-  { node: { from: ['starting'], to: 'ready' }, allocation: { from: 'provisioning', to: 'active', by: 'node-ready' } },
-  {
-    node: { from: ['provisioning', 'starting'], to: 'failed' },
-    allocation: { from: 'provisioning', to: 'failed', by: 'node-failed' },
-  },
-  { node: { from: ['offline'], to: 'failed' }, allocation: { from: 'active', to: 'failed', by: 'node-lost' } },
+  arrival('ready', 'provisioning', 'active', 'node-ready'),
+  arrival('failed', 'provisioning', 'failed', 'node-failed'),
+  arrival('failed', 'active', 'failed', 'node-lost'),
   { node: { from: ['failed'], to: 'starting' }, allocation: { from: 'failed', to: 'provisioning', by: 'rescue' } },
-  { node: { from: ['cleaning'], to: 'retired' }, allocation: { from: 'active', to: 'failed', by: 'node-lost' } },
-  { node: { from: ['cleaning'], to: 'retired' }, allocation: { from: 'provisioning', to: 'failed', by: 'node-lost' } },
+  arrival('retired', 'provisioning', 'failed', 'node-lost'),
+  arrival('retired', 'active', 'failed', 'node-lost'),
+  // Nothing brings a machine up that was set aside, so an allocation that waits for it would wait for ever.
+  arrival('quarantined', 'provisioning', 'failed', 'node-lost'),
 ];
 
 export const pairedWith = (from: NodeStatus, to: NodeStatus): PairedChange['allocation'][] =>

@@ -1,0 +1,159 @@
+import { describe, expect, test } from 'vitest';
+import { checkModel, type Finding } from './model-checker.ts';
+import { type Model, slipwayModel } from './model-moves.ts';
+import { type AllocationStatus, allocationStatusNames, type NodeStatus, nodeStatusNames } from './states.ts';
+import { type Cause, causes, type Edge, type Trigger } from './transitions.ts';
+
+const whereOf = (findings: Finding[]) => findings.map(({ where, what }) => `${where}: ${what}`);
+
+/** The tables without the causes of one trigger (or one cause) on the edges out of a status. */
+const without = <S extends string>(
+  edges: readonly Edge<S>[],
+  from: S,
+  drop: (by: Cause, edge: Edge<S>) => boolean,
+): Edge<S>[] =>
+  edges
+    .map((edge) => (edge.from === from ? { ...edge, by: edge.by.filter((by) => !drop(by, edge)) } : edge))
+    .filter((edge) => edge.by.length > 0);
+
+const by = (trigger: Trigger) => (cause: Cause) => causes[cause].trigger === trigger;
+const nodesOf = (kind: string) => nodeStatusNames.filter((name) => slipwayModel.nodeStatuses[name].class === kind);
+const allocationsOf = (kind: string) =>
+  allocationStatusNames.filter((name) => slipwayModel.allocationStatuses[name].class === kind);
+
+test('no limbo: every state a node and its allocation can be in together keeps its promise', () => {
+  const proof = checkModel();
+  expect(whereOf(proof.findings)).toEqual([]);
+  expect(proof.states.length).toBeGreaterThan(70);
+  expect(proof.moves).toBeGreaterThan(500);
+});
+
+describe('the checker names the limbo', () => {
+  test.for(nodesOf('moving'))('of node %s without the rule that ends it', (status) => {
+    const model: Model = {
+      ...slipwayModel,
+      nodeEdges: without<NodeStatus>(slipwayModel.nodeEdges, status, by('rule')),
+    };
+    expect(whereOf(checkModel(model).findings)).toContain(`node ${status}: is moving and no rule leads out`);
+  });
+
+  test.for(nodesOf('moving'))('of node %s without a deadline', (status) => {
+    const declared = { ...slipwayModel.nodeStatuses[status], deadline: null };
+    const model: Model = { ...slipwayModel, nodeStatuses: { ...slipwayModel.nodeStatuses, [status]: declared } };
+    expect(whereOf(checkModel(model).findings)).toEqual([`node ${status}: is moving and has no deadline`]);
+  });
+
+  test.for(nodesOf('serving'))('of node %s that nobody supervises', (status) => {
+    const model: Model = {
+      ...slipwayModel,
+      nodeEdges: without<NodeStatus>(slipwayModel.nodeEdges, status, by('rule')),
+    };
+    expect(whereOf(checkModel(model).findings)).toContain(`node ${status}: is serving and no rule supervises it`);
+  });
+
+  test.for(nodesOf('parked'))('of node %s that no action leads out of', (status) => {
+    const model: Model = {
+      ...slipwayModel,
+      nodeEdges: without<NodeStatus>(slipwayModel.nodeEdges, status, by('operator')),
+    };
+    const found = whereOf(checkModel(model).findings);
+    expect(found).toContain(`node ${status}: is parked and no action leads out`);
+    expect(found).toContain(`node ${status} with allocation none: no end can be reached by itself and one action`);
+  });
+
+  test.for(allocationsOf('moving').filter((status) => status !== 'failed'))(
+    'of allocation %s without the rule that ends it',
+    (status) => {
+      const allocationEdges = without<AllocationStatus>(slipwayModel.allocationEdges, status, by('rule'));
+      expect(whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings)).toContain(
+        `allocation ${status}: is moving and no rule leads out`,
+      );
+    },
+  );
+
+  test.for(allocationsOf('moving'))('of allocation %s without a deadline', (status) => {
+    const declared = { ...slipwayModel.allocationStatuses[status], deadline: null };
+    const allocationStatuses = { ...slipwayModel.allocationStatuses, [status]: declared };
+    expect(whereOf(checkModel({ ...slipwayModel, allocationStatuses }).findings)).toContain(
+      `allocation ${status}: is moving and has no deadline`,
+    );
+  });
+
+  test('of a failed allocation whose window never ends', () => {
+    const declared = { ...slipwayModel.allocationStatuses.failed, deadline: null };
+    const allocationStatuses = { ...slipwayModel.allocationStatuses, failed: declared };
+    expect(whereOf(checkModel({ ...slipwayModel, allocationStatuses }).findings)).toContain(
+      'node retired with allocation failed: allocation failed is never left by itself',
+    );
+  });
+
+  test('of an active allocation that no loss of its node can end', () => {
+    const allocationEdges = without<AllocationStatus>(slipwayModel.allocationEdges, 'active', by('rule'));
+    const found = whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings);
+    expect(found).toContain('allocation active: is serving and no rule supervises it');
+    expect(found).toContain('the pair of node failed and allocation failed: is no edge of the allocation');
+  });
+
+  test('of a failed release that nobody may try again', () => {
+    const allocationEdges = without<AllocationStatus>(slipwayModel.allocationEdges, 'release_failed', by('operator'));
+    const found = whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings);
+    expect(found).toContain('allocation release_failed: is parked and no action leads out');
+  });
+
+  test('of a machine that can be cleaned but never retired', () => {
+    const nodeEdges = slipwayModel.nodeEdges.filter((edge) => edge.to !== 'retired');
+    const found = whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings);
+    expect(found).toContain('node retired: is never reached');
+    expect(found).toContain('node ready with allocation active: no end can be reached by itself and one action');
+  });
+
+  test('of a release that never frees its machine', () => {
+    const nodeEdges = slipwayModel.nodeEdges.map((edge) => ({
+      ...edge,
+      by: edge.by.filter((each) => each !== 'release'),
+    }));
+    const found = whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings);
+    expect(found).toContain('node quarantined with allocation releasing: the release never ends by itself');
+  });
+
+  test.for(slipwayModel.pairedChanges.filter((pair) => pair.allocation.by !== 'rescue'))(
+    'of an allocation that is not told that its node is $node.to ($allocation.from)',
+    (dropped) => {
+      const pairedChanges = slipwayModel.pairedChanges.filter((pair) => pair !== dropped);
+      const found = checkModel({ ...slipwayModel, pairedChanges }).findings;
+      const { node, allocation } = dropped;
+      expect(found.map(({ where }) => where)).toContain(`node ${node.to} with allocation ${allocation.from}`);
+    },
+  );
+
+  test('of an allocation whose machine fails again while it is brought back', () => {
+    const pairedChanges = slipwayModel.pairedChanges.map((pair) =>
+      pair.allocation.by === 'node-lost' && pair.node.to === 'failed'
+        ? { ...pair, node: { ...pair.node, from: ['offline' as const] } }
+        : pair,
+    );
+    expect(whereOf(checkModel({ ...slipwayModel, pairedChanges }).findings)).toContain(
+      'node failed with allocation active: the allocation does not follow its node',
+    );
+  });
+
+  test('of an exit from the end', () => {
+    const nodeEdges: Edge<NodeStatus>[] = [
+      ...slipwayModel.nodeEdges,
+      { from: 'retired', to: 'ready', by: ['reactivate'] },
+    ];
+    expect(whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings)).toContain(
+      'node retired: is terminal and has an exit',
+    );
+  });
+
+  test('of a machine that is used again without proof', () => {
+    const nodeEdges: Edge<NodeStatus>[] = [
+      ...slipwayModel.nodeEdges,
+      { from: 'cleaning', to: 'starting', by: ['reactivate'] },
+    ];
+    expect(whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings)).toEqual([
+      'node cleaning: becomes starting without proof',
+    ]);
+  });
+});

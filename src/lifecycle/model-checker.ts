@@ -1,0 +1,200 @@
+/**
+ * Proves "no limbo" over the transition tables, by exhaustive exploration of every state that a node and its allocation
+ * can be in together. Pure; knows the tables and nothing else.
+ */
+import {
+  type AllocationPart,
+  type Model,
+  type Move,
+  type MoveKind,
+  movesFrom,
+  type NodePart,
+  type State,
+  slipwayModel,
+} from './model-moves.ts';
+import type { AllocationStatus, NodeStatus, StatusClass, StatusDeclaration } from './states.ts';
+import { type Cause, causes, type Edge, type Trigger } from './transitions.ts';
+
+export interface Finding {
+  /** The status or the state that breaks a promise: `node cleaning`, `node quarantined with allocation provisioning`. */
+  where: string;
+  what: string;
+}
+
+export interface Proof {
+  states: State[];
+  moves: number;
+  findings: Finding[];
+}
+
+const keyOf = (state: State) => `${state.node}/${state.allocation}`;
+const wordsOf = (state: State) => `node ${state.node} with allocation ${state.allocation}`;
+
+class Exploration {
+  readonly states = new Map<string, State>();
+  readonly #moves = new Map<string, Move[]>();
+
+  constructor(model: Model) {
+    const waiting: State[] = [{ node: 'none', allocation: 'none' }];
+    for (let state = waiting.pop(); state; state = waiting.pop()) {
+      if (this.states.has(keyOf(state))) continue;
+      const moves = movesFrom(model, state);
+      this.states.set(keyOf(state), state);
+      this.#moves.set(keyOf(state), moves);
+      waiting.push(...moves.map((move) => move.to));
+    }
+  }
+
+  movesFrom(state: State): Move[] {
+    return this.#moves.get(keyOf(state)) ?? [];
+  }
+
+  /** Whether a state that `isGoal` holds for can be reached by automatic moves and at most so many by operators. */
+  reaches(start: State, isGoal: (state: State) => boolean, operatorActions: number): boolean {
+    const seen = new Set<string>();
+    const waiting = [{ state: start, left: operatorActions }];
+    for (let here = waiting.pop(); here; here = waiting.pop()) {
+      if (isGoal(here.state)) return true;
+      const key = `${keyOf(here.state)}/${here.left}`;
+      if (seen.has(key)) continue;
+      seen.add(key);
+      for (const move of this.movesFrom(here.state)) {
+        const cost: Record<MoveKind, number> = { automatic: 0, operator: 1, claim: Infinity, view: Infinity };
+        if (cost[move.kind] <= here.left) waiting.push({ state: move.to, left: here.left - cost[move.kind] });
+      }
+    }
+    return false;
+  }
+
+  count(): number {
+    return [...this.#moves.values()].reduce((sum, moves) => sum + moves.length, 0);
+  }
+}
+
+const hasTrigger = (edge: { by: readonly Cause[] }, trigger: Trigger) =>
+  edge.by.some((by) => causes[by].trigger === trigger);
+
+/** What the class of a status promises about the status alone; answers what is missing. */
+const classPromises: Record<StatusClass, (status: StatusDeclaration, exits: { by: readonly Cause[] }[]) => string[]> = {
+  moving: (status, exits) => [
+    ...(status.deadline === null ? ['is moving and has no deadline'] : []),
+    // An operation may hang; only a rule that reads the deadline is a promise.
+    ...(exits.some((exit) => hasTrigger(exit, 'rule')) ? [] : ['is moving and no rule leads out']),
+  ],
+  serving: (_, exits) =>
+    exits.some((exit) => hasTrigger(exit, 'rule')) ? [] : ['is serving and no rule supervises it'],
+  parked: (_, exits) =>
+    exits.some((exit) => hasTrigger(exit, 'operator')) ? [] : ['is parked and no action leads out'],
+  terminal: (_, exits) => (exits.length === 0 ? [] : ['is terminal and has an exit']),
+};
+
+function brokenDeclarations<S extends string>(
+  noun: string,
+  statuses: Record<S, StatusDeclaration>,
+  edges: readonly Edge<S>[],
+  /** Statuses that time itself ends. */
+  endedByTime: S[],
+): Finding[] {
+  return (Object.keys(statuses) as S[]).flatMap((name) => {
+    const exits: { by: readonly Cause[] }[] = edges.filter((edge) => edge.from === name);
+    if (endedByTime.includes(name)) exits.push({ by: ['rescue-over'] });
+    return classPromises[statuses[name].class](statuses[name], exits).map((what) => ({
+      where: `${noun} ${name}`,
+      what,
+    }));
+  });
+}
+
+/** A machine is never free again before the proof of its cleanup or absence. */
+const unprovenReuse = (model: Model): Finding[] =>
+  model.nodeEdges
+    .filter((edge) => edge.from === 'cleaning' && !model.nodeStatuses[edge.to].fenced)
+    .filter((edge) => edge.by.some((by) => by !== 'proof'))
+    .map((edge) => ({ where: 'node cleaning', what: `becomes ${edge.to} without proof` }));
+
+function missingPairs(model: Model): Finding[] {
+  return model.pairedChanges.flatMap(({ node, allocation }) => {
+    const allowed = model.allocationEdges.some(
+      (edge) => edge.from === allocation.from && edge.to === allocation.to && edge.by.includes(allocation.by),
+    );
+    const real = node.from.every((from) => model.nodeEdges.some((edge) => edge.from === from && edge.to === node.to));
+    const where = `the pair of node ${node.to} and allocation ${allocation.to}`;
+    return [
+      ...(allowed ? [] : [{ where, what: 'is no edge of the allocation' }]),
+      ...(real ? [] : [{ where, what: 'is no edge of the node' }]),
+    ];
+  });
+}
+
+/** Where a node must not stand while its allocation stands so: nobody told the allocation. */
+const untold: Partial<Record<AllocationPart, readonly NodePart[]>> = {
+  provisioning: ['none', 'ready', 'degraded', 'failed', 'retired', 'quarantined'],
+  active: ['none', 'failed', 'retired'],
+};
+
+const isOver = ({ node, allocation }: State) =>
+  (node === 'none' || node === 'retired') && ['none', 'released', 'over'].includes(allocation);
+
+const isBeingReleased = ({ allocation }: State) => allocation === 'releasing' || allocation === 'release_failed';
+
+function brokenStates(model: Model, exploration: Exploration): Finding[] {
+  const classOfNode = (part: NodePart): StatusClass => (part === 'none' ? 'terminal' : model.nodeStatuses[part].class);
+  const classOfAllocation = (part: AllocationPart): StatusClass =>
+    part === 'none' || part === 'over' ? 'terminal' : model.allocationStatuses[part].class;
+
+  return [...exploration.states.values()].flatMap((state) => {
+    const found: string[] = [];
+    const sides = [
+      { name: `node ${state.node}`, class: classOfNode(state.node), left: (to: State) => to.node !== state.node },
+      {
+        name: `allocation ${state.allocation}`,
+        class: classOfAllocation(state.allocation),
+        left: (to: State) => to.allocation !== state.allocation,
+      },
+    ];
+    const parked = classOfNode(state.node) === 'parked';
+    for (const side of sides) {
+      if (side.class === 'moving' && !exploration.reaches(state, side.left, 0))
+        found.push(`${side.name} is never left by itself`);
+      if (side.class === 'serving' && !parked && !exploration.reaches(state, side.left, 0))
+        found.push(`${side.name} is not supervised`);
+      if (
+        side.class === 'parked' &&
+        !exploration.movesFrom(state).some((move) => move.kind === 'operator' && side.left(move.to))
+      )
+        found.push(`no action leads out of ${side.name}`);
+    }
+    if (untold[state.allocation]?.includes(state.node)) found.push('the allocation does not follow its node');
+    if (isBeingReleased(state) && !exploration.reaches(state, (to) => to.allocation === 'released', 0))
+      found.push('the release never ends by itself');
+    if (!exploration.reaches(state, isOver, 1)) found.push('no end can be reached by itself and one action');
+    return found.map((what) => ({ where: wordsOf(state), what }));
+  });
+}
+
+const unreached = (noun: string, names: string[], seen: Set<string>): Finding[] =>
+  names.filter((name) => !seen.has(name)).map((name) => ({ where: `${noun} ${name}`, what: 'is never reached' }));
+
+export function checkModel(model: Model = slipwayModel): Proof {
+  const exploration = new Exploration(model);
+  const states = [...exploration.states.values()];
+  return {
+    states,
+    moves: exploration.count(),
+    findings: [
+      ...brokenDeclarations<NodeStatus>('node', model.nodeStatuses, model.nodeEdges, []),
+      ...brokenDeclarations<AllocationStatus>('allocation', model.allocationStatuses, model.allocationEdges, [
+        'failed',
+      ]),
+      ...unreached('node', Object.keys(model.nodeStatuses), new Set(states.map((state) => state.node))),
+      ...unreached(
+        'allocation',
+        Object.keys(model.allocationStatuses),
+        new Set(states.map((state) => state.allocation)),
+      ),
+      ...missingPairs(model),
+      ...unprovenReuse(model),
+      ...brokenStates(model, exploration),
+    ],
+  };
+}

@@ -1,0 +1,122 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type ComputedProgress, type ProgressFacts, progressOf, type StepFacts } from './progress.ts';
+import type { StepStatus } from './states.ts';
+
+const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
+
+const step = (ordinal: number, status: StepStatus, usual: number | null, started: number | null): StepFacts => ({
+  ordinal,
+  name: `step-${ordinal}`,
+  label: `Step ${ordinal}`,
+  status,
+  usual_seconds: usual,
+  started_at: started === null ? null : at(started),
+});
+
+const facts = (steps: StepFacts[], now: number, over: Partial<ProgressFacts> = {}): ProgressFacts => ({
+  status: 'running',
+  steps,
+  started_at: at(0),
+  finished_at: null,
+  created_at: at(0),
+  now: at(now),
+  ...over,
+});
+
+/** What can happen to an operation: time passes, the current step starts, fails a try, starts again after a crash, ends. */
+type Happening = { kind: 'wait'; seconds: number } | { kind: 'start' | 'retry' | 'restart' | 'done' | 'skip' };
+const happenings: fc.Arbitrary<Happening[]> = fc.array(
+  fc.oneof(
+    fc.record({ kind: fc.constant('wait' as const), seconds: fc.double({ min: 0, max: 5000, noNaN: true }) }),
+    fc.record({
+      kind: fc.constantFrom('start' as const, 'retry' as const, 'restart' as const, 'done' as const, 'skip' as const),
+    }),
+  ),
+  { maxLength: 60 },
+);
+const plans = fc.array(fc.option(fc.double({ min: 0.01, max: 4000, noNaN: true })), { minLength: 1, maxLength: 8 });
+
+/** The store keeps a step's first start through tries and restarts, as these do. */
+function apply(steps: StepFacts[], happening: Happening, now: number): void {
+  const current = steps.find((each) => each.status !== 'done' && each.status !== 'skipped');
+  if (!current || happening.kind === 'wait') return;
+  if (happening.kind === 'skip') current.status = 'skipped';
+  else if (happening.kind === 'done') current.status = 'done';
+  else {
+    current.status = happening.kind === 'retry' ? 'waiting' : 'running';
+    current.started_at ??= at(now);
+  }
+}
+
+const inOrder = (percents: number[]) => percents.every((percent, i) => i === 0 || percent >= (percents[i - 1] ?? 0));
+
+test('never runs backwards and never says 100 before it succeeded', () => {
+  fc.assert(
+    fc.property(plans, happenings, (usual, history) => {
+      const steps = usual.map((seconds, i) => step(i + 1, 'pending', seconds, null));
+      let now = 0;
+      const seen: ComputedProgress[] = [progressOf(facts(steps, now))];
+      for (const happening of history) {
+        if (happening.kind === 'wait') now += happening.seconds;
+        apply(steps, happening, now);
+        seen.push(progressOf(facts(steps, now)));
+      }
+      const percents = seen.map((progress) => progress.percent);
+      expect(inOrder(percents), percents.join(' ')).toBe(true);
+      expect(inOrder(seen.map((progress) => progress.step))).toBe(true);
+      expect(Math.max(...percents)).toBeLessThan(100);
+      expect(Math.min(...percents)).toBeGreaterThanOrEqual(0);
+      const ended = progressOf(facts(steps, now, { status: 'succeeded', finished_at: at(now) }));
+      expect(ended).toMatchObject({ percent: 100, phase: 'completed' });
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('inside a step the bar moves and does not reach the end of the step', () => {
+  const steps = [step(1, 'running', 10, 0), step(2, 'pending', 10, null)];
+  const early = progressOf(facts(steps, 1)).percent;
+  const later = progressOf(facts(steps, 8)).percent;
+  const endless = progressOf(facts(steps, 1e6)).percent;
+  expect(early).toBeGreaterThan(0);
+  expect(later).toBeGreaterThan(early);
+  expect(endless).toBeLessThan(50);
+});
+
+test('a step counts for as long as it usually takes', () => {
+  const steps = [step(1, 'done', 90, 0), step(2, 'pending', 10, null)];
+  expect(progressOf(facts(steps, 90)).percent).toBe(90);
+});
+
+test('what failed stands where it stood', () => {
+  const steps = [step(1, 'done', 10, 0), step(2, 'failed', 10, 10), step(3, 'pending', 10, null)];
+  const over = { status: 'failed' as const, finished_at: at(15) };
+  const then = progressOf(facts(steps, 15, over));
+  expect(progressOf(facts(steps, 5000, over))).toEqual(then);
+  expect(then).toMatchObject({
+    phase: 'step-2',
+    step: 2,
+    total_steps: 3,
+    elapsed_seconds: 15,
+    step_elapsed_seconds: 5,
+  });
+});
+
+test('an operation without steps is nowhere until it is over', () => {
+  expect(progressOf(facts([], 5, { status: 'queued' }))).toMatchObject({
+    percent: 0,
+    phase: 'queued',
+    step: 0,
+    label: '',
+  });
+  expect(progressOf(facts([], 5, { status: 'succeeded' })).percent).toBe(100);
+});
+
+test('a clock that stands before the start gives no negative time', () => {
+  expect(progressOf(facts([step(1, 'running', 5, 100)], 50, { started_at: at(100) }))).toMatchObject({
+    elapsed_seconds: 0,
+    step_elapsed_seconds: 0,
+    percent: 0,
+  });
+});

@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest';
+import {
+  allocationStatuses,
+  allocationStatusNames,
+  holdingStatuses,
+  isFenced,
+  nodeStatuses,
+  nodeStatusNames,
+  occupancyOf,
+  type StatusClass,
+} from './states.ts';
+
+/** The specification's words on the classes. */
+const nodeClasses: Record<StatusClass, string[]> = {
+  moving: ['provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning'],
+  serving: ['ready', 'degraded'],
+  parked: ['quarantined'],
+  terminal: ['retired'],
+};
+const allocationClasses: Record<StatusClass, string[]> = {
+  moving: ['requested', 'provisioning', 'releasing', 'failed'],
+  serving: ['active'],
+  parked: ['release_failed'],
+  terminal: ['released'],
+};
+
+describe.for([
+  { noun: 'node', names: nodeStatusNames, declared: nodeStatuses, classes: nodeClasses },
+  { noun: 'allocation', names: allocationStatusNames, declared: allocationStatuses, classes: allocationClasses },
+])('$noun statuses', ({ names, declared, classes }) => {
+  const declarations: Record<string, { class: StatusClass; deadline: string | null; means: string }> = declared;
+
+  test('have the class the specification gives them, and no status is left out', () => {
+    for (const [name, members] of Object.entries(classes))
+      expect(names.filter((each) => declarations[each]?.class === name).sort()).toEqual([...members].sort());
+  });
+
+  test('have a deadline if and only if they move', () => {
+    for (const name of names) {
+      const { deadline, class: kind } = declarations[name] ?? { deadline: null, class: undefined };
+      expect(deadline !== null, name).toBe(kind === 'moving');
+    }
+  });
+
+  test('say what they mean in a sentence', () => {
+    for (const name of names) expect(declarations[name]?.means).toMatch(/^[A-Z].+\.$/);
+  });
+});
+
+test('a node is fenced when failed, draining, cleaning, quarantined or retired', () => {
+  expect(nodeStatusNames.filter(isFenced).sort()).toEqual(['cleaning', 'draining', 'failed', 'quarantined', 'retired']);
+});
+
+test('occupancy follows the allocation', () => {
+  const expected = {
+    reserved: ['requested', 'provisioning', 'failed'],
+    occupied: ['active'],
+    cleanup: ['releasing', 'release_failed'],
+    free: ['released'],
+  };
+  for (const [occupancy, statuses] of Object.entries(expected))
+    expect(allocationStatusNames.filter((status) => occupancyOf(status) === occupancy).sort()).toEqual(statuses.sort());
+  expect(occupancyOf(null)).toBe('free');
+});
+
+test('an allocation holds its node until it is released, and not before it has one', () => {
+  expect(allocationStatusNames.filter((status) => !(holdingStatuses as readonly string[]).includes(status))).toEqual([
+    'requested',
+    'released',
+  ]);
+});

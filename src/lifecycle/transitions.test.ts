@@ -1,0 +1,163 @@
+/** The tables against the specification's, row by row and in both directions. */
+import { describe, expect, test } from 'vitest';
+import { type AllocationStatus, allocationStatusNames, type NodeStatus, nodeStatusNames } from './states.ts';
+import {
+  allocationEdges,
+  type Cause,
+  causes,
+  type Edge,
+  findEdge,
+  isVerdict,
+  nodeEdges,
+  pairedChanges,
+  pairedWith,
+} from './transitions.ts';
+
+type Row<S extends string> = [from: (S | 'new')[], to: S[], by: Cause[]];
+
+const live: NodeStatus[] = nodeStatusNames.filter((name) => name !== 'retired');
+
+/** The specification's node table, in its own order and with its own groups. */
+const specifiedNodes: Row<NodeStatus>[] = [
+  [['new'], ['provisioning'], ['node-provision', 'node-create', 'join']],
+  [['provisioning'], ['starting'], ['registration', 'ensured']],
+  [['provisioning'], ['failed'], ['provision-deadline', 'provision-error']],
+  [['starting'], ['ready'], ['claim-ready', 'stuck-starting', 'probe-promotes', 'upstream-ready']],
+  [['starting'], ['failed'], ['start-deadline']],
+  [['failed'], ['starting'], ['late-registration']],
+  [['failed'], ['provisioning'], ['retry']],
+  [['failed'], ['cleaning'], ['rescue-over']],
+  [['ready'], ['degraded'], ['degraded']],
+  [['degraded'], ['ready'], ['degraded']],
+  [['ready', 'degraded'], ['offline'], ['liveness', 'goodbye']],
+  [['offline'], ['ready', 'degraded'], ['heartbeat-returned']],
+  [['offline'], ['failed'], ['offline-deadline']],
+  [['ready', 'degraded', 'offline'], ['draining'], ['drain']],
+  [['draining'], ['ready'], ['undrain']],
+  [['draining'], ['quarantined', 'cleaning'], ['drained', 'drain-deadline']],
+  [live, ['cleaning'], ['release', 'reimage', 'retire']],
+  [['cleaning'], ['ready', 'provisioning', 'retired'], ['proof']],
+  [['cleaning'], ['quarantined'], ['clean-deadline', 'force-release']],
+  [live, ['quarantined'], ['quarantine', 'drift']],
+  [['quarantined'], ['starting'], ['reactivate']],
+  [['quarantined'], ['provisioning'], ['re-enroll']],
+  [['offline', 'failed'], ['provisioning'], ['re-enroll']],
+];
+
+const specifiedAllocations: Row<AllocationStatus>[] = [
+  [['requested'], ['provisioning'], ['node-assigned']],
+  [['requested'], ['failed'], ['queue-deadline']],
+  [['provisioning'], ['active'], ['node-ready']],
+  [['provisioning'], ['failed'], ['node-failed']],
+  [['failed'], ['provisioning'], ['rescue', 'retry']],
+  [['active'], ['failed'], ['node-lost']],
+  [['requested', 'provisioning', 'active', 'failed'], ['releasing'], ['release']],
+  [['releasing'], ['released'], ['proof', 'force-release']],
+  [['releasing'], ['release_failed'], ['release-deadline']],
+  [['release_failed'], ['releasing'], ['release-retry', 'release']],
+];
+
+/** What the tables allow beyond the specification's, each with its reason. */
+const additions: Record<string, string> = {
+  'new → requested by allocation-create': 'the specification leaves the birth of an allocation unsaid',
+  'requested → failed by provision-error': 'the operation can end in error before any machine was assigned',
+  'provisioning → failed by node-lost': 'its node can be retired or set aside before it ever was ready',
+  'release_failed → released by force-release': 'forcing is most needed where releasing has failed',
+};
+
+const flat = <S extends string>(rows: readonly Row<S>[]): string[] =>
+  rows
+    .flatMap(([froms, tos, bys]) => froms.flatMap((from) => tos.flatMap((to) => bys.map((by) => ({ from, to, by })))))
+    // A status is no exit to itself: "any but retired" means any other.
+    .filter(({ from, to }) => (from as string) !== to)
+    .map(({ from, to, by }) => `${from} → ${to} by ${by}`);
+
+const tabled = <S extends string>(edges: readonly Edge<S>[]): string[] =>
+  edges.flatMap(({ from, to, by }) => by.map((each) => `${from} → ${to} by ${each}`));
+
+describe.for([
+  { name: 'node', specified: flat(specifiedNodes), table: tabled(nodeEdges) },
+  { name: 'allocation', specified: flat(specifiedAllocations), table: tabled(allocationEdges) },
+])('the $name table', ({ specified, table }) => {
+  test('has every edge of the specification', () => {
+    expect(specified.filter((edge) => !table.includes(edge))).toEqual([]);
+  });
+
+  test('has no other edge, but for those that have a reason', () => {
+    expect(table.filter((edge) => !specified.includes(edge) && !(edge in additions))).toEqual([]);
+  });
+
+  test('says each edge once', () => {
+    expect(table.filter((edge, at) => table.indexOf(edge) !== at)).toEqual([]);
+  });
+});
+
+test('every addition is still there', () => {
+  const all = [...tabled(nodeEdges), ...tabled(allocationEdges)];
+  expect(Object.keys(additions).filter((edge) => !all.includes(edge))).toEqual([]);
+});
+
+test('one edge leads from a status to another, and somebody brings it about', () => {
+  for (const edges of [nodeEdges, allocationEdges]) {
+    const pairs = edges.map(({ from, to }) => `${from} → ${to}`);
+    expect(new Set(pairs).size).toBe(pairs.length);
+    expect(edges.filter((edge) => edge.by.length === 0)).toEqual([]);
+  }
+});
+
+test('every cause is used', () => {
+  const used = new Set([...nodeEdges, ...allocationEdges].flatMap((edge): readonly Cause[] => edge.by));
+  expect((Object.keys(causes) as Cause[]).filter((cause) => !used.has(cause))).toEqual([]);
+});
+
+test('verdicts are what the rules decide, and an operation that ends in error', () => {
+  /** The rules that decide a status of a node or an allocation. `no-regress` keeps one, so it is no cause. */
+  const rules: Cause[] = [
+    'provision-deadline',
+    'late-registration',
+    'rescue-over',
+    'stuck-starting',
+    'start-deadline',
+    'probe-promotes',
+    'liveness',
+    'goodbye',
+    'offline-deadline',
+    'drain-deadline',
+    'queue-deadline',
+    'clean-deadline',
+    'degraded',
+    'node-lost',
+    'release-deadline',
+    'release-retry',
+    'drift',
+  ];
+  const verdicts = (Object.keys(causes) as Cause[]).filter(isVerdict);
+  expect(verdicts.sort()).toEqual([...rules, 'provision-error', 'node-failed'].sort());
+});
+
+test('findEdge knows exactly the edges of the table', () => {
+  const froms = ['new', ...nodeStatusNames] as const;
+  for (const from of froms)
+    for (const to of nodeStatusNames)
+      for (const by of Object.keys(causes) as Cause[]) {
+        const listed = nodeEdges.some((edge) => edge.from === from && edge.to === to && edge.by.includes(by));
+        expect(findEdge(nodeEdges, from, to, by) !== undefined, `${from} → ${to} by ${by}`).toBe(listed);
+      }
+});
+
+test('a node tells its allocation at most one thing at a time', () => {
+  for (const from of nodeStatusNames)
+    for (const to of nodeStatusNames)
+      for (const status of allocationStatusNames)
+        expect(pairedWith(from, to).filter((pair) => pair.from === status).length).toBeLessThan(2);
+});
+
+test('whatever way a node takes to failed, its allocation hears of it', () => {
+  const ways = nodeEdges.flatMap((edge) => (edge.to === 'failed' && edge.from !== 'new' ? [edge.from] : []));
+  expect(ways.length).toBeGreaterThan(2);
+  for (const from of ways)
+    expect(pairedWith(from, 'failed').map((pair) => pair.from)).toEqual(['provisioning', 'active']);
+  expect(pairedWith('failed', 'starting').map((pair) => pair.by)).toEqual(['rescue']);
+  expect(pairedWith('quarantined', 'starting')).toEqual([]);
+  expect(pairedChanges.every((pair) => pair.node.from.length > 0)).toBe(true);
+});
