@@ -78,7 +78,7 @@ async function identifyAgent(request: FastifyRequest, services: ApiServices): Pr
 export async function authorize(request: FastifyRequest, access: Access, services: ApiServices): Promise<void> {
   switch (access.kind) {
     case 'public':
-    case 'enrolment':
+    case 'body':
       return;
     case 'agent':
       request.agent_session = await identifyAgent(request, services);

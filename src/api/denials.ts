@@ -1,12 +1,18 @@
 /** Denials are evidence: the first of its kind as a row, repeats counted and told once an hour, so that a flood cannot fill the store. */
 import type { FastifyRequest } from 'fastify';
 import { now } from '../base/clock.ts';
-import type { ApiProblem } from '../contract/errors.ts';
+import { type ApiProblem, type ErrorEntry, errorCatalogue } from '../contract/errors.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import { type ApiServices, actorOf } from './services.ts';
 
 const quietMs = 3600_000;
 const mostRemembered = 10_000;
+
+/** Somebody was kept out: by who they are, or by the fence around their machine. */
+export function isDenial(problem: ApiProblem): boolean {
+  const { owner_layer, detail_layer }: ErrorEntry = errorCatalogue[problem.code];
+  return owner_layer === 'auth' || detail_layer === 'fence';
+}
 
 export function createDenialRecorder(
   services: ApiServices,

@@ -11,11 +11,13 @@ const frameworkCodes: Record<string, ErrorCode> = {
   FST_ERR_CTP_EMPTY_JSON_BODY: 'malformed_json',
   FST_ERR_CTP_INVALID_JSON_BODY: 'malformed_json',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid_request',
-  FST_ERR_BAD_URL: 'not_found',
+  FST_ERR_BAD_URL: 'malformed_request',
+  FST_ERR_MAX_PARAM_LENGTH: 'invalid_request',
   FST_ERR_ASYNC_CONSTRAINT: 'not_found',
 };
 
 const storeRetrySeconds = 2;
+export const errorPagePath = '/docs/errors';
 
 function asProblem(error: unknown): ApiProblem | undefined {
   if (error instanceof ApiProblem) return error;
@@ -32,7 +34,7 @@ function asProblem(error: unknown): ApiProblem | undefined {
 export function problemBody(problem: ApiProblem, correlation_id: string): Problem {
   const entry: ErrorEntry = errorCatalogue[problem.code];
   return {
-    type: `/docs/errors#${problem.code}`,
+    type: `${errorPagePath}#${problem.code}`,
     title: entry.title,
     status: entry.status,
     code: problem.code,

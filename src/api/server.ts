@@ -1,66 +1,31 @@
 /** The HTTP server: every route of the table, with the same order of checks before each handler. */
 import cookie from '@fastify/cookie';
 import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
-import { parse as parseYaml } from 'yaml';
-import { now } from '../base/clock.ts';
-import type { KnownIds } from '../base/ids.ts';
-import { ApiProblem } from '../contract/errors.ts';
+import { Type } from 'typebox';
+import { strict } from '../contract/primitives.ts';
 import type { RouteDeclaration } from '../contract/route.ts';
 import { type OperationName, routes } from '../contract/routes.ts';
-import { recordEvidence } from '../store/evidence.ts';
+import { answersHead, refuseUnrouted } from './addresses.ts';
 import { authorize, checkOrigin } from './auth.ts';
+import { checkBodyKind, readBodies } from './bodies.ts';
+import { answerBadAddress, answerBrokenBytes } from './broken-requests.ts';
+import { changeOnce } from './changes.ts';
 import { correlationOf } from './correlation.ts';
-import { createDenialRecorder } from './denials.ts';
+import { createDenialRecorder, isDenial } from './denials.ts';
 import { handlers } from './handlers.ts';
-import { keepForRepeats, replayed } from './idempotent-replies.ts';
 import { sendProblem } from './problem-reply.ts';
-import { type ApiServices, actorOf, type Call, type Handler } from './services.ts';
-import { serveConsole, serveDocs } from './static-files.ts';
+import type { ApiServices, Call, Handler } from './services.ts';
+import { isConsolePage, serveConsole, serveDocs } from './static-files.ts';
 import { compileCheck, compileReply } from './validation.ts';
 
 const bodyLimitBytes = 256 * 1024;
+/** For the whole request to arrive; what is slower is not a client but a way to hold connections. */
+const requestTimeoutMs = 60_000;
+const nothing = Type.Object({}, strict);
 
 export interface TlsFiles {
   cert: Buffer;
   key: Buffer;
-}
-
-function readBodies(app: FastifyInstance): void {
-  const json = app.getDefaultJsonParser('error', 'error');
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (body === '') done(null, undefined);
-    else json(request, body as string, done);
-  });
-  app.addContentTypeParser('application/x-ndjson', { parseAs: 'string' }, (_, body, done) => done(null, body));
-  app.addContentTypeParser(
-    ['application/yaml', 'text/yaml', 'application/x-yaml'],
-    { parseAs: 'string' },
-    (_, body, done) => {
-      try {
-        done(null, parseYaml(body as string, { maxAliasCount: 50 }));
-      } catch (error) {
-        done(
-          new ApiProblem(
-            'malformed_json',
-            `The body is not valid YAML: ${error instanceof Error ? error.message.split('\n')[0] : ''}`,
-          ),
-        );
-      }
-    },
-  );
-}
-
-/** A content type that the server can read, but this route does not take. */
-function checkContentType(request: FastifyRequest, route: RouteDeclaration): void {
-  const given = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
-  if (!given || request.body === undefined) return;
-  const yaml = given.endsWith('yaml') ? 'application/yaml' : given;
-  const taken = route.also_reads?.includes('application/x-ndjson')
-    ? route.also_reads
-    : ['application/json', ...(route.also_reads ?? [])];
-  if (!taken.includes(yaml))
-    throw new ApiProblem('unsupported_media_type', `This route reads ${taken.join(' or ')}, not ${given}.`);
 }
 
 function callOf(request: FastifyRequest, reply: Call<OperationName>['reply']): Call<OperationName> {
@@ -82,76 +47,43 @@ function callOf(request: FastifyRequest, reply: Call<OperationName>['reply']): C
   };
 }
 
-/** The ids of what a call touched, as its answer names them. */
-function idsIn(answer: unknown): KnownIds {
-  const { allocation, operation, node } = (answer ?? {}) as {
-    allocation?: KnownIds;
-    operation?: KnownIds;
-    node?: KnownIds;
-  };
-  const { allocation_id, node_id, node_instance_id, workflow_id } = {
-    ...(answer as KnownIds),
-    ...node,
-    ...operation,
-    ...allocation,
-  };
-  return { allocation_id, node_id, node_instance_id: node_instance_id ?? node?.node_instance_id, workflow_id };
-}
-
-/** Who asked for what, as evidence of its own layer; the change itself has its evidence already. */
-async function tellServed(
-  request: FastifyRequest,
-  status: number,
-  answer: unknown,
-  services: ApiServices,
-): Promise<void> {
-  if (!request.person || request.method === 'GET') return;
-  await recordEvidence(services.db, [
-    {
-      at: now(services.clock),
-      layer: 'api',
-      kind: 'request.served',
-      summary: `${request.person.name} called ${request.operation} (${status})`,
-      data: { operation: request.operation, status, params: request.params },
-      actor: actorOf(request.person),
-      ...idsIn(answer),
-      correlation_id: request.correlation_id,
-    },
-  ]);
-}
-
 function addRoute(app: FastifyInstance, name: OperationName, services: ApiServices): void {
   const route: RouteDeclaration = routes[name];
   const handler = handlers[name] as Handler<OperationName>;
   const checkParams = route.params && compileCheck(route.params, 'path');
-  const checkQuery = route.query && compileCheck(route.query, 'query');
+  const checkQuery = compileCheck(route.query ?? nothing, 'query');
   const checkBody = route.body && compileCheck(route.body, 'body');
   const checkReply = route.reply && compileReply(route.reply);
   app.route({
     method: route.method,
     url: route.path.replace(/\{(\w+)\}/g, ':$1'),
     bodyLimit: route.body_limit_bytes ?? bodyLimitBytes,
-    exposeHeadRoute: false,
+    exposeHeadRoute: answersHead(route),
     onRequest: async (request) => {
       request.operation = name;
       checkOrigin(request, services);
       await authorize(request, route.access, services);
     },
     preHandler: async (request) => {
-      checkContentType(request, route);
+      checkBodyKind(request, route);
       if (checkParams) request.params = checkParams(request.params);
-      request.query = checkQuery ? checkQuery(request.query) : undefined;
+      request.query = checkQuery(request.query);
       if (checkBody && !(route.body_optional && request.body === undefined))
         request.body = checkBody(request.body ?? null);
     },
     handler: async (request, reply) => {
-      if (await replayed(request, reply, services)) return reply;
       reply.status(route.success);
-      const answer = await handler(callOf(request, reply), services);
+      const work = async (given: ApiServices) => {
+        const answer = await handler(callOf(request, reply), given);
+        if (checkReply && !reply.sent) checkReply(answer);
+        return answer;
+      };
+      const { person } = request;
+      const answer =
+        person && route.method !== 'GET'
+          ? await changeOnce(request, reply, person, services, work)
+          : await work(services);
       if (reply.sent) return reply;
-      if (checkReply) checkReply(answer);
-      await keepForRepeats(request, reply.statusCode, answer, services);
-      await tellServed(request, reply.statusCode, answer, services);
       if (answer === undefined) return reply.status(204).send();
       return answer;
     },
@@ -164,7 +96,11 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
     logController: new LogController({ disableRequestLogging: true }),
     routerOptions: { maxParamLength: 256, ignoreTrailingSlash: false },
     trustProxy: services.settings.behind_proxy,
-    ...(tls && { https: { cert: tls.cert, key: tls.key } }),
+    requestTimeout: requestTimeoutMs,
+    clientErrorHandler: answerBrokenBytes,
+    frameworkErrors: answerBadAddress,
+    // A request without Host is refused by our own check, which says why.
+    ...(tls ? { https: { ...tls, requireHostHeader: false } } : { http: { requireHostHeader: false } }),
     return503OnClosing: false,
     forceCloseConnections: true,
   } as object) as unknown as FastifyInstance;
@@ -174,7 +110,6 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
   app.decorateRequest('operation', null);
   app.decorateRequest('person', null);
   app.decorateRequest('agent_session', null);
-  app.decorateRequest('idempotency', null);
   await app.register(cookie);
   readBodies(app);
 
@@ -184,6 +119,10 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
     reply.header('x-content-type-options', 'nosniff');
     reply.header('referrer-policy', 'same-origin');
     reply.header('cache-control', 'no-store');
+    if (!request.is404 || isConsolePage(request, services.settings.console_dir)) return undefined;
+    // Before the body is read: an address that is not there does not care what was sent to it.
+    refuseUnrouted(request, reply);
+    return reply.status(204).send();
   });
   app.addHook('onResponse', async (request, reply) => {
     const { correlation_id, operation, agent_session } = request;
@@ -203,16 +142,7 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
   });
   app.setErrorHandler(async (error, request, reply) => {
     const problem = sendProblem(error, request, reply);
-    await keepForRepeats(request, 500, null, services).catch((lost) =>
-      request.log.warn({ error: lost }, 'an idempotency key could not be freed'),
-    );
-    const owner =
-      problem.code.startsWith('token') ||
-      problem.code.endsWith('insufficient') ||
-      problem.code.endsWith('refused') ||
-      problem.code === 'instance_fenced' ||
-      problem.code === 'credential_unknown';
-    if (owner)
+    if (isDenial(problem))
       await tellDenial(request, problem).catch((lost) =>
         request.log.warn({ error: lost }, 'a denial could not be recorded'),
       );

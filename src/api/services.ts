@@ -71,6 +71,5 @@ declare module 'fastify' {
     operation: OperationName | null;
     person: Person | null;
     agent_session: AgentSession | null;
-    idempotency: { token_id: string; key: string } | null;
   }
 }

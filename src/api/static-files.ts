@@ -2,10 +2,11 @@
 import fastifyStatic from '@fastify/static';
 import fastifySwagger from '@fastify/swagger';
 import fastifySwaggerUi from '@fastify/swagger-ui';
-import type { FastifyInstance } from 'fastify';
-import { ApiProblem } from '../contract/errors.ts';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { openapiDocument } from '../contract/openapi.ts';
-import { sendProblem } from './problem-reply.ts';
+import { pathOf } from './addresses.ts';
+import { errorPage } from './error-page.ts';
+import { errorPagePath } from './problem-reply.ts';
 
 const contentSecurityPolicy =
   "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
@@ -13,12 +14,27 @@ const contentSecurityPolicy =
 export async function serveDocs(app: FastifyInstance, version: string): Promise<void> {
   const document = openapiDocument(version);
   app.get('/openapi.json', async () => document);
+  const page = errorPage();
+  app.get(errorPagePath, async (_, reply) =>
+    reply.type('text/html; charset=utf-8').header('content-security-policy', contentSecurityPolicy).send(page),
+  );
   await app.register(fastifySwagger, { mode: 'static', specification: { document: document as never } });
   await app.register(fastifySwaggerUi, { routePrefix: '/docs', staticCSP: true });
 }
 
 /** Addresses that belong to programs: what is not there is a problem, not a page. */
 const programPrefixes = ['/v1/', '/docs', '/compat/', '/metrics', '/healthz', '/readyz', '/openapi.json'];
+
+/** The console routes in the browser, so every other address that a person opens is its one page. */
+export function isConsolePage(request: FastifyRequest, directory: string | null): boolean {
+  const path = pathOf(request);
+  return (
+    directory !== null &&
+    (request.method === 'GET' || request.method === 'HEAD') &&
+    !programPrefixes.some((prefix) => path.startsWith(prefix)) &&
+    !path.startsWith('/assets/')
+  );
+}
 
 /** Hashed file names never change, so they may be kept; the page that names them is asked for each time. */
 export async function serveConsole(app: FastifyInstance, directory: string | null): Promise<void> {
@@ -34,14 +50,6 @@ export async function serveConsole(app: FastifyInstance, directory: string | nul
       },
     });
   }
-  app.setNotFoundHandler((request, reply) => {
-    const path = request.url.split('?')[0] ?? '/';
-    const isPage =
-      directory !== null &&
-      (request.method === 'GET' || request.method === 'HEAD') &&
-      !programPrefixes.some((prefix) => path.startsWith(prefix)) &&
-      !path.startsWith('/assets/');
-    if (isPage) return reply.sendFile('index.html');
-    sendProblem(new ApiProblem('not_found', `There is nothing at ${request.method} ${path}.`), request, reply);
-  });
+  // Whatever is no page was refused before it came here.
+  app.setNotFoundHandler((_, reply) => reply.sendFile('index.html'));
 }

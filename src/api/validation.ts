@@ -3,6 +3,7 @@ import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { Value } from 'typebox/value';
 import { ApiProblem, type ErrorCode } from '../contract/errors.ts';
+import { faultIn } from './plain-data.ts';
 
 export type Check = (value: unknown) => unknown;
 
@@ -21,18 +22,20 @@ export function compileCheck(
   code: ErrorCode = 'invalid_request',
 ): Check {
   const validator = Compile(schema);
-  // Addresses carry text only, so numbers and booleans in them are read from text first; bodies are taken as they are.
-  const read =
-    where === 'body' ? (value: unknown) => value : (value: unknown) => Value.Convert(schema, { ...(value as object) });
-  return (value) => {
-    const read_value = read(value);
-    if (validator.Check(read_value)) return read_value;
-    const errors = problemsOf(validator, read_value, `/${where}`);
-    const first = errors[0];
-    throw new ApiProblem(code, {
-      detail: first ? `${first.path} ${first.message}.` : 'The request does not match its schema.',
-      errors,
-    });
+  const isText = where !== 'body';
+  const refuse = (errors: { path: string; message: string }[]) => {
+    const [first] = errors;
+    const detail = first ? `${first.path} ${first.message}.` : 'The request does not match its schema.';
+    return new ApiProblem(code, { detail, errors });
+  };
+  return (given) => {
+    const value = isText ? { ...(given as object) } : given;
+    const fault = faultIn(value);
+    if (fault) throw refuse([{ ...fault, path: `/${where}${fault.path}` }]);
+    // Addresses carry text only, so numbers and booleans in them are read from text first; bodies are taken as they are.
+    const read = isText ? Value.Convert(schema, value) : value;
+    if (validator.Check(read)) return read;
+    throw refuse(problemsOf(validator, read, `/${where}`));
   };
 }
 

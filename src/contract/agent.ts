@@ -1,7 +1,7 @@
 /** The agent protocol: what a node's agent says and hears. */
 import { type Static, Type } from 'typebox';
 import { BootStage, NodeStatusName } from './node.ts';
-import { Labels, Name, nullable, OpenObject, strict, Timestamp } from './primitives.ts';
+import { Labels, Moment, Name, nullable, OpenObject, strict, Timestamp } from './primitives.ts';
 
 export const agentClaims = ['starting', 'ready', 'degraded', 'stopping'] as const;
 export type AgentClaim = (typeof agentClaims)[number];
@@ -138,8 +138,8 @@ export type TaskResult = Static<typeof TaskResult>;
 /** One line of the NDJSON body of `POST /v1/agent/logs`. */
 export const ShippedLine = Type.Object(
   {
-    seq: Type.Integer({ minimum: 1 }),
-    at: Type.String({ format: 'date-time' }),
+    seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+    at: Moment,
     stream: Type.Enum(['agent', 'setup', 'stdout', 'stderr', 'clean']),
     line: Type.String({ maxLength: 16_384 }),
   },
@@ -159,7 +159,7 @@ export const AgentEvidence = Type.Object(
     facts: Type.Array(
       Type.Object(
         {
-          at: Type.String({ format: 'date-time' }),
+          at: Moment,
           layer: Type.Enum(['node', 'transport']),
           kind: Type.String({ minLength: 1, maxLength: 64, pattern: '^[a-z0-9_.-]+$' }),
           summary: Type.String({ maxLength: 1024 }),

@@ -21,6 +21,27 @@ export const errorCatalogue = {
     cause: 'The body could not be parsed.',
     remedy: 'Send well-formed JSON, or YAML with its content type where it is accepted.',
   },
+  malformed_request: {
+    status: 400,
+    title: 'The request is not well-formed HTTP',
+    owner_layer: 'request',
+    cause: 'The method, the address, a header or the framing of the body could not be read.',
+    remedy: 'Send well-formed HTTP/1.1; percent-encode what an address may not hold.',
+  },
+  headers_too_large: {
+    status: 431,
+    title: 'The headers are too large',
+    owner_layer: 'request',
+    cause: 'Address and headers together exceed what the server reads.',
+    remedy: 'Send shorter headers; put what is large into the body.',
+  },
+  request_timeout: {
+    status: 408,
+    title: 'The request did not arrive in time',
+    owner_layer: 'transport',
+    cause: 'The connection was open, but the request was not complete when the server stopped waiting.',
+    remedy: 'Send it again, on a better connection or in smaller parts.',
+  },
   invalid_request: {
     status: 400,
     title: 'The request does not match the contract',

@@ -1,6 +1,6 @@
 /** Evidence on the wire: one append-only fact with all the ids it knows. */
 import { type Static, Type } from 'typebox';
-import { Id, nullable, OpenObject, pageOf, paging, strict, Timestamp } from './primitives.ts';
+import { Id, Moment, nullable, OpenObject, pageOf, paging, strict, Timestamp } from './primitives.ts';
 
 export const evidenceLayers = [
   'node',
@@ -41,8 +41,8 @@ export const EvidencePage = pageOf(Evidence, 'EvidencePage');
 const evidenceFilters = {
   layer: Type.Optional(EvidenceLayer),
   kind: Type.Optional(Type.String({ maxLength: 128 })),
-  since: Type.Optional(Type.String({ format: 'date-time' })),
-  until: Type.Optional(Type.String({ format: 'date-time' })),
+  since: Type.Optional(Moment),
+  until: Type.Optional(Moment),
   order: Type.Optional(Type.Enum(['newest', 'oldest'])),
   ...paging,
 };

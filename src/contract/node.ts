@@ -4,6 +4,7 @@ import { nodeStatusNames } from '../lifecycle/states.ts';
 import {
   Id,
   Labels,
+  Moment,
   Name,
   nullable,
   OpenObject,
@@ -81,7 +82,7 @@ export const BootStage = Type.Object(
   {
     name: Type.String({ minLength: 1, maxLength: 128 }),
     seconds: Type.Number({ minimum: 0, maximum: 31_536_000 }),
-    started_at: Type.Optional(Type.String({ format: 'date-time' })),
+    started_at: Type.Optional(Moment),
     parent: Type.Optional(Type.String({ maxLength: 128 })),
   },
   strict,
@@ -89,7 +90,11 @@ export const BootStage = Type.Object(
 export type BootStage = Static<typeof BootStage>;
 export const BootQuery = Type.Object({ instance: Type.Optional(Id) }, strict);
 export const Boot = Type.Object(
-  { node_id: Type.String(), node_instance_id: nullable(Type.String()), stages: Type.Array(BootStage) },
+  {
+    node_id: Type.String(),
+    node_instance_id: nullable(Type.String()),
+    stages: Type.Array(Type.Object({ ...BootStage.properties, started_at: Type.Optional(Timestamp) })),
+  },
   { $id: 'Boot' },
 );
 
@@ -108,7 +113,7 @@ export const LogPage = pageOf(LogLine, 'LogPage');
 export const LogQuery = Type.Object(
   {
     instance: Type.Optional(Id),
-    since: Type.Optional(Type.String({ format: 'date-time' })),
+    since: Type.Optional(Moment),
     q: Type.Optional(Type.String({ maxLength: 256 })),
     /** Waits up to half a minute for lines beyond `cursor` instead of answering an empty page. */
     follow: Type.Optional(Type.Boolean()),

@@ -10,6 +10,12 @@ export const Id = Type.String({
 /** Pool names, node names and tenants: what fits a host name, a label and a URL without quoting. */
 export const Name = Type.String({ minLength: 1, maxLength: 63, pattern: '^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$' });
 export const Timestamp = Type.String({ description: 'UTC, RFC 3339' });
+/** A time that somebody tells us. Narrower than RFC 3339 where the database is: a sane year, an offset that exists. */
+export const Moment = Type.String({
+  format: 'date-time',
+  pattern:
+    '^(19[7-9]|2[0-9]{2})[0-9]-[0-9]{2}-[0-9]{2}[Tt][0-9:]{8}([.][0-9]{1,9})?([Zz]|[+-](0[0-9]|1[0-4]):[0-9]{2})$',
+});
 export const Seconds = Type.Number({ minimum: 0, maximum: 31_536_000 });
 export const PositiveSeconds = Type.Number({ exclusiveMinimum: 0, maximum: 31_536_000 });
 export const Labels = Type.Record(

@@ -7,13 +7,14 @@ import type { Role } from './token.ts';
  * - person: a token or session with at least `role`; `tenants: 'own'` means that a tenant's token is let in and sees only
  *   its own, `'none'` that only tokens for all tenants are
  * - agent: an instance credential
- * - enrolment: an enrolment or join token in the body, or an instance credential
+ * - body: the credential is part of the body, and the handler judges it: a token that is exchanged for a session, an
+ *   enrolment or join token (or the instance credential as bearer), or one instance credential for each beat of a batch
  */
 export type Access =
   | { kind: 'public' }
   | { kind: 'person'; role: Role; tenants: 'own' | 'none' }
   | { kind: 'agent' }
-  | { kind: 'enrolment' };
+  | { kind: 'body'; credential: 'token' | 'enrolment' | 'instances' };
 
 export interface RouteDeclaration {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';

@@ -34,6 +34,8 @@ export class StoreUnavailable extends Error {
 const unavailableClasses = ['08', '53', '57', '58'];
 const transientCodes = ['40001', '40P01'];
 const transactionTries = 3;
+/** A replica that freezes inside a transaction loses it, and its locks, before its lease ends and another one takes over. */
+const idleTransactionMs = 8_000;
 
 const sqlState = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
@@ -41,6 +43,9 @@ const sqlState = (error: unknown): string | undefined =>
 export const isUniqueViolation = (error: unknown, constraint?: string): boolean =>
   sqlState(error) === '23505' &&
   (constraint === undefined || (error instanceof pg.DatabaseError && error.constraint === constraint));
+
+/** Somebody else held a lock for longer than the statement was told to wait. */
+export const isLockTimeout = (error: unknown): boolean => sqlState(error) === '55P03';
 
 function classify(error: unknown): unknown {
   if (error instanceof pg.DatabaseError) {
@@ -68,6 +73,7 @@ export function openDatabase(options: {
     application_name: 'slipway',
     connectionTimeoutMillis: 5_000,
     idleTimeoutMillis: 60_000,
+    idle_in_transaction_session_timeout: idleTransactionMs,
   });
   // An idle connection that breaks (the server restarted) is replaced at the next use; without a listener it would end the process.
   pool.on('error', (error) => {
@@ -101,6 +107,11 @@ export function openDatabase(options: {
       },
     };
     let broken: Error | undefined;
+    // A connection that breaks between two statements says so here; without a listener it would end the process.
+    const onBroken = (error: Error) => {
+      broken = error;
+    };
+    client.on('error', onBroken);
     try {
       await run(client, 'begin');
       const result = await work(tx);
@@ -114,6 +125,7 @@ export function openDatabase(options: {
       });
       throw error;
     } finally {
+      client.removeListener('error', onBroken);
       client.release(broken);
     }
   };

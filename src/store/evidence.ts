@@ -35,9 +35,14 @@ export const startCursor: Cursor = { xid: '0', seq: '0' };
 
 export const formatCursor = (cursor: Cursor) => `${cursor.xid}-${cursor.seq}`;
 
+const highestXid = 2n ** 64n - 1n;
+const highestSeq = 2n ** 63n - 1n;
+
 export function parseCursor(text: string): Cursor | undefined {
   const match = /^(\d{1,20})-(\d{1,19})$/.exec(text);
-  return match?.[1] !== undefined && match[2] !== undefined ? { xid: match[1], seq: match[2] } : undefined;
+  if (match?.[1] === undefined || match[2] === undefined) return undefined;
+  const [, xid, seq] = match;
+  return BigInt(xid) <= highestXid && BigInt(seq) <= highestSeq ? { xid, seq } : undefined;
 }
 
 interface EvidenceRow extends Omit<Evidence, 'cursor' | 'at'> {

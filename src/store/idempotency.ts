@@ -1,9 +1,22 @@
-/** Idempotency keys: the first request with a key does the work, its repeats get its answer. */
-import type { Queryable } from './database.ts';
+/**
+ * Idempotency keys: the first request with a key does the work, its repeats get its answer. A key is claimed, worked under
+ * and answered in one transaction, so that a crash leaves either all of it or nothing, and a repeat that comes meanwhile
+ * waits for the first one's commit.
+ *
+ * An answer may hold a secret that is shown once (a new token), so it is sealed by the key itself, of which only a hash is
+ * stored: whoever reads the table reads neither.
+ */
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+import { isLockTimeout, type Queryable, type Transaction } from './database.ts';
 
 const keptSeconds = 24 * 3600;
-/** A first request that never answered (its replica died) frees its key after this long. */
-const abandonedSeconds = 60;
+/** How long a repeat waits for the first request to end before it is told to come back. */
+const mostWait = '5s';
+
+export interface KeyScope {
+  token_id: string;
+  key: string;
+}
 
 export type KeyState =
   | { state: 'new' }
@@ -13,59 +26,75 @@ export type KeyState =
 
 interface KeyRow {
   request_hash: Buffer;
-  status: number | null;
-  reply: unknown;
-  created_at: Date;
+  status: number;
+  reply: string;
 }
 
-export async function claimKey(
-  db: Queryable,
-  scope: { token_id: string; key: string },
-  request_hash: Buffer,
-  now: Date,
-): Promise<KeyState> {
-  const claimed = await db.query(
+const storedKey = ({ token_id, key }: KeyScope) =>
+  createHash('sha256').update(`${token_id}\n${key}`).digest('base64url');
+const sealingKey = ({ token_id, key }: KeyScope) =>
+  Buffer.from(hkdfSync('sha256', key, token_id, 'slipway idempotent answer', 32));
+
+const ivBytes = 12;
+const tagBytes = 16;
+
+function seal(scope: KeyScope, reply: unknown): string {
+  const iv = randomBytes(ivBytes);
+  const cipher = createCipheriv('aes-256-gcm', sealingKey(scope), iv);
+  const text = Buffer.concat([cipher.update(JSON.stringify(reply ?? null), 'utf8'), cipher.final()]);
+  return Buffer.concat([iv, cipher.getAuthTag(), text]).toString('base64');
+}
+
+function unseal(scope: KeyScope, sealed: string): unknown {
+  const bytes = Buffer.from(sealed, 'base64');
+  const decipher = createDecipheriv('aes-256-gcm', sealingKey(scope), bytes.subarray(0, ivBytes));
+  decipher.setAuthTag(bytes.subarray(ivBytes, ivBytes + tagBytes));
+  const text = Buffer.concat([decipher.update(bytes.subarray(ivBytes + tagBytes)), decipher.final()]);
+  return JSON.parse(text.toString('utf8'));
+}
+
+async function insertKey(tx: Transaction, scope: KeyScope, request_hash: Buffer, now: Date): Promise<boolean> {
+  await tx.query(`set local lock_timeout = '${mostWait}'`);
+  const claimed = await tx.query(
     `insert into idempotency_keys (token_id, key, request_hash, created_at) values ($1, $2, $3, $4)
      on conflict (token_id, key) do update set request_hash = $3, created_at = $4, status = null, reply = null
-     where idempotency_keys.created_at < $4::timestamptz - make_interval(secs => case when idempotency_keys.status is null then $5::double precision else $6::double precision end)
+     where idempotency_keys.created_at < $4::timestamptz - make_interval(secs => $5)
      returning key`,
-    [scope.token_id, scope.key, request_hash, now, abandonedSeconds, keptSeconds],
+    [scope.token_id, storedKey(scope), request_hash, now, keptSeconds],
   );
-  if (claimed.length > 0) return { state: 'new' };
-  const [row] = await db.query<KeyRow>('select * from idempotency_keys where token_id = $1 and key = $2', [
-    scope.token_id,
-    scope.key,
-  ]);
+  await tx.query('set local lock_timeout = 0');
+  return claimed.length > 0;
+}
+
+export async function claimKey(tx: Transaction, scope: KeyScope, request_hash: Buffer, now: Date): Promise<KeyState> {
+  try {
+    if (await insertKey(tx, scope, request_hash, now)) return { state: 'new' };
+  } catch (error) {
+    if (isLockTimeout(error)) return { state: 'in_progress' };
+    throw error;
+  }
+  const [row] = await tx.query<KeyRow>(
+    'select request_hash, status, reply from idempotency_keys where token_id = $1 and key = $2',
+    [scope.token_id, storedKey(scope)],
+  );
   if (!row) return { state: 'in_progress' };
   if (!row.request_hash.equals(request_hash)) return { state: 'mismatch' };
-  return row.status === null ? { state: 'in_progress' } : { state: 'answered', status: row.status, reply: row.reply };
+  return { state: 'answered', status: row.status, reply: unseal(scope, row.reply) };
 }
 
-export async function keepAnswer(
-  db: Queryable,
-  scope: { token_id: string; key: string },
-  status: number,
-  reply: unknown,
-): Promise<void> {
-  await db.query('update idempotency_keys set status = $3, reply = $4 where token_id = $1 and key = $2', [
+/** In the transaction that claimed the key and did the work. */
+export async function keepAnswer(tx: Transaction, scope: KeyScope, status: number, reply: unknown): Promise<void> {
+  await tx.query('update idempotency_keys set status = $3, reply = $4 where token_id = $1 and key = $2', [
     scope.token_id,
-    scope.key,
+    storedKey(scope),
     status,
-    JSON.stringify(reply ?? null),
-  ]);
-}
-
-/** A refusal is not an answer worth keeping: the same request may succeed later. */
-export async function releaseKey(db: Queryable, scope: { token_id: string; key: string }): Promise<void> {
-  await db.query('delete from idempotency_keys where token_id = $1 and key = $2 and status is null', [
-    scope.token_id,
-    scope.key,
+    JSON.stringify(seal(scope, reply)),
   ]);
 }
 
 export async function forgetOldKeys(db: Queryable, now: Date): Promise<number> {
   const rows = await db.query(
-    `delete from idempotency_keys where created_at < $1::timestamptz - make_interval(secs => $2::double precision) returning key`,
+    `delete from idempotency_keys where created_at < $1::timestamptz - make_interval(secs => $2) returning key`,
     [now, keptSeconds],
   );
   return rows.length;

@@ -1,7 +1,8 @@
 /** Tasks as an agent meets them: leased signed, renewed, answered. */
 import { now, secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors.ts';
-import { isFenced } from '../../lifecycle/states.ts';
+import { isFenced, type NodeStatus } from '../../lifecycle/states.ts';
+import type { AgentSession } from '../../store/agent-sessions.ts';
 import { answerTask, leaseNext, renewLease, type TaskRow } from '../../store/tasks.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { untilFact } from '../until-fact.ts';
@@ -20,11 +21,20 @@ const signedWire = (task: TaskRow, services: ApiServices) =>
     expires_at: task.expires_at.toISOString(),
   });
 
+/** A node that is being taken down still gets the work of taking it down; any other fenced one gets none. */
+const takenDown: readonly NodeStatus[] = ['draining', 'cleaning'];
+
+function refuseBarred(session: AgentSession): void {
+  if (isFenced(session.node_status) && !takenDown.includes(session.node_status))
+    throw new ApiProblem('node_fenced', `The node is ${session.node_status}; it gets no tasks.`);
+}
+
 const wakes = (kind: string) => kind === 'task.queued' || kind === 'task.requeued';
 
 export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-progress' | 'agent-task-result'> = {
   async 'agent-task-next'({ agent, query, request }, services) {
     const session = agent();
+    refuseBarred(session);
     const until = secondsLater(now(services.clock), query?.wait ?? 0);
     for (;;) {
       const at = now(services.clock);

@@ -13,9 +13,8 @@ import {
 } from '../../operations/requests.ts';
 import { listAllocations, readAllocation } from '../../store/allocations.ts';
 import { listOperations, readOperation } from '../../store/operations.ts';
+import { pageOf } from '../paging.ts';
 import { type ApiServices, actorOf, type Call, type Handlers } from '../services.ts';
-
-const defaultLimit = 100;
 
 export const askerOf = (call: Pick<Call<OperationName>, 'person' | 'correlation_id'>, reason?: string): Asker => ({
   actor: actorOf(call.person()),
@@ -58,26 +57,16 @@ export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
   async 'allocation-list'({ query, person }, services) {
     const own = person().tenant;
     if (own !== null && query?.tenant !== undefined && query.tenant !== own) throw new ApiProblem('scope_insufficient');
-    const { cursor, limit, ...filter } = query ?? {};
-    return listAllocations(
-      services.db,
-      { ...filter, tenant: own ?? query?.tenant ?? null, after: cursor, limit: limit ?? defaultLimit },
-      now(services.clock),
-    );
+    const tenant = own ?? query?.tenant ?? null;
+    return listAllocations(services.db, { ...pageOf(query), tenant }, now(services.clock));
   },
   'allocation-get': ({ params, person }, services) => mustFindAllocation(params.id, person().tenant, services),
   'allocation-release': async (call, services) =>
     touchedWire(await requestRelease(services, call.params.id, askerOf(call, call.body?.reason)), services),
   'allocation-retry': async (call, services) =>
     touchedWire(await requestRetry(services, call.params.id, askerOf(call, call.body?.reason)), services),
-  'operation-list'({ query, person }, services) {
-    const { cursor, limit, ...filter } = query ?? {};
-    return listOperations(
-      services.db,
-      { ...filter, tenant: person().tenant, after: cursor, limit: limit ?? defaultLimit },
-      now(services.clock),
-    );
-  },
+  'operation-list': async ({ query, person }, services) =>
+    listOperations(services.db, { ...pageOf(query), tenant: person().tenant }, now(services.clock)),
   'operation-get': ({ params, person }, services) => mustFindOperation(params.id, person().tenant, services),
   async 'operation-cancel'(call, services) {
     await requestCancel(services, call.params.id, askerOf(call, call.body?.reason));

@@ -5,6 +5,7 @@ import { expectNode } from '../../operations/requests.ts';
 import { parseCursor, readTimeline } from '../../store/evidence.ts';
 import { parseLogCursor, readBootStages, readLines } from '../../store/node-logs.ts';
 import { isTenantsNode, listNodes, readNode } from '../../store/nodes.ts';
+import { pageOf } from '../paging.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { askerOf } from './allocations.ts';
 
@@ -58,10 +59,8 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
     const { node_id, enrollment_token } = await expectNode(services, call.body, askerOf(call));
     return { node: await mustFindNode(node_id, null, services), enrollment_token };
   },
-  'node-list'({ query, person }, services) {
-    const { cursor, limit, ...filter } = query ?? {};
-    return listNodes(services.db, { ...filter, after: cursor, limit: limit ?? defaultLimit, tenant: person().tenant });
-  },
+  'node-list': async ({ query, person }, services) =>
+    listNodes(services.db, { ...pageOf(query), tenant: person().tenant }),
   'node-get': ({ params, person }, services) => mustFindNode(params.id, person().tenant, services),
   async 'node-timeline'({ params, query, person }, services) {
     await mustBeKnown(params.id, person().tenant, services);

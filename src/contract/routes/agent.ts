@@ -1,6 +1,6 @@
 /** What agents call. */
 
-import { instance, open } from '../access.ts';
+import { instance } from '../access.ts';
 import * as agent from '../agent.ts';
 import { IdParams } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
@@ -13,7 +13,7 @@ export const agentRoutes = {
     path: '/v1/agent/register',
     summary: 'Register an instance',
     tag: 'agent',
-    access: { kind: 'enrolment' },
+    access: { kind: 'body', credential: 'enrolment' },
     body: agent.RegisterRequest,
     success: 201,
     reply: agent.RegisterReply,
@@ -34,7 +34,7 @@ export const agentRoutes = {
     path: '/v1/agent/heartbeats',
     summary: "A relay's batch, each beat with its own credential",
     tag: 'agent',
-    access: open,
+    access: { kind: 'body', credential: 'instances' },
     body: agent.HeartbeatBatch,
     body_limit_bytes: megabyte,
     success: 200,

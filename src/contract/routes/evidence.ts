@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { fleetOperator, viewer } from '../access.ts';
 import * as evidence from '../evidence.ts';
-import { Id, Name, strict } from '../primitives.ts';
+import { Id, Name, paging, strict } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
 
 const StreamQuery = Type.Object(
@@ -17,7 +17,7 @@ const StreamQuery = Type.Object(
     allocation_id: Type.Optional(Id),
     workflow_id: Type.Optional(Id),
     pool: Type.Optional(Name),
-    cursor: Type.Optional(Type.String({ maxLength: 64, pattern: '^[0-9]+-[0-9]+$' })),
+    cursor: paging.cursor,
   },
   strict,
 );

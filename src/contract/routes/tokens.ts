@@ -1,6 +1,6 @@
 /** Tokens of people and programs, and the console's session. */
 
-import { admin, open, viewer } from '../access.ts';
+import { admin, viewer } from '../access.ts';
 import { IdParams } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
 import * as token from '../token.ts';
@@ -11,7 +11,7 @@ export const tokenRoutes = {
     path: '/v1/session',
     summary: 'Exchange a token for a session cookie',
     tag: 'session',
-    access: open,
+    access: { kind: 'body', credential: 'token' },
     body: token.SessionCreate,
     success: 201,
     reply: token.Session,

@@ -1,0 +1,37 @@
+/**
+ * What no schema needs to say for itself: that input is plain data which PostgreSQL can hold. NUL and half of a surrogate
+ * pair fit neither text nor jsonb; deep nesting and foreign prototypes are never meant well.
+ */
+const mostDepth = 32;
+
+export interface Fault {
+  path: string;
+  message: string;
+}
+
+const isStorable = (text: string) => text.isWellFormed() && !text.includes('\0');
+
+const pointer = (key: string) =>
+  `/${key.toWellFormed().replaceAll('\0', '␀').replaceAll('~', '~0').replaceAll('/', '~1')}`;
+
+const isPlain = (value: object) =>
+  Array.isArray(value) || [Object.prototype, null].includes(Object.getPrototypeOf(value));
+
+/** The first thing in `value` that is not plain data, or nothing. */
+export function faultIn(value: unknown, depth = 0): Fault | undefined {
+  if (typeof value === 'string')
+    return isStorable(value)
+      ? undefined
+      : { path: '', message: 'must be text without NUL and without half characters' };
+  if (typeof value === 'number')
+    return Number.isFinite(value) ? undefined : { path: '', message: 'must be a finite number' };
+  if (value === null || typeof value !== 'object') return undefined;
+  if (depth >= mostDepth) return { path: '', message: `must not be nested deeper than ${mostDepth} levels` };
+  if (!isPlain(value)) return { path: '', message: 'must be plain data' };
+  for (const [key, item] of Object.entries(value)) {
+    if (key === '__proto__' || !isStorable(key)) return { path: pointer(key), message: 'must not have this name' };
+    const fault = faultIn(item, depth + 1);
+    if (fault) return { ...fault, path: pointer(key) + fault.path };
+  }
+  return undefined;
+}
