@@ -1,6 +1,6 @@
 /**
  * The live feed of one replica: facts from the evidence tail, joined once with the current shape of what they are about,
- * and fanned out in memory. A thousand readers cost the database no more than one.
+ * and fanned out in memory, in commit order. A thousand readers cost the database no more than one.
  */
 import type { Clock } from '../base/clock.ts';
 import { now } from '../base/clock.ts';
@@ -30,6 +30,7 @@ export interface LiveFeed {
 
 /** Facts that come together are joined together; a person does not notice, the database does. */
 const gatherMs = 10;
+const retryMs = 1_000;
 
 const idsOf = (facts: Evidence[], key: 'node_id' | 'allocation_id' | 'workflow_id') => [
   ...new Set(facts.flatMap((fact) => fact[key] ?? [])),
@@ -45,7 +46,7 @@ export function createLiveFeed(options: {
   const listeners = new Set<(batch: FeedBatch) => void>();
   let gathered: Evidence[] = [];
   let scheduled: (() => void) | undefined;
-  let chain: Promise<void> = Promise.resolve();
+  let delivering = false;
 
   const join = async (facts: Evidence[]): Promise<FeedBatch> => {
     const at = now(clock);
@@ -62,27 +63,35 @@ export function createLiveFeed(options: {
     };
   };
 
-  const deliver = () => {
-    scheduled = undefined;
-    const facts = gathered;
-    gathered = [];
-    chain = chain
-      .then(async () => {
+  /** One batch after the other, and one that failed again before the next: readers drop what comes out of order. */
+  const deliver = async () => {
+    delivering = true;
+    while (gathered.length > 0 && !scheduled) {
+      const facts = gathered;
+      gathered = [];
+      try {
         const batch = await join(facts);
         for (const listener of listeners) listener(batch);
-      })
-      .catch((error) => {
-        // Readers keep their cursor; what was lost here they read again from the store.
+      } catch (error) {
         options.onError(error);
         gathered = [...facts, ...gathered];
-        scheduled ??= clock.after(1000, deliver);
-      });
+        schedule(retryMs);
+      }
+    }
+    delivering = false;
+  };
+
+  const schedule = (ms: number) => {
+    scheduled = clock.after(ms, () => {
+      scheduled = undefined;
+      if (!delivering) void deliver();
+    });
   };
 
   const unsubscribe = tail.subscribe((fact) => {
     if (listeners.size === 0) return;
     gathered.push(fact);
-    scheduled ??= clock.after(gatherMs, deliver);
+    if (!scheduled && !delivering) schedule(gatherMs);
   });
 
   return {

@@ -1,84 +1,94 @@
 /** `GET /v1/stream`: live changes as server-sent events, resumed by cursor without loss or repeats. */
 import type { ServerResponse } from 'node:http';
+import { now } from '../base/clock.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import type { Evidence } from '../contract/evidence.ts';
-import { type Cursor, headCursor, parseCursor, readAfter } from '../store/evidence.ts';
+import { type Cursor, formatCursor, headCursor, parseCursor, readAfter } from '../store/evidence.ts';
 import type { FeedBatch } from './live-feed.ts';
-import type { ApiServices, Handler } from './services.ts';
+import type { ApiServices, Handler, Person } from './services.ts';
+import { position, render, type Wanted } from './stream-events.ts';
 
 const aliveEveryMs = 5_000;
 const catchUpBatch = 500;
 /** A reader this far behind is let go; it comes back with its cursor and slows nobody down. */
 const mostUnsentBytes = 4 * 1024 * 1024;
-
-interface Wanted {
-  topics: Set<string>;
-  tenant: string | null;
-  node_id?: string;
-  allocation_id?: string;
-  workflow_id?: string;
-  pool?: string;
-}
+/** So is one that has taken nothing for this many signs of life. */
+const mostStalls = 12;
 
 const isAfter = (fact: Evidence, cursor: Cursor): boolean => {
   const at = parseCursor(fact.cursor) ?? cursor;
   return BigInt(at.xid) > BigInt(cursor.xid) || (at.xid === cursor.xid && BigInt(at.seq) > BigInt(cursor.seq));
 };
 
-function isWanted(fact: Evidence, batch: FeedBatch, wanted: Wanted): boolean {
-  if (
-    wanted.tenant !== null &&
-    (!fact.allocation_id || batch.allocations.get(fact.allocation_id)?.tenant !== wanted.tenant)
-  )
-    return false;
-  if (wanted.node_id && fact.node_id !== wanted.node_id) return false;
-  if (wanted.allocation_id && fact.allocation_id !== wanted.allocation_id) return false;
-  if (wanted.workflow_id && fact.workflow_id !== wanted.workflow_id) return false;
-  if (wanted.pool) {
-    const pool =
-      (fact.node_id && batch.nodes.get(fact.node_id)?.pool) ??
-      (fact.allocation_id && batch.allocations.get(fact.allocation_id)?.pool);
-    if (pool !== wanted.pool) return false;
-  }
-  return true;
-}
+const drained = (response: ServerResponse): Promise<void> =>
+  new Promise((resolve) => {
+    const end = () => {
+      response.off('drain', end).off('close', end);
+      resolve();
+    };
+    response.on('drain', end).on('close', end);
+  });
 
-const event = (name: string, data: unknown, id?: string) =>
-  `${id ? `id: ${id}\n` : ''}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+/** A token that is revoked or expires takes its open streams with it. */
+const isRevocation = (fact: Evidence, person: Person) =>
+  fact.kind === 'token.revoked' && fact.data.token_id === person.token_id;
 
-const snapshots = [
-  { topic: 'nodes', name: 'node', key: 'node_id', of: (batch: FeedBatch) => batch.nodes },
-  { topic: 'allocations', name: 'allocation', key: 'allocation_id', of: (batch: FeedBatch) => batch.allocations },
-  { topic: 'operations', name: 'operation', key: 'workflow_id', of: (batch: FeedBatch) => batch.operations },
-] as const;
-
-/** Current shapes first, then the facts with their cursors: whoever breaks off in between gets the facts again. */
-function render(batch: FeedBatch, wanted: Wanted): string {
-  const facts = batch.facts.filter((fact) => isWanted(fact, batch, wanted));
-  const last = batch.facts.at(-1);
-  let text = '';
-  for (const { topic, name, key, of } of snapshots) {
-    if (!wanted.topics.has(topic)) continue;
-    for (const id of new Set(facts.flatMap((fact) => fact[key] ?? []))) {
-      const shape = of(batch).get(id);
-      if (shape) text += event(name, shape);
+/** Ends a stream that nobody reads or may read any more, and tells the others, now and then, that we are still here. */
+function keepAlive(response: ServerResponse, person: Person, services: ApiServices): () => void {
+  let stalls = 0;
+  let cancel = () => {};
+  const beat = () => {
+    stalls = response.writableNeedDrain ? stalls + 1 : 0;
+    if (stalls > mostStalls || (person.expires_at && person.expires_at <= now(services.clock))) response.destroy();
+    else {
+      response.write(': alive\n\n');
+      cancel = services.clock.after(aliveEveryMs, beat);
     }
-  }
-  if (wanted.topics.has('evidence')) for (const fact of facts) text += event('evidence', fact, fact.cursor);
-  // The position moves on even past facts that were not wanted, so that a resume does not read them again.
-  return last ? `${text}id: ${last.cursor}\nevent: position\ndata: {}\n\n` : text;
+  };
+  cancel = services.clock.after(aliveEveryMs, beat);
+  return () => cancel();
 }
 
-async function catchUp(response: ServerResponse, from: Cursor, wanted: Wanted, services: ApiServices): Promise<Cursor> {
-  let cursor = from;
-  for (;;) {
-    const { items } = await readAfter(services.db, cursor, catchUpBatch);
-    const last = items.at(-1);
-    if (!last || response.destroyed) return cursor;
-    response.write(render(await services.feed.join(items), wanted));
-    cursor = parseCursor(last.cursor) ?? cursor;
-    if (items.length < catchUpBatch) return cursor;
-  }
+/**
+ * One reader. Until it has caught up it reads from the store at its own pace and live batches are only noted; from then on
+ * it gets them as they come. What it has had is never sent again, whichever way it comes.
+ */
+function openReader(response: ServerResponse, person: Person, start: Cursor, wanted: Wanted, services: ApiServices) {
+  let reached = start;
+  let live = false;
+  let missed = false;
+
+  const write = (batch: FeedBatch): boolean => {
+    const last = batch.facts.at(-1);
+    reached = (last && parseCursor(last.cursor)) ?? reached;
+    return response.write(render(batch, wanted));
+  };
+  const unsubscribe = services.feed.subscribe((batch) => {
+    if (batch.facts.some((fact) => isRevocation(fact, person))) response.destroy();
+    else if (!live) missed = true;
+    else if (response.writableLength > mostUnsentBytes) response.destroy();
+    else {
+      const facts = batch.facts.filter((fact) => isAfter(fact, reached));
+      if (facts.length > 0) write({ ...batch, facts });
+    }
+  });
+  const stopBeating = keepAlive(response, person, services);
+  response.on('close', () => {
+    unsubscribe();
+    stopBeating();
+  });
+
+  return {
+    async catchUp() {
+      do {
+        missed = false;
+        const { items } = await readAfter(services.db, reached, catchUpBatch);
+        if (items.length > 0 && !write(await services.feed.join(items))) await drained(response);
+        if (items.length === catchUpBatch) missed = true;
+      } while (missed && !response.destroyed);
+      live = true;
+    },
+  };
 }
 
 export const streamOpen: Handler<'stream-open'> = async ({ query, person, request, reply }, services) => {
@@ -98,34 +108,13 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
     'x-accel-buffering': 'no',
+    'x-content-type-options': 'nosniff',
     'x-correlation-id': request.correlation_id,
   });
-  response.write(`retry: 1000\nid: ${start.xid}-${start.seq}\nevent: position\ndata: {}\n\n`);
-
-  let buffered: FeedBatch[] | undefined = [];
-  const send = (batch: FeedBatch) => {
-    if (response.writableLength > mostUnsentBytes) response.destroy();
-    else response.write(render(batch, wanted));
-  };
-  const unsubscribe = services.feed.subscribe((batch) => (buffered ? buffered.push(batch) : send(batch)));
-  let cancelAlive = () => {};
-  const alive = () => {
-    response.write(': alive\n\n');
-    cancelAlive = services.clock.after(aliveEveryMs, alive);
-  };
-  cancelAlive = services.clock.after(aliveEveryMs, alive);
-  response.on('close', () => {
-    unsubscribe();
-    cancelAlive();
-  });
-
+  response.write(`retry: 1000\n${position(formatCursor(start))}`);
+  const reader = openReader(response, person(), start, wanted, services);
   try {
-    const reached = await catchUp(response, start, wanted, services);
-    for (const batch of buffered) {
-      const fresh = batch.facts.filter((fact) => isAfter(fact, reached));
-      if (fresh.length > 0) send({ ...batch, facts: fresh });
-    }
-    buffered = undefined;
+    await reader.catchUp();
   } catch (error) {
     services.log.warn(
       { error, correlation_id: request.correlation_id },
