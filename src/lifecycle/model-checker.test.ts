@@ -29,12 +29,19 @@ test('no limbo: every state a node and its allocation can be in together keeps i
 });
 
 describe('the checker names the limbo', () => {
-  test.for(nodesOf('moving'))('of node %s without the rule that ends it', (status) => {
-    const model: Model = {
-      ...slipwayModel,
-      nodeEdges: without<NodeStatus>(slipwayModel.nodeEdges, status, by('rule')),
-    };
-    expect(whereOf(checkModel(model).findings)).toContain(`node ${status}: is moving and no rule leads out`);
+  test.for<[NodeStatus, Cause]>([
+    ['provisioning', 'provision-deadline'],
+    ['starting', 'stuck-starting'],
+    ['starting', 'start-deadline'],
+    ['offline', 'offline-deadline'],
+    ['failed', 'rescue-over'],
+    ['draining', 'drain-deadline'],
+    ['cleaning', 'clean-deadline'],
+  ])('of node %s without %s', ([status, rule]) => {
+    const nodeEdges = without<NodeStatus>(slipwayModel.nodeEdges, status, (cause) => cause === rule);
+    expect(whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings)).toContain(
+      `node ${status}: is moving and ${rule} does not end it`,
+    );
   });
 
   test.for(nodesOf('moving'))('of node %s without a deadline', (status) => {
@@ -46,9 +53,9 @@ describe('the checker names the limbo', () => {
   test.for(nodesOf('serving'))('of node %s that nobody supervises', (status) => {
     const model: Model = {
       ...slipwayModel,
-      nodeEdges: without<NodeStatus>(slipwayModel.nodeEdges, status, by('rule')),
+      nodeEdges: without<NodeStatus>(slipwayModel.nodeEdges, status, (cause) => cause === 'liveness'),
     };
-    expect(whereOf(checkModel(model).findings)).toContain(`node ${status}: is serving and no rule supervises it`);
+    expect(whereOf(checkModel(model).findings)).toContain(`node ${status}: is serving and nothing supervises it`);
   });
 
   test.for(nodesOf('parked'))('of node %s that no action leads out of', (status) => {
@@ -61,15 +68,16 @@ describe('the checker names the limbo', () => {
     expect(found).toContain(`node ${status} with allocation none: no end can be reached by itself and one action`);
   });
 
-  test.for(allocationsOf('moving').filter((status) => status !== 'failed'))(
-    'of allocation %s without the rule that ends it',
-    (status) => {
-      const allocationEdges = without<AllocationStatus>(slipwayModel.allocationEdges, status, by('rule'));
-      expect(whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings)).toContain(
-        `allocation ${status}: is moving and no rule leads out`,
-      );
-    },
-  );
+  test.for<[AllocationStatus, Cause]>([
+    ['requested', 'queue-deadline'],
+    ['provisioning', 'node-failed'],
+    ['releasing', 'release-deadline'],
+  ])('of allocation %s without %s', ([status, rule]) => {
+    const allocationEdges = without<AllocationStatus>(slipwayModel.allocationEdges, status, (cause) => cause === rule);
+    expect(whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings)).toContain(
+      `allocation ${status}: is moving and ${rule} does not end it`,
+    );
+  });
 
   test.for(allocationsOf('moving'))('of allocation %s without a deadline', (status) => {
     const declared = { ...slipwayModel.allocationStatuses[status], deadline: null };
@@ -90,7 +98,7 @@ describe('the checker names the limbo', () => {
   test('of an active allocation that no loss of its node can end', () => {
     const allocationEdges = without<AllocationStatus>(slipwayModel.allocationEdges, 'active', by('rule'));
     const found = whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings);
-    expect(found).toContain('allocation active: is serving and no rule supervises it');
+    expect(found).toContain('allocation active: is serving and nothing supervises it');
     expect(found).toContain('the pair of node failed and allocation failed: is no edge of the allocation');
   });
 

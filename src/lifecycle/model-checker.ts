@@ -12,8 +12,8 @@ import {
   type State,
   slipwayModel,
 } from './model-moves.ts';
-import type { AllocationStatus, NodeStatus, StatusClass, StatusDeclaration } from './states.ts';
-import { type Cause, causes, type Edge, type Trigger } from './transitions.ts';
+import type { AllocationStatus, BudgetPhase, NodeStatus, StatusClass, StatusDeclaration } from './states.ts';
+import { type Cause, causes, type Edge } from './transitions.ts';
 
 export interface Finding {
   /** The status or the state that breaks a promise: `node cleaning`, `node quarantined with allocation provisioning`. */
@@ -59,7 +59,7 @@ class Exploration {
       if (seen.has(key)) continue;
       seen.add(key);
       for (const move of this.movesFrom(here.state)) {
-        const cost: Record<MoveKind, number> = { automatic: 0, operator: 1, claim: Infinity, view: Infinity };
+        const cost: Record<MoveKind, number> = { automatic: 0, operator: 1, chance: Infinity, view: Infinity };
         if (cost[move.kind] <= here.left) waiting.push({ state: move.to, left: here.left - cost[move.kind] });
       }
     }
@@ -71,34 +71,50 @@ class Exploration {
   }
 }
 
-const hasTrigger = (edge: { by: readonly Cause[] }, trigger: Trigger) =>
-  edge.by.some((by) => causes[by].trigger === trigger);
+/** The rules that end a phase once its deadline has passed. Where there are several, each covers a case, so all are needed. */
+type PhaseEnds = Partial<Record<BudgetPhase, readonly Cause[]>>;
+const nodePhaseEnds: PhaseEnds = {
+  provision: ['provision-deadline'],
+  start: ['stuck-starting', 'start-deadline'],
+  offline: ['offline-deadline'],
+  rescue: ['rescue-over'],
+  drain: ['drain-deadline'],
+  clean: ['clean-deadline'],
+};
+/** A failed allocation's window ends by time alone; one that is being provisioned shares the deadline of its node. */
+const allocationPhaseEnds: PhaseEnds = {
+  queue: ['queue-deadline'],
+  provision: ['node-failed'],
+  release: ['release-deadline'],
+  rescue: [],
+};
+const supervision: readonly Cause[] = ['liveness', 'node-lost'];
 
 /** What the class of a status promises about the status alone; answers what is missing. */
-const classPromises: Record<StatusClass, (status: StatusDeclaration, exits: { by: readonly Cause[] }[]) => string[]> = {
-  moving: (status, exits) => [
-    ...(status.deadline === null ? ['is moving and has no deadline'] : []),
-    // An operation may hang; only a rule that reads the deadline is a promise.
-    ...(exits.some((exit) => hasTrigger(exit, 'rule')) ? [] : ['is moving and no rule leads out']),
-  ],
-  serving: (_, exits) =>
-    exits.some((exit) => hasTrigger(exit, 'rule')) ? [] : ['is serving and no rule supervises it'],
-  parked: (_, exits) =>
-    exits.some((exit) => hasTrigger(exit, 'operator')) ? [] : ['is parked and no action leads out'],
-  terminal: (_, exits) => (exits.length === 0 ? [] : ['is terminal and has an exit']),
-};
+const classPromises: Record<StatusClass, (status: StatusDeclaration, exits: Set<Cause>, ends: PhaseEnds) => string[]> =
+  {
+    moving: ({ deadline }, exits, ends) => {
+      if (deadline === null) return ['is moving and has no deadline'];
+      const rules = ends[deadline];
+      if (!rules) return [`is moving and no rule ends its ${deadline} phase`];
+      return rules.filter((rule) => !exits.has(rule)).map((rule) => `is moving and ${rule} does not end it`);
+    },
+    serving: (_, exits) =>
+      supervision.some((rule) => exits.has(rule)) ? [] : ['is serving and nothing supervises it'],
+    parked: (_, exits) =>
+      [...exits].some((cause) => causes[cause].trigger === 'operator') ? [] : ['is parked and no action leads out'],
+    terminal: (_, exits) => (exits.size === 0 ? [] : ['is terminal and has an exit']),
+  };
 
 function brokenDeclarations<S extends string>(
   noun: string,
   statuses: Record<S, StatusDeclaration>,
   edges: readonly Edge<S>[],
-  /** Statuses that time itself ends. */
-  endedByTime: S[],
+  ends: PhaseEnds,
 ): Finding[] {
   return (Object.keys(statuses) as S[]).flatMap((name) => {
-    const exits: { by: readonly Cause[] }[] = edges.filter((edge) => edge.from === name);
-    if (endedByTime.includes(name)) exits.push({ by: ['rescue-over'] });
-    return classPromises[statuses[name].class](statuses[name], exits).map((what) => ({
+    const exits = new Set(edges.filter((edge) => edge.from === name).flatMap((edge) => edge.by));
+    return classPromises[statuses[name].class](statuses[name], exits, ends).map((what) => ({
       where: `${noun} ${name}`,
       what,
     }));
@@ -182,10 +198,13 @@ export function checkModel(model: Model = slipwayModel): Proof {
     states,
     moves: exploration.count(),
     findings: [
-      ...brokenDeclarations<NodeStatus>('node', model.nodeStatuses, model.nodeEdges, []),
-      ...brokenDeclarations<AllocationStatus>('allocation', model.allocationStatuses, model.allocationEdges, [
-        'failed',
-      ]),
+      ...brokenDeclarations<NodeStatus>('node', model.nodeStatuses, model.nodeEdges, nodePhaseEnds),
+      ...brokenDeclarations<AllocationStatus>(
+        'allocation',
+        model.allocationStatuses,
+        model.allocationEdges,
+        allocationPhaseEnds,
+      ),
       ...unreached('node', Object.keys(model.nodeStatuses), new Set(states.map((state) => state.node))),
       ...unreached(
         'allocation',

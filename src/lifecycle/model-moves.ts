@@ -18,6 +18,7 @@ import {
   nodeEdges,
   type PairedChange,
   pairedChanges,
+  type Trigger,
 } from './transitions.ts';
 
 export interface Model {
@@ -42,10 +43,10 @@ export interface State {
 /**
  * - automatic: a rule or an operation brings it about, nobody is needed
  * - operator: a person or a tenant asks
- * - claim: the machine says so, and may never
+ * - chance: the machine says so, or a rule finds something wrong with it; neither need ever happen
  * - view: nothing happens; a finished allocation is forgotten, so that the next one can be looked at
  */
-export type MoveKind = 'automatic' | 'operator' | 'claim' | 'view';
+export type MoveKind = 'automatic' | 'operator' | 'chance' | 'view';
 
 export interface Move {
   to: State;
@@ -123,12 +124,17 @@ const allocationGuards: Partial<Record<Cause, (node: NodePart) => boolean>> = {
   'allocation-create': (node) => node === 'none',
 };
 
-const kindOf: Record<(typeof causes)[Cause]['trigger'], MoveKind> = {
+/** Rules that no deadline makes fire. */
+const chances: readonly Cause[] = ['drift', 'degraded', 'probe-promotes'];
+
+const kinds: Record<Trigger, MoveKind> = {
   rule: 'automatic',
   operation: 'automatic',
   operator: 'operator',
-  claim: 'claim',
+  claim: 'chance',
 };
+
+const kindOf = (by: Cause): MoveKind => (chances.includes(by) ? 'chance' : kinds[causes[by].trigger]);
 
 const departing = <S extends string>(part: S | 'over' | 'none'): S | 'new' | 'over' => (part === 'none' ? 'new' : part);
 const has = <S extends string>(edges: readonly Edge<S>[], from: S | 'new', to: S, by: Cause) =>
@@ -146,7 +152,7 @@ function nodeMoves(model: Model, { node, allocation }: State): Move[] {
       edge.by
         .filter((by) => nodeGuards[by]?.(allocation) ?? true)
         // The release operation fences the machine by itself once it was asked for.
-        .map((by): Move => ({ to, by, kind: by === 'release' ? 'automatic' : kindOf[causes[by].trigger] }))
+        .map((by): Move => ({ to, by, kind: by === 'release' ? 'automatic' : kindOf(by) }))
     );
   });
 }
@@ -157,7 +163,7 @@ function allocationMoves(model: Model, { node, allocation }: State): Move[] {
     .flatMap((edge) =>
       edge.by
         .filter((by) => allocationGuards[by]?.(node) ?? true)
-        .map((by): Move => ({ to: { node, allocation: edge.to }, by, kind: kindOf[causes[by].trigger] })),
+        .map((by): Move => ({ to: { node, allocation: edge.to }, by, kind: kindOf(by) })),
     );
 }
 
