@@ -69,6 +69,15 @@ export const theme = createTheme({
   cursorType: 'pointer',
   focusRing: 'auto',
   respectReducedMotion: true,
+  // Plain objects: naming a component by its import would load it with the very first page.
+  components: {
+    Modal: {
+      defaultProps: { radius: 'lg', overlayProps: { backgroundOpacity: 0.45 }, centered: true },
+      styles: { title: { fontWeight: 620, fontSize: 'var(--mantine-h2-font-size)' } },
+    },
+    InputLabel: { styles: { label: { marginBottom: 2 } } },
+    InputDescription: { styles: { description: { marginBottom: 4 } } },
+  },
 });
 
 /**
@@ -87,7 +96,7 @@ interface ToneColours {
   on: string;
 }
 
-const lightTones: Record<Tone, ToneColours> = {
+export const lightTones: Record<Tone, ToneColours> = {
   ok: { fg: '#0a6350', bg: '#d8f0e8', solid: '#0b7d65', on: '#ffffff' },
   busy: { fg: '#0b569e', bg: '#dbeafa', solid: '#1a6fc0', on: '#ffffff' },
   warn: { fg: '#7d4b00', bg: '#fbe9c4', solid: '#eda51b', on: '#2e1c00' },
@@ -98,7 +107,7 @@ const lightTones: Record<Tone, ToneColours> = {
   idle: { fg: '#57636f', bg: '#ebeff3', solid: '#b0bcc8', on: '#1a232d' },
 };
 
-const darkTones: Record<Tone, ToneColours> = {
+export const darkTones: Record<Tone, ToneColours> = {
   ok: { fg: '#66d6b8', bg: '#12342c', solid: '#2aa688', on: '#04150f' },
   busy: { fg: '#86bff7', bg: '#14304d', solid: '#4a96e0', on: '#04101d' },
   warn: { fg: '#f3bf5f', bg: '#3b2b0c', solid: '#eda51b', on: '#2e1c00' },

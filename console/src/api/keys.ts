@@ -18,5 +18,7 @@ export const keys = {
   overview: () => ['overview'] as const,
   timelines: () => ['timeline'] as const,
   timeline: (by: Filters) => ['timeline', by] as const,
+  statusFacts: () => ['status-fact'] as const,
+  boots: () => ['boot'] as const,
   boot: (node_id: string, instance: string | null) => ['boot', node_id, instance] as const,
 };

@@ -10,6 +10,7 @@ import { keys } from './keys.ts';
 import { firstPage, nextPage, readOne, readPage } from './lists.ts';
 
 const pageSize = 500;
+const heartbeatMs = 10_000;
 
 async function readAll(status: NodeStatus, signal: AbortSignal): Promise<Node[]> {
   const nodes: Node[] = [];
@@ -40,6 +41,8 @@ export const fleetQuery = queryOptions({
 export const nodeQuery = (id: string) =>
   queryOptions({
     queryKey: keys.one('nodes', id),
+    // Heartbeats are not evidence and do not come over the stream, and an old "last seen" would look like silence.
+    refetchInterval: heartbeatMs,
     queryFn: ({ signal }) => readOne('node', id, nodeId, () => call('node-get', { params: { id }, signal })),
   });
 

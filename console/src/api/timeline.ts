@@ -1,5 +1,5 @@
 /** Reads of evidence, joined by any of the five ids, newest first. */
-import { infiniteQueryOptions } from '@tanstack/react-query';
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import type { JoinedTimelineQuery } from '../../../src/contract/evidence.ts';
 import { call } from './client.ts';
 import { type Filters, keys } from './keys.ts';
@@ -24,4 +24,18 @@ export const timelineQuery = (by: Filters) =>
             signal,
           }),
       ),
+  });
+
+/**
+ * The fact that brought a node or an allocation into its status; it says why even where no rule had to decide. A new
+ * status is a new question, so what was answered never has to be read again.
+ */
+export const statusFactQuery = (by: { node_id: string } | { allocation_id: string }, status: string, since: string) =>
+  queryOptions({
+    queryKey: [...keys.statusFacts(), by, status, since],
+    queryFn: async ({ signal }) => {
+      const kind = `${'node_id' in by ? 'node' : 'allocation'}.${status}`;
+      const page = await call('timeline-get', { query: { ...by, kind, order: 'newest', limit: 1 }, signal });
+      return page.items[0] ?? null;
+    },
   });

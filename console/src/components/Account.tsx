@@ -28,7 +28,7 @@ export function Account({ session, onHelp }: { session: Session; onHelp: () => v
   return (
     <Menu position="top-start" width="target" shadow="md">
       <Menu.Target>
-        <UnstyledButton className={styles.account} aria-label={`Account: ${session.name}`}>
+        <UnstyledButton className={styles.account}>
           <span className={styles.initial} aria-hidden>
             {session.name.charAt(0).toUpperCase()}
           </span>

@@ -46,7 +46,7 @@ const columns: Column<Allocation>[] = [
     key: 'age',
     heading: 'Age',
     by: (allocation) => allocation.created_at,
-    cell: (allocation) => <Ago at={allocation.created_at} age />,
+    cell: (allocation) => <Ago at={allocation.created_at} asAge />,
   },
   { key: 'tenant', heading: 'Tenant', by: ({ tenant }) => tenant, cell: ({ tenant }) => tenant, wideOnly: true },
   { key: 'id', heading: 'Id', cell: ({ allocation_id }) => <CopyId id={allocation_id} short />, wideOnly: true },
@@ -85,6 +85,7 @@ const actionsColumn = (onAction: (action: Action) => void): Column<Allocation> =
   heading: 'Actions',
   end: true,
   cell: (allocation) => {
+    if (!canRetry(allocation) && !canRelease(allocation)) return null;
     const name = allocation.name ?? allocation.allocation_id;
     return (
       <Group gap={6} justify="flex-end" wrap="nowrap">

@@ -1,9 +1,12 @@
 /** Why a thing is in its status, since when, and what happens if nothing does: the answer to "is anyone on it?". */
 import { IconGavel, IconHourglass, IconPlayerPause } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { Allocation } from '../../../src/contract/allocation.ts';
-import type { Node, Verdict } from '../../../src/contract/node.ts';
-import type { StatusDeclaration } from '../../../src/lifecycle/states.ts';
+import type { Evidence } from '../../../src/contract/evidence.ts';
+import type { Node } from '../../../src/contract/node.ts';
+import type { BudgetPhase, StatusDeclaration } from '../../../src/lifecycle/states.ts';
+import { statusFactQuery } from '../api/timeline.ts';
 import { roughly } from '../words/durations.ts';
 import { Ago } from './Ago.tsx';
 import styles from './Because.module.css';
@@ -14,12 +17,16 @@ type Subject = Pick<Node, 'verdict' | 'deadline_at' | 'budget_seconds' | 'budget
   Partial<Pick<Allocation, 'reason' | 'owner_layer'>>;
 
 interface Props {
+  /** Whose status it is. */
+  by: { node_id: string } | { allocation_id: string };
+  status: string;
   subject: Subject;
   declared: StatusDeclaration;
   badge: ReactNode;
 }
 
-export function Because({ subject, declared, badge }: Props) {
+export function Because({ by, status, subject, declared, badge }: Props) {
+  const { data: fact } = useQuery(statusFactQuery(by, status, subject.status_since));
   return (
     <div className={styles.because}>
       <div className={styles.cell}>
@@ -27,7 +34,7 @@ export function Because({ subject, declared, badge }: Props) {
         <div className={styles.status}>
           {badge}
           <span className={styles.dim}>
-            since <Ago at={subject.status_since} />
+            for <Ago at={subject.status_since} asAge />
           </span>
         </div>
         <p className={styles.means}>{declared.means}</p>
@@ -36,7 +43,7 @@ export function Because({ subject, declared, badge }: Props) {
         <div className={styles.name}>
           <IconGavel size={14} aria-hidden /> Because
         </div>
-        <Reason verdict={subject.verdict} reason={subject.reason ?? null} owner={subject.owner_layer ?? null} />
+        <Reason subject={subject} fact={fact ?? null} />
         {subject.held && (
           <p className={styles.held}>
             <IconPlayerPause size={14} aria-hidden /> Held: {subject.held.reason}, until{' '}
@@ -54,24 +61,38 @@ export function Because({ subject, declared, badge }: Props) {
   );
 }
 
-function Reason({ verdict, reason, owner }: { verdict: Verdict | null; reason: string | null; owner: string | null }) {
-  if (!verdict && !reason) return <p className={styles.dim}>It went its normal way; no rule had to decide.</p>;
+/** A rule's verdict goes first; without one, the fact that brought it here says why. */
+function Reason({ subject: { verdict, reason, owner_layer }, fact }: { subject: Subject; fact: Evidence | null }) {
+  const words = [...new Set([verdict?.reason ?? textOf(fact?.data.reason), reason])].filter(Boolean);
+  const rule = verdict?.rule ?? textOf(fact?.data.by);
+  const at = verdict?.at ?? fact?.at;
   return (
     <>
-      {(verdict?.reason ?? reason) && <p className={styles.reason}>{verdict?.reason ?? reason}</p>}
-      {verdict && reason && reason !== verdict.reason && <p className={styles.reason}>{reason}</p>}
+      {words.map((line) => (
+        <p key={line} className={styles.reason}>
+          {line}
+        </p>
+      ))}
       <p className={styles.dim}>
-        {verdict && (
+        {rule && (
           <>
-            rule <code>{verdict.rule}</code>, <Ago at={verdict.at} />
+            {verdict ? 'rule' : 'by'} <code>{rule}</code>
           </>
         )}
-        {verdict && owner && ' · '}
-        {owner && <>owner: {owner.replaceAll('_', ' ')}</>}
+        {at && (
+          <>
+            {rule && ', '}
+            <Ago at={at} />
+          </>
+        )}
+        {fact?.actor && ` · ${fact.actor.name}`}
+        {owner_layer && ` · owner: ${owner_layer.replaceAll('_', ' ')}`}
       </p>
     </>
   );
 }
+
+const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
 const nextWords: Record<StatusDeclaration['class'], string> = {
   moving: 'It leaves this status by itself.',
@@ -86,7 +107,8 @@ function Next({ subject, declared }: { subject: Subject; declared: StatusDeclara
   return (
     <>
       <p className={styles.deadline}>
-        <Countdown at={deadline_at} budget_seconds={budget_seconds} /> to the {declared.deadline ?? ''} deadline
+        <Countdown at={deadline_at} budget_seconds={budget_seconds} />{' '}
+        {declared.deadline && windowWords[declared.deadline]}
       </p>
       {budget_seconds !== null && (
         <p className={styles.dim}>
@@ -97,6 +119,17 @@ function Next({ subject, declared }: { subject: Subject; declared: StatusDeclara
     </>
   );
 }
+
+const windowWords: Record<BudgetPhase, string> = {
+  queue: 'left to get a machine',
+  provision: 'left to register',
+  start: 'left to become ready',
+  offline: 'left to come back',
+  drain: 'left to become empty',
+  release: 'left to be taken down',
+  rescue: 'left to be rescued',
+  clean: 'left to be cleaned',
+};
 
 const sourceWords: Record<NonNullable<Node['budget_source']>, string> = {
   allocation: 'the allocation',

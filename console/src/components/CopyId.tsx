@@ -19,18 +19,20 @@ export const shortId = (id: string): string => {
 
 export function CopyId({ id, short }: Props) {
   const clipboard = useClipboard({ timeout: 1500 });
+  const shown = short ? shortId(id) : id;
   const Icon = clipboard.copied ? IconCheck : IconCopy;
   return (
     <UnstyledButton
       className={styles.id}
+      data-short={short || undefined}
       onClick={(event) => {
         event.preventDefault();
         clipboard.copy(id);
       }}
       title={`${id} (click to copy)`}
-      aria-label={clipboard.copied ? `Copied ${id}` : `Copy ${id}`}
+      aria-label={`${shown}: ${clipboard.copied ? 'copied' : 'copy'} ${id}`}
     >
-      <span className={styles.text}>{short ? shortId(id) : id}</span>
+      <span className={styles.text}>{shown}</span>
       <Icon size={13} className={styles.icon} data-copied={clipboard.copied || undefined} aria-hidden />
     </UnstyledButton>
   );

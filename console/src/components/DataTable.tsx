@@ -40,26 +40,28 @@ function sorted<Row>(rows: Row[], columns: Column<Row>[], sort: string | undefin
 export function DataTable<Row>({ label, columns, rows, rowKey, sort, onSort }: Props<Row>) {
   const shown = useMemo(() => sorted(rows, columns, sort), [rows, columns, sort]);
   return (
-    <table className={styles.table} aria-label={label}>
-      <thead>
-        <tr>
-          {columns.map((column) => (
-            <Heading key={column.key} column={column} sort={sort} onSort={onSort} />
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {shown.map((row) => (
-          <tr key={rowKey(row)}>
-            {columns.map(({ key, heading, cell, end, wideOnly }) => (
-              <td key={key} data-heading={heading} data-end={end || undefined} data-wide-only={wideOnly || undefined}>
-                {cell(row)}
-              </td>
+    <div className={styles.scroll}>
+      <table className={styles.table} aria-label={label}>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <Heading key={column.key} column={column} sort={sort} onSort={onSort} />
             ))}
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {shown.map((row) => (
+            <tr key={rowKey(row)}>
+              {columns.map(({ key, heading, cell, end, wideOnly }) => (
+                <td key={key} data-heading={heading} data-end={end || undefined} data-wide-only={wideOnly || undefined}>
+                  {cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

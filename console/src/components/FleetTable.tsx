@@ -27,9 +27,9 @@ const columns: Column<Node>[] = [
   },
   {
     key: 'since',
-    heading: 'Since',
+    heading: 'For',
     by: (node) => node.status_since,
-    cell: (node) => <Ago at={node.status_since} age />,
+    cell: (node) => <Ago at={node.status_since} asAge />,
   },
   {
     key: 'deadline',

@@ -1,17 +1,18 @@
 /** What every page stands in: navigation, who is signed in, whether the stream is live, and the keys that work everywhere. */
+
 import { AppShell, Burger, Group, NavLink, ScrollArea } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { sessionQuery, useSession } from '../api/session.ts';
+import { KeyboardHelp } from '../dialogs/on-demand.tsx';
 import { useKeyboard } from '../keyboard.ts';
 import { startLive } from '../live/live.ts';
 import { places } from '../navigation.ts';
 import { Account } from './Account.tsx';
 import { Brand } from './Brand.tsx';
 import styles from './Frame.module.css';
-import { KeyboardHelp } from './KeyboardHelp.tsx';
 import { StaleSign, StreamSign } from './StreamSign.tsx';
 
 export function Frame() {

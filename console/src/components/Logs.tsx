@@ -6,11 +6,10 @@ import { useLayoutEffect, useRef, useState } from 'react';
 import type { Node } from '../../../src/contract/node.ts';
 import { useLog } from '../api/logs.ts';
 import { searchMark } from '../keyboard.ts';
-import { plainLine } from '../words/log-lines.ts';
-import { absolute, timeOfDay } from '../words/times.ts';
 import { shortId } from './CopyId.tsx';
 import { Empty } from './Empty.tsx';
 import { FailurePanel } from './FailurePanel.tsx';
+import { LogRow } from './LogRow.tsx';
 import styles from './Logs.module.css';
 
 interface Props {
@@ -96,15 +95,7 @@ export function Logs({ node, instance, q, onChange }: Props) {
             }
           >
             {lines.map((line) => (
-              <div key={`${line.node_instance_id}/${line.seq}`} className={styles.line}>
-                <time className={styles.time} dateTime={line.at} title={absolute(line.at)}>
-                  {timeOfDay(line.at)}
-                </time>
-                <span className={styles.stream} data-stream={line.stream} title={line.node_instance_id}>
-                  {line.stream}
-                </span>
-                <span className={styles.text}>{plainLine(line.line)}</span>
-              </div>
+              <LogRow key={`${line.node_instance_id}/${line.seq}`} line={line} />
             ))}
           </div>
           {!atEnd && (

@@ -4,7 +4,7 @@ import type { Node } from '../../../src/contract/node.ts';
 import { asWords } from '../words/progress.ts';
 import { Ago } from './Ago.tsx';
 import columns from './Columns.module.css';
-import { CopyId } from './CopyId.tsx';
+import { CopyId, shortId } from './CopyId.tsx';
 import { Facts } from './Facts.tsx';
 import { Labels } from './Labels.tsx';
 import { Panel } from './Panel.tsx';
@@ -27,7 +27,7 @@ export function NodeFacts({ node }: { node: Node }) {
               'Allocation',
               node.allocation_id && (
                 <Link to="/allocations/$id" params={{ id: node.allocation_id }}>
-                  Open
+                  <code>{shortId(node.allocation_id)}</code>
                 </Link>
               ),
             ],

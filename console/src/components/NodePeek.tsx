@@ -23,7 +23,7 @@ export function NodePeek({ node, at }: { node: Node; at: DOMRect }) {
           <NodeStatusBadge status={node.status} />
         </div>
         <div className={styles.row}>
-          {node.status} since <Ago at={node.status_since} />
+          {node.status} for <Ago at={node.status_since} asAge />
           {node.deadline_at && (
             <>
               {' · '}

@@ -1,7 +1,10 @@
 /** The operation that matters now on a page about something else: its banner, and the way to all of it. */
 import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import type { Progress } from '../../../src/contract/progress.ts';
 import { operationQuery } from '../api/operations.ts';
+import { hasEnded } from '../words/progress.ts';
+import { DoneLine } from './DoneLine.tsx';
 import { ProgressBanner } from './ProgressBanner.tsx';
 
 interface Props {
@@ -13,5 +16,9 @@ interface Props {
 export function OperationPanel({ workflow_id, progress }: Props) {
   const { data } = useQuery(operationQuery(workflow_id));
   const shown = data?.progress ?? progress;
+  // Whoever watched it end keeps the banner; whoever comes later needs only the line.
+  const [watched, setWatched] = useState(false);
+  if (shown && !hasEnded(shown) && !watched) setWatched(true);
+  if (data?.status === 'succeeded' && !watched) return <DoneLine operation={data} />;
   return shown ? <ProgressBanner progress={shown} steps={data?.steps} /> : null;
 }

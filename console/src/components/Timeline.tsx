@@ -1,5 +1,5 @@
 /** Evidence of every layer in one order, newest first; new facts arrive on top by themselves. */
-import { Button, Chip, Group, Skeleton } from '@mantine/core';
+import { Button, Skeleton } from '@mantine/core';
 import { IconTimeline } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { filters } from '../api/keys.ts';
@@ -7,6 +7,7 @@ import { timelineQuery } from '../api/timeline.ts';
 import { layerLooks, layerNames } from '../layer-looks.ts';
 import { Empty } from './Empty.tsx';
 import { FailurePanel } from './FailurePanel.tsx';
+import { PillFilter } from './PillFilter.tsx';
 import styles from './Timeline.module.css';
 import { TimelineRow } from './TimelineRow.tsx';
 
@@ -17,8 +18,6 @@ interface Props {
   onLayer: (layer: string | undefined) => void;
 }
 
-const everyLayer = 'all';
-
 export function Timeline({ by, layer, onLayer }: Props) {
   const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
     timelineQuery(filters({ ...by, layer })),
@@ -26,22 +25,15 @@ export function Timeline({ by, layer, onLayer }: Props) {
   const facts = data?.pages.flatMap((page) => page.items);
   return (
     <div>
-      <Chip.Group
-        multiple={false}
-        value={layer ?? everyLayer}
-        onChange={(value) => onLayer(value === everyLayer ? undefined : value)}
-      >
-        <Group gap={6} className={styles.layers} role="group" aria-label="Layers">
-          <Chip value={everyLayer} size="xs">
-            every layer
-          </Chip>
-          {layerNames.map((name) => (
-            <Chip key={name} value={name} size="xs" title={layerLooks[name].means}>
-              {name}
-            </Chip>
-          ))}
-        </Group>
-      </Chip.Group>
+      <div className={styles.layers}>
+        <PillFilter
+          label="Layers"
+          looks={layerLooks}
+          always={layerNames}
+          chosen={new Set(layerNames.filter((name) => name === layer))}
+          onChange={(chosen) => onLayer([...chosen].at(-1))}
+        />
+      </div>
       {error && <FailurePanel error={error} />}
       {!facts && !error && <LoadingRows />}
       {facts?.length === 0 && (

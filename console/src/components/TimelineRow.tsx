@@ -28,7 +28,6 @@ export function TimelineRow({ fact }: { fact: Evidence }) {
             {fact.summary}
             {fact.actor && <span className={styles.actor}> · {fact.actor.name}</span>}
           </span>
-          <code className={styles.kind}>{fact.kind}</code>
           <IconChevronRight size={14} className={styles.chevron} aria-hidden />
         </summary>
         {opened && <Opened fact={fact} />}

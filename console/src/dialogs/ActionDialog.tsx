@@ -29,7 +29,6 @@ export function ActionDialog({ action, onClose }: Props) {
       onClose={onClose}
       title={action?.title}
       closeButtonProps={{ 'aria-label': 'Close' }}
-      centered
     >
       {action && <ActionForm action={action} onClose={onClose} />}
     </Modal>

@@ -18,13 +18,7 @@ interface Props {
 
 export function AllocateDialog({ opened, onClose, pool }: Props) {
   return (
-    <Modal
-      opened={opened}
-      onClose={onClose}
-      title="Allocate a machine"
-      closeButtonProps={{ 'aria-label': 'Close' }}
-      centered
-    >
+    <Modal opened={opened} onClose={onClose} title="Allocate a machine" closeButtonProps={{ 'aria-label': 'Close' }}>
       <AllocateForm onClose={onClose} pool={pool} />
     </Modal>
   );
@@ -45,7 +39,7 @@ function AllocateForm({ onClose, pool }: { onClose: () => void; pool: string | u
   const pools = useQuery({ ...poolsQuery, enabled: seesWholeFleet(session) });
   const [chosen, choose] = useState<string | null>(pool ?? null);
   const [name, setName] = useState('');
-  const [timeout, setTimeout] = useState<number | string>('');
+  const [giveUpAfter, setGiveUpAfter] = useState<number | string>('');
   const only = pools.data?.length === 1 ? pools.data[0]?.name : undefined;
   const poolName = chosen ?? only ?? null;
 
@@ -55,10 +49,10 @@ function AllocateForm({ onClose, pool }: { onClose: () => void; pool: string | u
         {
           pool: poolName ?? '',
           name: name || undefined,
-          provision_timeout_seconds: typeof timeout === 'number' ? timeout : undefined,
+          provision_timeout_seconds: typeof giveUpAfter === 'number' ? giveUpAfter : undefined,
         },
         // The same words sent again are the same wish; other words are another one.
-        `${key}-${[poolName, name, timeout].join('-')}`.slice(0, 120),
+        `${key}-${[poolName, name, giveUpAfter].join('-')}`.slice(0, 120),
       ),
     onSuccess: ({ allocation }) => {
       onClose();
@@ -109,8 +103,8 @@ function AllocateForm({ onClose, pool }: { onClose: () => void; pool: string | u
           suffix=" s"
           min={1}
           max={31_536_000}
-          value={timeout}
-          onChange={setTimeout}
+          value={giveUpAfter}
+          onChange={setGiveUpAfter}
         />
         {pools.error && <FailurePanel error={pools.error} />}
         {mutation.error && <FailurePanel error={mutation.error} />}

@@ -86,6 +86,8 @@ class Inbox {
     journal.add(changes);
     applyChanges(this.#cache, changes);
     if (changes.some(({ topic }) => topic === 'node' || topic === 'allocation')) this.#recountSoon();
+    if (changes.some((change) => change.topic === 'evidence' && change.value.kind.startsWith('boot.')))
+      void this.#cache.invalidateQueries({ queryKey: keys.boots() });
   }
 
   #recountSoon(): void {

@@ -1,4 +1,5 @@
 /** One claim on a machine: where it stands and why, how far its operation is, and all evidence that carries its id. */
+
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
@@ -21,8 +22,9 @@ import { Panel } from '../components/Panel.tsx';
 import { DetailSkeleton } from '../components/Skeletons.tsx';
 import { AllocationStatusBadge } from '../components/StatusBadges.tsx';
 import { Timeline } from '../components/Timeline.tsx';
-import { type Action, ActionDialog } from '../dialogs/ActionDialog.tsx';
+import type { Action } from '../dialogs/ActionDialog.tsx';
 import { canRelease, canRetry, releaseAction, releaseWord, retryAction } from '../dialogs/allocation-actions.ts';
+import { ActionDialog } from '../dialogs/on-demand.tsx';
 
 const route = getRouteApi('/frame/allocations/$id');
 
@@ -66,6 +68,8 @@ export function AllocationPage() {
       />
       <div className={columns.stack}>
         <Because
+          by={{ allocation_id: id }}
+          status={allocation.status}
           subject={allocation}
           declared={allocationStatuses[allocation.status]}
           badge={<AllocationStatusBadge status={allocation.status} large />}
@@ -106,7 +110,7 @@ const AllocationFacts = ({ allocation }: { allocation: Allocation }) => (
             'Node',
             allocation.node_id && (
               <Link to="/nodes/$id" params={{ id: allocation.node_id }}>
-                Open
+                <code>{shortId(allocation.node_id)}</code>
               </Link>
             ),
           ],

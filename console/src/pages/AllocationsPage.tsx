@@ -1,4 +1,5 @@
 /** Every claim on a machine, newest first, and the way to make one. */
+
 import { Button } from '@mantine/core';
 import { IconBox, IconPlus } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
@@ -16,12 +17,12 @@ import { FailurePanel } from '../components/FailurePanel.tsx';
 import { LoadMore } from '../components/LoadMore.tsx';
 import { PageHeader } from '../components/PageHeader.tsx';
 import { Panel } from '../components/Panel.tsx';
+import { PillFilter } from '../components/PillFilter.tsx';
 import { SearchField } from '../components/SearchField.tsx';
 import { TableSkeleton } from '../components/Skeletons.tsx';
-import { StatusFilter } from '../components/StatusFilter.tsx';
 import toolbar from '../components/Toolbar.module.css';
-import { type Action, ActionDialog } from '../dialogs/ActionDialog.tsx';
-import { AllocateDialog } from '../dialogs/AllocateDialog.tsx';
+import type { Action } from '../dialogs/ActionDialog.tsx';
+import { ActionDialog, AllocateDialog } from '../dialogs/on-demand.tsx';
 import { allocationLooks } from '../status-looks.ts';
 
 const route = getRouteApi('/frame/allocations');
@@ -63,7 +64,7 @@ export function AllocationsPage() {
       <div className={toolbar.toolbar}>
         <SearchField label="Search names and ids" value={search.q} onChange={(q) => change({ q })} />
         <div className={toolbar.wide}>
-          <StatusFilter
+          <PillFilter
             label="Status"
             looks={allocationLooks}
             counts={overview.data?.allocations ?? {}}

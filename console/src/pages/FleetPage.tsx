@@ -1,4 +1,5 @@
 /** Every machine at a glance: which there are, how they are, and the way to each. */
+
 import { Button, SegmentedControl, Select, Skeleton } from '@mantine/core';
 import { IconGridDots, IconList, IconPlus, IconServerOff } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
@@ -14,10 +15,10 @@ import { FleetGrid } from '../components/FleetGrid.tsx';
 import { FleetTable } from '../components/FleetTable.tsx';
 import { PageHeader } from '../components/PageHeader.tsx';
 import { Panel } from '../components/Panel.tsx';
+import { PillFilter } from '../components/PillFilter.tsx';
 import { SearchField } from '../components/SearchField.tsx';
-import { StatusFilter } from '../components/StatusFilter.tsx';
 import toolbar from '../components/Toolbar.module.css';
-import { AllocateDialog } from '../dialogs/AllocateDialog.tsx';
+import { AllocateDialog } from '../dialogs/on-demand.tsx';
 import { countByStatus, groupByPool, matching, withStatus } from '../fleet.ts';
 import { asSet, fromSet } from '../search.ts';
 import { nodeLooks } from '../status-looks.ts';
@@ -92,7 +93,7 @@ export function FleetPage() {
           data={views}
         />
         <div className={toolbar.wide}>
-          <StatusFilter
+          <PillFilter
             label="Statuses"
             looks={nodeLooks}
             counts={countByStatus(matched)}
@@ -117,8 +118,9 @@ export function FleetPage() {
           ) : (
             <Empty icon={IconServerOff} title="No machines yet">
               <p>
-                Bring one up here, or with <code>./bin/slipway allocate --pool local --wait</code>. It appears as a cell
-                within a second and shows how far it is.
+                Bring one up here, or from a terminal:
+                <code>./bin/slipway allocate --pool local --wait</code>
+                It appears as a cell at once and shows how far it is.
               </p>
               {allocate}
             </Empty>

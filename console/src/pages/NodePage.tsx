@@ -1,4 +1,5 @@
 /** One machine: its status and why, what runs on it, all that every layer knows, its logs and how it booted. */
+
 import { Button, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
@@ -22,8 +23,9 @@ import { Panel } from '../components/Panel.tsx';
 import { DetailSkeleton } from '../components/Skeletons.tsx';
 import { NodeStatusBadge } from '../components/StatusBadges.tsx';
 import { Timeline } from '../components/Timeline.tsx';
-import { type Action, ActionDialog } from '../dialogs/ActionDialog.tsx';
+import type { Action } from '../dialogs/ActionDialog.tsx';
 import { canRelease, canRetry, releaseAction, releaseWord, retryAction } from '../dialogs/allocation-actions.ts';
+import { ActionDialog } from '../dialogs/on-demand.tsx';
 
 const route = getRouteApi('/frame/nodes/$id');
 
@@ -56,6 +58,8 @@ export function NodePage() {
       />
       <div className={columns.stack}>
         <Because
+          by={{ node_id: id }}
+          status={node.status}
           subject={node}
           declared={nodeStatuses[node.status]}
           badge={<NodeStatusBadge status={node.status} large />}

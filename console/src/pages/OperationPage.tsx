@@ -1,4 +1,5 @@
 /** One durable workflow: how far it is, what each step did, and the evidence it left. */
+
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
@@ -9,7 +10,7 @@ import { operationQuery } from '../api/operations.ts';
 import { mayOperate, useSession } from '../api/session.ts';
 import { Ago } from '../components/Ago.tsx';
 import columns from '../components/Columns.module.css';
-import { CopyId } from '../components/CopyId.tsx';
+import { CopyId, shortId } from '../components/CopyId.tsx';
 import { Facts } from '../components/Facts.tsx';
 import { FailurePanel } from '../components/FailurePanel.tsx';
 import { PageHeader } from '../components/PageHeader.tsx';
@@ -19,7 +20,8 @@ import { DetailSkeleton } from '../components/Skeletons.tsx';
 import { OperationStatusBadge } from '../components/StatusBadges.tsx';
 import { Timeline } from '../components/Timeline.tsx';
 import { Took } from '../components/Took.tsx';
-import { type Action, ActionDialog } from '../dialogs/ActionDialog.tsx';
+import type { Action } from '../dialogs/ActionDialog.tsx';
+import { ActionDialog } from '../dialogs/on-demand.tsx';
 import { canCancel, cancelAction, canRetryOperation, retryOperationAction } from '../dialogs/operation-actions.ts';
 import { asWords } from '../words/progress.ts';
 
@@ -106,7 +108,7 @@ const OperationFacts = ({ operation }: { operation: Operation }) => (
             'Node',
             operation.node_id && (
               <Link to="/nodes/$id" params={{ id: operation.node_id }}>
-                Open
+                <code>{shortId(operation.node_id)}</code>
               </Link>
             ),
           ],
@@ -114,7 +116,7 @@ const OperationFacts = ({ operation }: { operation: Operation }) => (
             'Allocation',
             operation.allocation_id && (
               <Link to="/allocations/$id" params={{ id: operation.allocation_id }}>
-                Open
+                <code>{shortId(operation.allocation_id)}</code>
               </Link>
             ),
           ],

@@ -16,9 +16,9 @@ import { LoadMore } from '../components/LoadMore.tsx';
 import { OperationTable } from '../components/OperationTable.tsx';
 import { PageHeader } from '../components/PageHeader.tsx';
 import { Panel } from '../components/Panel.tsx';
+import { PillFilter } from '../components/PillFilter.tsx';
 import { SearchField } from '../components/SearchField.tsx';
 import { TableSkeleton } from '../components/Skeletons.tsx';
-import { StatusFilter } from '../components/StatusFilter.tsx';
 import toolbar from '../components/Toolbar.module.css';
 import { operationLooks } from '../status-looks.ts';
 
@@ -53,7 +53,7 @@ export function OperationsPage() {
       <div className={toolbar.toolbar}>
         <SearchField label="Search kinds and ids" value={search.q} onChange={(q) => change({ q })} />
         <div className={toolbar.wide}>
-          <StatusFilter
+          <PillFilter
             label="Status"
             looks={operationLooks}
             counts={overview.data?.operations ?? {}}

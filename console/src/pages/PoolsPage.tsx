@@ -12,6 +12,7 @@ import { PageHeader } from '../components/PageHeader.tsx';
 import { Panel } from '../components/Panel.tsx';
 import { TableSkeleton } from '../components/Skeletons.tsx';
 import { roughly } from '../words/durations.ts';
+import { asWords } from '../words/progress.ts';
 import styles from './PoolsPage.module.css';
 
 export function PoolsPage() {
@@ -37,7 +38,8 @@ export function PoolsPage() {
         <Panel>
           <Empty icon={IconStack2} title="No pools">
             <p>
-              Declare one with <code>slipway apply -f pool.yaml</code>; then machines can be allocated from it.
+              Declare one, then machines can be allocated from it:
+              <code>slipway apply -f pool.yaml</code>
             </p>
           </Empty>
         </Panel>
@@ -73,18 +75,21 @@ function PoolCard({ pool }: { pool: Pool }) {
       <div className={styles.counts}>
         <Count value={pool.nodes.live} word="live" />
         <Count value={pool.nodes.free} word="free" />
-        <Count value={pool.max_nodes ?? '∞'} word="at most" />
+        <Count value={pool.max_nodes ?? '∞'} word="limit" />
       </div>
       <Facts
         facts={[
           ['Runtime class', pool.runtime_class],
           ['Zone', pool.zone],
-          ['After release', pool.reuse ? 'cleaned, proven and free again' : 'retired, with proof'],
+          [
+            'After release',
+            (pool.reuse ?? pool.driver === 'external') ? 'cleaned, proven and free again' : 'retired, with proof',
+          ],
           ['Attempts', pool.attempts],
           ['Heartbeat', pool.heartbeat?.interval_seconds && `every ${roughly(pool.heartbeat.interval_seconds)}`],
           ...phases.map((phase): [string, string | undefined] => {
             const seconds = budgets[`${phase}_seconds`];
-            return [`Budget to ${phase}`, seconds === undefined ? undefined : roughly(seconds)];
+            return [`${asWords(phase)} budget`, seconds === undefined ? undefined : roughly(seconds)];
           }),
           ['Budgets', Object.keys(budgets).length === 0 && "the server's defaults"],
           ['Budget policy', budgets.policy],

@@ -52,7 +52,7 @@ export function SignInPage() {
               autoComplete="current-password"
               size="md"
               required
-              data-autofocus
+              withAsterisk={false}
               autoFocus
             />
             {mutation.error && <FailurePanel error={mutation.error} />}

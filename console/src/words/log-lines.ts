@@ -1,6 +1,59 @@
-/** Log lines as text: programs that colour their output for a terminal would otherwise fill the page with escapes. */
+/** Log lines as a person reads them. Pure. */
+
+export interface ReadableLine {
+  level: 'warn' | 'error' | null;
+  text: string;
+  /** What else a structured line says, as `name=value`. */
+  more: string;
+}
 
 const escapeCode = String.fromCharCode(27);
 const terminalCodes = new RegExp(`${escapeCode}(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\\u0007]*\\u0007|[@-_])`, 'g');
 
-export const plainLine = (line: string): string => line.replaceAll(terminalCodes, '');
+/** Said by the page around the line or by its own columns; the whole line is still there on hover. */
+const saidElsewhere = new Set([
+  'at',
+  'time',
+  'level',
+  'msg',
+  'message',
+  'node_id',
+  'node_instance_id',
+  'allocation_id',
+  'workflow_id',
+  'correlation_id',
+]);
+const longestValue = 120;
+
+/** Structured lines are taken apart; others lose only the codes that colour them in a terminal. */
+export function readableLine(line: string): ReadableLine {
+  const fields = fieldsOf(line);
+  if (!fields) return { level: null, text: line.replaceAll(terminalCodes, ''), more: '' };
+  const more = Object.entries(fields)
+    .filter(([name]) => !saidElsewhere.has(name))
+    .map(([name, value]) => `${name}=${asText(value)}`)
+    .join(' ');
+  return { level: levelOf(fields.level), text: asText(fields.msg ?? fields.message), more };
+}
+
+const asText = (value: unknown): string =>
+  (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).slice(0, longestValue);
+
+/** By name, or by pino's numbers. */
+function levelOf(level: unknown): ReadableLine['level'] {
+  if (level === 'error' || level === 'fatal' || (typeof level === 'number' && level >= 50)) return 'error';
+  if (level === 'warn' || level === 40) return 'warn';
+  return null;
+}
+
+function fieldsOf(line: string): Record<string, unknown> | null {
+  if (!line.startsWith('{"') || !line.endsWith('}')) return null;
+  try {
+    const parsed: Record<string, unknown> = JSON.parse(line);
+    return typeof (parsed.msg ?? parsed.message) === 'string' ? parsed : null;
+  } catch (error) {
+    // A line may look like JSON and be none; then it is shown as it is.
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}

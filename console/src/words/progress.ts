@@ -18,7 +18,8 @@ export const hasEnded = (progress: SparseProgress): boolean => ended.has(progres
 export const position = ({ step, total_steps }: SparseProgress): string | null =>
   step && total_steps ? `Step ${Math.min(step, total_steps)}/${total_steps}` : null;
 
-export const labelOf = ({ label, phase }: SparseProgress): string => label || asWords(phase);
+export const labelOf = ({ status, kind, label, phase }: SparseProgress): string =>
+  status === 'succeeded' ? `${asWords(kind ?? 'operation')} done` : label || asWords(phase);
 
 export const usual = ({ expected }: SparseProgress): string | null =>
   expected ? `usual ${range(expected.p50_seconds, expected.p90_seconds)}` : null;

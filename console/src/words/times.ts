@@ -8,6 +8,9 @@ export function relative(atMs: number, nowMs: number): string {
   return seconds > 0 ? `${coarse(seconds)} ago` : `in ${elapsed(-seconds)}`;
 }
 
+/** How old: `38s`, `4m`, `1h 04m`. */
+export const age = (atMs: number, nowMs: number): string => coarse(Math.max(0, (nowMs - atMs) / 1000));
+
 /** The past needs no seconds once it is minutes away, and a table that counts seconds everywhere is restless. */
 function coarse(seconds: number): string {
   if (seconds < 60) return `${Math.floor(seconds)}s`;

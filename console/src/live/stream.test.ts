@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest';
+import { virtualClock } from '../../../src/base/virtual-clock.ts';
+import { LiveStream, type StreamState } from './stream.ts';
+
+/** A server whose streams the test writes itself. */
+function scene() {
+  const clock = virtualClock();
+  const states: StreamState[] = [];
+  const events: string[] = [];
+  const asked: (string | null)[] = [];
+  const opened: boolean[] = [];
+  let signedOut = 0;
+  let answer: () => Response = () => new Response(null, { status: 503 });
+  const stream = new LiveStream({
+    address: '/v1/stream',
+    clock,
+    fetch: async (_, init) => {
+      asked.push(new Headers(init?.headers).get('last-event-id'));
+      const reply = answer();
+      init?.signal?.addEventListener('abort', () => hangUp());
+      return reply;
+    },
+    onEvent: (event) => events.push(event.data),
+    onState: (state) => states.push(state),
+    onOpen: (resumed) => opened.push(resumed),
+    onSignedOut: () => signedOut++,
+  });
+
+  let line: ReadableStreamDefaultController<Uint8Array> | undefined;
+  const hangUp = () => {
+    line?.error(new TypeError('network error'));
+    line = undefined;
+  };
+  const serve = () => {
+    const start = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+      line = controller;
+    };
+    answer = () => new Response(new ReadableStream({ start }));
+  };
+  const refuse = (status: number) => {
+    answer = () => new Response(null, { status });
+  };
+  const send = async (text: string) => {
+    line?.enqueue(new TextEncoder().encode(text));
+    await clock.advance(0);
+  };
+  return { clock, stream, states, events, asked, opened, serve, refuse, send, hangUp, signedOut: () => signedOut };
+}
+
+describe('the live stream', () => {
+  it('resumes after its last event when it breaks', async () => {
+    const at = scene();
+    at.serve();
+    at.stream.start();
+    await at.clock.advance(0);
+    await at.send('id: 7-1\nevent: node\ndata: a\n\n');
+    at.hangUp();
+    await at.clock.advance(10_000);
+    expect(at.events).toEqual(['a']);
+    expect(at.asked).toEqual([null, '7-1']);
+    expect(at.opened).toEqual([false, true]);
+    expect(at.states).toEqual(['connecting', 'live', 'stale', 'live']);
+    at.stream.stop();
+  });
+
+  it('is stale after silence, and not while the server still breathes', async () => {
+    const at = scene();
+    at.serve();
+    at.stream.start();
+    await at.clock.advance(0);
+    for (let beat = 0; beat < 6; beat++) {
+      await at.clock.advance(5000);
+      await at.send(': alive\n\n');
+    }
+    expect(at.states).toEqual(['connecting', 'live']);
+    at.refuse(503);
+    await at.clock.advance(16_000);
+    expect(at.states.at(-1)).toBe('stale');
+    at.stream.stop();
+  });
+
+  it('keeps trying, ever more patiently, but at least every few seconds', async () => {
+    const at = scene();
+    at.refuse(503);
+    at.stream.start();
+    await at.clock.advance(60_000);
+    expect(at.asked.length).toBeGreaterThan(8);
+    expect(at.asked.length).toBeLessThan(30);
+    at.stream.stop();
+  });
+
+  it('starts from the present when the server no longer knows where it was', async () => {
+    const at = scene();
+    at.serve();
+    at.stream.start();
+    await at.clock.advance(0);
+    await at.send('id: 7-1\nevent: position\ndata: {}\n\n');
+    at.refuse(400);
+    at.hangUp();
+    await at.clock.advance(2000);
+    at.serve();
+    await at.clock.advance(10_000);
+    expect(at.asked[1]).toBe('7-1');
+    expect(at.asked.at(-1)).toBeNull();
+    expect(at.opened.at(-1)).toBe(false);
+    at.stream.stop();
+  });
+
+  it('ends when the session has ended', async () => {
+    const at = scene();
+    at.refuse(401);
+    at.stream.start();
+    await at.clock.advance(60_000);
+    expect(at.signedOut()).toBe(1);
+    expect(at.asked).toHaveLength(1);
+  });
+
+  it('says nothing more once it was stopped', async () => {
+    const at = scene();
+    at.serve();
+    at.stream.start();
+    await at.clock.advance(0);
+    at.stream.stop();
+    await at.clock.advance(60_000);
+    expect(at.states).toEqual(['connecting', 'live', 'paused']);
+    expect(at.asked).toHaveLength(1);
+  });
+});

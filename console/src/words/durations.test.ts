@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest';
+import { elapsed, precise, range, roughly } from './durations.ts';
+
+describe('durations', () => {
+  it.each([
+    [-3, '0s'],
+    [0.9, '0s'],
+    [38.7, '38s'],
+    [252, '4m 12s'],
+    [3840, '1h 04m'],
+    [273_600, '3d 4h'],
+  ])('%s seconds have taken %s', (seconds, words) => expect(elapsed(seconds)).toBe(words));
+
+  it.each([
+    [300, 600, '5–10 min'],
+    [20, 45, '20–45 s'],
+    [290, 310, '5 min'],
+    [0.2, 0.9, '0.2–0.9 s'],
+    [1800, 7200, '0.5–2 h'],
+  ])('%s to %s seconds are usually %s', (low, high, words) => expect(range(low, high)).toBe(words));
+
+  it('says about how long in one unit', () => {
+    expect([5, 100, 720, 7200, 200_000].map(roughly)).toEqual(['5 s', '2 min', '12 min', '2 h', '2 d']);
+  });
+
+  it('keeps the fraction of what was short', () => {
+    expect([0.111, 11.32, 252].map(precise)).toEqual(['0.11s', '11.3s', '4m 12s']);
+  });
+});

@@ -1,0 +1,81 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { barPercent, headline, labelOf, outlook, type SparseProgress } from './progress.ts';
+
+let made = 0;
+const progress = (fields: Partial<SparseProgress> = {}): SparseProgress => ({
+  workflow_id: `op_${made++}`,
+  status: 'running',
+  phase: 'arm_create_or_update',
+  elapsed_seconds: 252,
+  ...fields,
+});
+
+const expected = { p50_seconds: 300, p90_seconds: 600, samples: 48 };
+
+describe('the headline', () => {
+  it('names step, label, usual duration and elapsed time', () => {
+    const full = progress({ step: 3, total_steps: 5, label: 'Creating AKS cluster', expected });
+    expect(headline(full, 252)).toBe('Step 3/5 · Creating AKS cluster (usual 5–10 min) · 4m 12s');
+  });
+
+  it('still says phase and elapsed when nothing else came', () => {
+    expect(headline(progress(), 252)).toBe('Arm create or update · 4m 12s');
+  });
+
+  it('leaves expectations out once it is over', () => {
+    const over = progress({ status: 'succeeded', kind: 'node-provision', step: 5, total_steps: 5, expected });
+    expect(headline(over, 400)).toBe('Step 5/5 · Node provision done · 6m 40s');
+    expect(labelOf(progress({ status: 'failed', label: 'Launching' }))).toBe('Launching');
+  });
+});
+
+describe('the outlook', () => {
+  it('is silent when nothing is known, or all is over', () => {
+    expect(outlook(progress({ eta_seconds: null, slower_than: null, stalled: false }), 3)).toEqual([]);
+    expect(outlook(progress({ status: 'failed', eta_seconds: 100, stalled: true }), 3)).toEqual([]);
+  });
+
+  it('counts the estimate down from its receipt and admits when it was wrong', () => {
+    expect(outlook(progress({ eta_seconds: 190 }), 10)).toEqual(['about 3 min left']);
+    expect(outlook(progress({ eta_seconds: 10 }), 12)).toEqual(['later than expected']);
+  });
+
+  it('compares only when it is slow, and says what it waits for', () => {
+    expect(outlook(progress({ slower_than: 0.2 }), 0)).toEqual([]);
+    expect(outlook(progress({ slower_than: 0.925, stalled: true, retry_after_seconds: 30 }), 4)).toEqual([
+      'next try in 26s',
+      'nothing has advanced for longer than usual',
+      'slower than 92 % of boots',
+    ]);
+  });
+});
+
+describe('the bar', () => {
+  it('is unknown before the first number', () => {
+    expect(barPercent(progress())).toBeNull();
+  });
+
+  it('never goes backwards, in whatever order reports arrive', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.option(fc.double({ min: -10, max: 120, noNaN: true }), { nil: undefined })),
+        (reports) => {
+          const { workflow_id } = progress();
+          let before = 0;
+          for (const percent of reports) {
+            const now = barPercent(progress({ workflow_id, percent })) ?? 0;
+            expect(now).toBeGreaterThanOrEqual(before);
+            expect(now).toBeLessThanOrEqual(100);
+            before = now;
+          }
+        },
+      ),
+    );
+  });
+
+  it('is full only when it succeeded', () => {
+    expect(barPercent(progress({ status: 'succeeded', percent: 40 }))).toBe(100);
+    expect(barPercent(progress({ status: 'failed', percent: 40 }))).toBe(40);
+  });
+});
