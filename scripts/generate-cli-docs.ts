@@ -1,11 +1,125 @@
-/** Writes docs/cli.md from the command line's own declarations: `node scripts/generate-cli-docs.ts`. */
+/**
+ * Writes docs/cli.md from the command line's own declarations: `node scripts/generate-cli-docs.ts`. A test compares the
+ * page with what would be written, so it cannot go stale.
+ */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import type { Command, Option } from 'commander';
+import { SlipwayCommand } from '../src/cli/command.ts';
+import { exitCodes } from '../src/cli/exit-codes.ts';
 import { createProgram } from '../src/cli/program.ts';
-import { referenceDocument } from '../src/cli/render/reference.ts';
-import { silentCli } from '../src/cli/silent-cli.ts';
+import { silentCli } from '../src/cli/testing/silent-cli.ts';
 
-const target = join(import.meta.dirname, '../docs/cli.md');
-mkdirSync(dirname(target), { recursive: true });
-writeFileSync(target, referenceDocument(createProgram(silentCli, '')));
-console.log(`wrote ${target}`);
+export const page = join(import.meta.dirname, '../docs/cli.md');
+
+const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
+const code = (text: string) => `\`${text}\``;
+
+const table = (heads: string[], rows: string[][]): string[] => [
+  `| ${heads.join(' | ')} |`,
+  `|${heads.map(() => '---').join('|')}|`,
+  ...rows.map((row) => `| ${row.map(cell).join(' | ')} |`),
+];
+
+function meaning({ description, argChoices, defaultValue, mandatory }: Option): string {
+  const notes = [
+    mandatory && 'required',
+    argChoices && `one of ${argChoices.map(code).join(', ')}`,
+    defaultValue !== undefined && `default ${code(String(defaultValue))}`,
+  ].filter(Boolean);
+  return description + (notes.length > 0 ? ` (${notes.join('; ')})` : '');
+}
+
+const optionTable = (options: readonly Option[]): string[] =>
+  table(
+    ['flag', 'variable', 'meaning'],
+    options
+      .filter((option) => !option.hidden && option.envVar)
+      .map((option) => [code(option.flags), code(option.envVar ?? ''), meaning(option)]),
+  );
+
+const wordsOf = (command: Command): string[] => [...(command.parent ? wordsOf(command.parent) : []), command.name()];
+
+function commandSection(command: Command): string[] {
+  const words = wordsOf(command).join(' ');
+  const children = command.commands.flatMap((sub) => ['', ...commandSection(sub)]);
+  const usage = children.length > 0 ? [] : ['', '```', `${words} ${command.usage()}`.trimEnd(), '```'];
+  const arguments_ = command.registeredArguments.map((argument) => {
+    const choices = argument.argChoices ? `: ${argument.argChoices.map(code).join(', ')}` : '';
+    return `- ${code(argument.name())}: ${argument.description}${choices}`;
+  });
+  const options = command.options.length > 0 ? ['', ...optionTable(command.options)] : [];
+  const examples =
+    command instanceof SlipwayCommand && command.exampleLines.length > 0
+      ? ['', '```sh', ...command.exampleLines, '```']
+      : [];
+  const depth = '#'.repeat(words.split(' ').length + 1);
+  return [
+    `${depth} ${words}`,
+    '',
+    command.description(),
+    ...usage,
+    ...(arguments_.length > 0 ? ['', ...arguments_] : []),
+    ...options,
+    ...examples,
+    ...children,
+  ];
+}
+
+export function referenceDocument(): string {
+  const program = createProgram(silentCli, '');
+  const exits = Object.values(exitCodes).map((exit) => [String(exit.code), exit.means]);
+  const lines = [
+    '# The slipway command',
+    '',
+    '<!-- Made by scripts/generate-cli-docs.ts from src/cli; do not edit. -->',
+    '',
+    '`./bin/slipway` in a clone, `slipway` once it is installed. Output is made for people; `--json` is made for programs:',
+    'one document, or one object a line for what goes on (`watch`, `logs`). Tables are cut to the width of a terminal and',
+    'never cut where a program reads; ids are always whole. Colours appear only on a terminal, and not with `NO_COLOR`.',
+    '',
+    '## Which server, which token',
+    '',
+    ...optionTable(program.options),
+    '',
+    'These flags may stand anywhere on the line. The token is the first of: `--token-file`, `--token`,',
+    '`SLIPWAY_TOKEN_FILE`, `SLIPWAY_TOKEN`, `SLIPWAY_ADMIN_TOKEN`, `admin.token` in the data directory (`--data-dir`, else',
+    '`.slipway` here, else `.slipway` in the clone). A token that is only found in a data directory is sent to this host',
+    'and to no other. **Do not put a token on the command line of a shared host**: every user there can list the arguments',
+    'of every process.',
+    '',
+    'A server behind a private certificate authority is trusted with Node’s own `NODE_EXTRA_CA_CERTS=ca.pem`.',
+    '',
+    'Every flag has an environment variable, named in the tables below; the flag wins. For a flag without a value, `0`,',
+    '`false`, `no`, `off` and the empty string count as not set.',
+    '',
+    '## Exit status',
+    '',
+    ...table(['status', 'means'], exits),
+    '',
+    '`watch` without an id and `logs -f` are ended by Ctrl-C, and end with 0.',
+    '',
+    '## Waiting',
+    '',
+    '`--wait` and `watch ID` show the progress that the server computes: the step, what it usually takes, a bar that never',
+    'goes backwards, and how far the estimate can be believed. They follow the event stream and resume it behind the last',
+    'event; while there is none they ask each second. A server that is restarted in the middle is waited for, up to two',
+    'minutes, because the work survives it. Whoever stops waiting (Ctrl-C, `--timeout-wait`) stops nothing else.',
+    '',
+    '## Errors',
+    '',
+    'An error says what happened, why, and what to do, with the code, the layer that owns it and the correlation id under',
+    'which the server and every machine have logged it. With `--json` it is a document on stderr. `--debug` adds stack traces.',
+    '',
+    '## Commands',
+    '',
+    ...program.commands.flatMap((command) => [...commandSection(command), '']),
+  ];
+  return `${lines.join('\n').trimEnd()}\n`;
+}
+
+if (import.meta.main) {
+  mkdirSync(dirname(page), { recursive: true });
+  writeFileSync(page, referenceDocument());
+  console.log(`wrote ${page}`);
+}

@@ -1,21 +1,13 @@
-/** The command line's own declarations: the reference page, the variables and the completions are made from them. */
+/** The command line's own declarations: the variables and the completions are made from them. */
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
 import { createProgram, forgetRefusals } from './program.ts';
 import { completionScripts } from './render/completion.ts';
-import { referenceDocument } from './render/reference.ts';
-import { silentCli } from './silent-cli.ts';
+import { silentCli } from './testing/silent-cli.ts';
 
 const program = createProgram(silentCli, '1.2.3');
 const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];
-
-test('docs/cli.md is what the program says (node scripts/generate-cli-docs.ts)', () => {
-  const page = readFileSync(join(import.meta.dirname, '../../docs/cli.md'), 'utf8');
-  expect(page).toBe(referenceDocument(program));
-});
 
 test('every flag has a variable of its own', () => {
   const options = everyCommand(program).flatMap((command) =>

@@ -1,7 +1,7 @@
-/** A program that is looked at and never run: for the reference, the completions and their tests. */
-import type { Cli } from './command.ts';
-import { plain } from './render/palette.ts';
-import type { Surface } from './terminal.ts';
+/** A program that is looked at and never run: the reference page and the completions are made from it. */
+import type { Cli } from '../command.ts';
+import { plain } from '../render/palette.ts';
+import type { Surface } from '../terminal.ts';
 
 const nowhere: Surface = {
   write() {},
