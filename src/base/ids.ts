@@ -1,6 +1,6 @@
 /** The identifiers of the model: branded strings whose prefix says what they name, sortable by the time of their birth. */
 import { randomBytes } from 'node:crypto';
-import type { Clock } from './clock.ts';
+import { type Clock, moment } from './clock.ts';
 
 declare const brand: unique symbol;
 type Id<Name extends string> = string & { readonly [brand]: Name };
@@ -37,6 +37,14 @@ function sortableBody(nowMs: number): string {
   let random = '';
   for (const byte of randomBytes(randomLength)) random += alphabet.charAt(byte % 32);
   return time + random;
+}
+
+/** When an id of ours was made; undefined for one that is not. */
+export function bornAt(id: string): Date | undefined {
+  const time = id.slice(id.indexOf('_') + 1).slice(0, timeLength);
+  const digits = [...time].map((letter) => alphabet.indexOf(letter));
+  if (digits.length < timeLength || digits.includes(-1)) return undefined;
+  return moment(digits.reduce((ms, digit) => ms * 32 + digit, 0));
 }
 
 const make = (prefix: string, clock: Clock) => `${prefix}_${sortableBody(clock.nowMs())}`;

@@ -41,6 +41,8 @@ interface SessionRow {
 }
 
 const mostSessions = 1_200_000;
+const endsSession = new Set(['instance.fenced', 'instance.revoked', 'credential.replaced']);
+const holdsNode = new Set(['allocation.provisioning', 'allocation.active']);
 const nodeKinds = new Set(nodeStatusNames.map((status) => `node.${status}`));
 
 const load = `
@@ -62,6 +64,10 @@ export function createAgentSessions(db: Database): AgentSessions {
   const byCredential = new Map<string, AgentSession>();
   const byInstance = new Map<NodeInstanceId, { session: AgentSession; keys: Set<string> }>();
 
+  /** Instances that facts spoke of while sessions were being loaded: what was loaded of them may be older than the fact. */
+  const spokenOf = new Set<string>();
+  let loading = 0;
+
   const forget = (id: NodeInstanceId) => {
     for (const key of byInstance.get(id)?.keys ?? []) byCredential.delete(key);
     byInstance.delete(id);
@@ -79,6 +85,20 @@ export function createAgentSessions(db: Database): AgentSessions {
     return known.session;
   };
 
+  const loadSettled = async (instance: InstanceRow): Promise<SessionRow | undefined> => {
+    loading++;
+    try {
+      for (;;) {
+        spokenOf.delete(instance.node_instance_id);
+        const [row] = await db.query<SessionRow>(load, [instance.node_id, instance.node_instance_id]);
+        if (!spokenOf.has(instance.node_instance_id)) return row;
+      }
+    } finally {
+      loading--;
+      if (loading === 0) spokenOf.clear();
+    }
+  };
+
   return {
     forget,
     instance: (credential, now) => instanceByCredential(db, credential, now),
@@ -88,8 +108,10 @@ export function createAgentSessions(db: Database): AgentSessions {
       if (cached) return cached;
       const instance = await instanceByCredential(db, credential, now);
       if (!instance) return undefined;
-      const [row] = await db.query<SessionRow>(load, [instance.node_id, instance.node_instance_id]);
+      const row = await loadSettled(instance);
       if (!row) return undefined;
+      // The first use of a new credential ends the former one, here as in the table.
+      if (instance.next_credential_hash) forget(instance.node_instance_id);
       const policy = heartbeatPolicy(row.heartbeat ?? {});
       return remember(key, {
         node_id: instance.node_id,
@@ -106,9 +128,13 @@ export function createAgentSessions(db: Database): AgentSessions {
     },
     observe(fact) {
       const id = fact.node_instance_id as NodeInstanceId | null;
+      if (id && loading > 0) spokenOf.add(id);
       const known = id && byInstance.get(id);
       if (!id || !known) return;
-      if (fact.kind === 'instance.fenced' || fact.kind === 'instance.revoked') forget(id);
+      if (endsSession.has(fact.kind)) forget(id);
+      // A node that is used again stays ready while its tenants change; what it says then belongs to the new one.
+      else if (holdsNode.has(fact.kind)) known.session.allocation_id = fact.allocation_id;
+      else if (fact.kind === 'allocation.released') known.session.allocation_id = null;
       else if (nodeKinds.has(fact.kind) && typeof fact.data.to === 'string') {
         known.session.node_status = fact.data.to as NodeStatus;
         known.session.allocation_id = fact.allocation_id;

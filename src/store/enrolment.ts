@@ -1,16 +1,23 @@
 /** Registration: how an instance becomes known, by enrolment token, by join token, or again by its credential. */
 import type { Clock } from '../base/clock.ts';
-import { secondsBetween } from '../base/clock.ts';
-import { type CorrelationId, type NodeId, type NodeInstanceId, newNodeId, newNodeInstanceId } from '../base/ids.ts';
+import { secondsBetween, secondsLater } from '../base/clock.ts';
+import {
+  bornAt,
+  type CorrelationId,
+  type NodeId,
+  type NodeInstanceId,
+  newNodeId,
+  newNodeInstanceId,
+} from '../base/ids.ts';
 import type { RegisterRequest } from '../contract/agent.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import { heartbeatPolicy } from '../lifecycle/budgets.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import type { Database, Transaction } from './database.ts';
 import { createNode, type NodeMove, transition } from './door.ts';
-import type { DoorEnvironment } from './door-rules.ts';
+import { budgetOf, type DoorEnvironment } from './door-rules.ts';
 import { recordEvidence } from './evidence.ts';
-import type { Installation } from './installation.ts';
+import type { EnrollmentClaims, Installation } from './installation.ts';
 import { createInstance, fenceInstance, hashSecret, type InstanceRow, instanceRow, newSecret } from './instances.ts';
 import { lockNode, type NodeRow, nodeRow } from './nodes.ts';
 import { currentPool, poolGeneration } from './pools.ts';
@@ -141,6 +148,14 @@ async function replyFor(
   };
 }
 
+/** The store does not know the instance yet, so its deadline is told from its birth, which its id carries, and its pool. */
+async function notYet(tx: Transaction, claims: EnrollmentClaims, context: Context): Promise<ApiProblem> {
+  const pool = await currentPool(tx, claims.pool);
+  const budget = budgetOf('provision', pool?.document ?? { driver: '' }, context.environment, null);
+  const deadline = secondsLater(bornAt(claims.node_instance_id) ?? context.now, budget.seconds);
+  return new ApiProblem('enrollment_pending', { retry_after_seconds: 1, deadline_at: deadline.toISOString() });
+}
+
 async function byEnrollmentToken(
   tx: Transaction,
   token: string,
@@ -151,7 +166,7 @@ async function byEnrollmentToken(
   if (!claims) throw new ApiProblem('enrollment_invalid', 'The signature of the enrolment token does not match.');
   const node = await lockNode(tx, claims.node_id);
   const instance = node && (await instanceRow(tx, claims.node_instance_id, 'for update'));
-  if (!node || !instance) throw new ApiProblem('enrollment_pending', { retry_after_seconds: 1 });
+  if (!node || !instance) throw await notYet(tx, claims, context);
   if (instance.fenced_at) throw fencedProblem(instance.fence_reason);
   if (!instance.enrollment_token_hash?.equals(hashSecret(token)))
     throw new ApiProblem('enrollment_invalid', 'Another enrolment token was issued since.');

@@ -122,11 +122,23 @@ export async function instanceByCredential(
   );
   if (!row) return undefined;
   if (row.next_credential_hash?.equals(hash)) {
-    await db.query(
+    const replaced = await db.query(
       `update instances set credential_hash = $2, next_credential_hash = null, credential_used_at = $3
-       where node_instance_id = $1 and next_credential_hash = $2`,
+       where node_instance_id = $1 and next_credential_hash = $2 returning node_instance_id`,
       [row.node_instance_id, hash, now],
     );
+    // Replicas remember credentials; this fact makes them forget the former one.
+    if (replaced.length > 0)
+      await recordEvidence(db, [
+        {
+          at: now,
+          layer: 'node',
+          kind: 'credential.replaced',
+          summary: 'the new credential is in use, the former one is void',
+          node_id: row.node_id,
+          node_instance_id: row.node_instance_id,
+        },
+      ]);
   } else if (!row.credential_used_at) {
     await db.query(
       'update instances set credential_used_at = $2 where node_instance_id = $1 and credential_used_at is null',

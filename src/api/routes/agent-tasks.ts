@@ -53,6 +53,7 @@ export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-p
         leaseNext(tx, session.node_instance_id, at, isFenced(session.node_status)),
       );
       if (task) return { task: signedWire(task, services) };
+      session.tasks_waiting = 0;
       if (!next || request.raw.destroyed) return { task: null };
       await next;
     }
