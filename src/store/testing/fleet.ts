@@ -1,0 +1,152 @@
+/** Nodes and allocations at any status, brought there through the door by edges of the tables. For the store's tests. */
+import { type Clock, moment } from '../../base/clock.ts';
+import {
+  type AllocationId,
+  type NodeId,
+  newAllocationId,
+  newCorrelationId,
+  newNodeId,
+  newNodeInstanceId,
+} from '../../base/ids.ts';
+import { type VirtualClock, virtualClock } from '../../base/virtual-clock.ts';
+import type { PoolDocument } from '../../contract/pool.ts';
+import { defaultRuntimeClasses } from '../../lifecycle/budgets.ts';
+import type { AllocationStatus, NodeStatus } from '../../lifecycle/states.ts';
+import { allocationEdges, type Cause, type Edge, nodeEdges } from '../../lifecycle/transitions.ts';
+import type { AllocationRow } from '../allocations.ts';
+import type { Database, Transaction } from '../database.ts';
+import { createNode, type NodeMove, transition } from '../door.ts';
+import { type AllocationMove, createAllocation, moveAllocations } from '../door-allocation.ts';
+import type { DoorEnvironment } from '../door-rules.ts';
+import { createInstance } from '../instances.ts';
+import type { NodeRow } from '../nodes.ts';
+import { declarePool } from '../pools.ts';
+
+export const testPool: PoolDocument = { name: 'test', driver: 'external', budgets: { provision_seconds: 600 } };
+
+export interface Fleet {
+  db: Database;
+  clock: VirtualClock;
+  environment: DoorEnvironment;
+  /** A moment later than every moment before it. */
+  now(): Date;
+  node(status?: NodeStatus, given?: { enrollment_token?: string }): Promise<NodeRow>;
+  allocation(status?: AllocationStatus, node?: NodeRow | null, tenant?: string): Promise<AllocationRow>;
+  move(move: NodeMove): ReturnType<typeof transition>;
+  moveAllocation(move: AllocationMove): ReturnType<typeof moveAllocations>;
+}
+
+/** The shortest way through a table, as the edges to take. */
+export function wayTo<S extends string>(edges: readonly Edge<S>[], from: S | 'new', to: S): { to: S; by: Cause }[] {
+  const ways = new Map<S | 'new', { to: S; by: Cause }[]>([[from, []]]);
+  for (const [here, way] of ways) {
+    if (here === to) return way;
+    for (const edge of edges) {
+      const [by] = edge.by;
+      if (edge.from === here && by && !ways.has(edge.to)) ways.set(edge.to, [...way, { to: edge.to, by }]);
+    }
+  }
+  throw new Error(`the table knows no way from ${from} to ${to}`);
+}
+
+const first = <T>(list: readonly T[]): T => {
+  const [item] = list;
+  if (item === undefined) throw new Error('expected one');
+  return item;
+};
+
+async function makeNode(tx: Transaction, fleet: Fleet, enrollment_token?: string): Promise<NodeRow> {
+  const clock: Clock = fleet.clock;
+  const node_id = newNodeId(clock);
+  const node_instance_id = newNodeInstanceId(clock);
+  const node = await createNode(
+    tx,
+    {
+      node_id,
+      pool: 'test',
+      pool_generation: 1,
+      name: node_id,
+      zone: null,
+      node_instance_id,
+      workflow_id: null,
+      correlation_id: newCorrelationId(),
+      requested_provision_seconds: null,
+      labels: {},
+    },
+    testPool,
+    { by: 'node-create', reason: 'for a test' },
+    fleet.now(),
+    fleet.environment,
+  );
+  await createInstance(tx, { node_instance_id, node_id, ...(enrollment_token && { enrollment_token }) }, fleet.now());
+  return node;
+}
+
+export async function testFleet(db: Database): Promise<Fleet> {
+  const clock = virtualClock();
+  let ticks = 0;
+  const fleet: Fleet = {
+    db,
+    clock,
+    environment: { runtime_classes: defaultRuntimeClasses },
+    now: () => moment(clock.nowMs() + ticks++),
+    move: (move) => db.transaction((tx) => transition(tx, [move], fleet.now(), fleet.environment)),
+    moveAllocation: (move) => db.transaction((tx) => moveAllocations(tx, [move], fleet.now(), fleet.environment)),
+    node: (status = 'provisioning', given = {}) =>
+      db.transaction(async (tx) => {
+        let node = await makeNode(tx, fleet, given.enrollment_token);
+        for (const step of wayTo<NodeStatus>(nodeEdges, 'provisioning', status)) {
+          const set = step.by === 'registration' ? { registered_at: fleet.now() } : {};
+          const move: NodeMove = { node_id: node.node_id, ...step, reason: 'for a test', set };
+          const outcome = first(await transition(tx, [move], fleet.now(), fleet.environment));
+          if (!outcome.moved) throw new Error(`could not bring a node to ${step.to}: ${outcome.because}`);
+          node = outcome.node;
+        }
+        return node;
+      }),
+    allocation: (status = 'requested', node = null, tenant = 'acme') =>
+      db.transaction(async (tx) => {
+        let allocation = await createAllocation(
+          tx,
+          {
+            allocation_id: newAllocationId(clock),
+            pool: 'test',
+            tenant,
+            name: null,
+            workflow_id: null,
+            correlation_id: newCorrelationId(),
+            provision_timeout_seconds: null,
+            labels: {},
+          },
+          testPool,
+          { reason: 'for a test', actor: null },
+          fleet.now(),
+          fleet.environment,
+        );
+        // By way of `provisioning`, where an allocation gets its node.
+        const through: AllocationStatus = node ? 'provisioning' : 'requested';
+        const way = [
+          ...wayTo<AllocationStatus>(allocationEdges, 'requested', through),
+          ...wayTo<AllocationStatus>(allocationEdges, through, status),
+        ];
+        for (const step of way) {
+          const set = step.to === 'provisioning' && node ? { node_id: node.node_id } : {};
+          const move: AllocationMove = { allocation_id: allocation.allocation_id, ...step, reason: 'for a test', set };
+          const outcome = first(await moveAllocations(tx, [move], fleet.now(), fleet.environment));
+          if (!outcome.moved) throw new Error(`could not bring an allocation to ${step.to}: ${outcome.because}`);
+          allocation = outcome.allocation;
+        }
+        return allocation;
+      }),
+  };
+  await db.transaction((tx) => declarePool(tx, 'test', testPool, fleet.now()));
+  return fleet;
+}
+
+export async function nodeNow(db: Database, id: NodeId): Promise<NodeRow> {
+  return first(await db.query<NodeRow>('select * from nodes where node_id = $1', [id]));
+}
+
+export async function allocationNow(db: Database, id: AllocationId): Promise<AllocationRow> {
+  return first(await db.query<AllocationRow>('select * from allocations where allocation_id = $1', [id]));
+}
