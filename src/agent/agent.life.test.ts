@@ -26,6 +26,8 @@ const pathsHeard = (path: string) => server.heard.filter((heard) => heard.path =
 
 describe('start', () => {
   test('it boots, registers with its token and its boot stages, and claims ready', async () => {
+    // So long that a claim which waited for the next beat would never come.
+    server.interval_seconds = 600;
     const agent = start({
       setup: 'echo from setup',
       command: ['/bin/sh', '-c', 'echo "tag $SLIPWAY_NODE_INSTANCE_ID $GREETING"; sleep 60'],
@@ -271,6 +273,23 @@ describe('end', () => {
     expect(degraded).toMatchObject({ error_rate: 1 });
     expect(degraded?.message).toContain('exited with code 7');
     await until(() => server.facts.some(({ kind }) => kind === 'command_ended'), 'the ends as evidence');
+  });
+
+  test('it beats at the interval that it was last assigned', async () => {
+    const beatsAt: number[] = [];
+    server.override(({ path }) => {
+      if (path === '/v1/agent/heartbeat') beatsAt.push(systemClock.monotonicMs());
+      return null;
+    });
+    start();
+    await until(() => beatsAt.length > 3, 'beats');
+    server.interval_seconds = 0.5;
+    const before = beatsAt.length;
+    const intervals = 4;
+    await until(() => beatsAt.length > before + 1 + intervals, 'more beats');
+    // The first after the change was still due by the old interval; a beat may come a tenth early, and arrive late.
+    const [first = 0, last = 0] = [beatsAt[before + 1], beatsAt[before + 1 + intervals]];
+    expect(last - first).toBeGreaterThan(intervals * server.interval_seconds * 1000 * 0.8);
   });
 
   test('a beat that is shed waits as long as it is told', async () => {

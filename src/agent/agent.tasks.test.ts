@@ -130,6 +130,20 @@ describe('leases', () => {
   });
 });
 
+test('a barred claim is asked again later and is no failure to report', async () => {
+  let barred = 2;
+  server.override(({ path }) => {
+    return path === '/v1/agent/tasks/next' && barred-- > 0
+      ? problem('node_fenced', { retry_after_seconds: 0.1 })
+      : null;
+  });
+  await ready();
+  expect((await resultOf(server.queue('ping'))).status).toBe('succeeded');
+  const before = server.beats.length;
+  await until(() => server.beats.length > before + 2, 'beats that would have taken facts along');
+  expect(server.facts).toEqual([]);
+});
+
 describe('release', () => {
   test('stop ends the command and what left its group, and it stays down, also after a restart', async () => {
     const config = { command: ['/bin/sh', '-c', 'setsid sleep 60 & echo $! > stray; echo $$ > pid; wait'] };

@@ -28,7 +28,8 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
     timeout_ms: timing.call_timeout_ms,
     onAnswer: doubt.dispelled,
     onFailure(failure) {
-      parts.facts.callFailed(failure);
+      // A fence is an answer, recorded where it was given; a node may stand behind one for days.
+      if (failure.status !== 423) parts.facts.callFailed(failure);
       // The registration judges its failures itself.
       if (failure.call === 'agent-register') return;
       if (failure.code === 'instance_fenced') life.end({ code: 'instance_fenced', reason: failure.detail });
