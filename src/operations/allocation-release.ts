@@ -5,11 +5,12 @@ import type { OwnerLayer } from '../contract/problem.ts';
 import type { OperationContext, OperationDefinition, RetryPolicy } from '../engine/engine.ts';
 import { StepFailed } from '../engine/engine.ts';
 import { allocationRow, isHeldByAnother } from '../store/allocations.ts';
+import { bindNodeToOperation } from '../store/amend-node.ts';
 import { transition } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
 import { once } from '../store/executions.ts';
 import { fenceInstance } from '../store/instances.ts';
-import { bindNodeToOperation, lockNode } from '../store/nodes.ts';
+import { lockNode } from '../store/nodes.ts';
 import { bindOperationToNode, type OperationRow, openOperationsOf, operationRow } from '../store/operations.ts';
 import type { OperationServices } from './services.ts';
 import { drive, type PlanStep, skipStage, stage } from './stage.ts';
@@ -100,7 +101,7 @@ async function fence(context: OperationContext, services: OperationServices): Pr
           await bindOperationToNode(tx, operation.workflow_id, null);
           return null;
         }
-        await bindNodeToOperation(tx, node.node_id, operation);
+        await bindNodeToOperation(tx, node, operation, at);
         await bindOperationToNode(tx, operation.workflow_id, node);
         await transition(
           tx,

@@ -1,11 +1,12 @@
 /** Finds a machine for an allocation: a free one first, else a new one while the pool has room, else it waits its turn. */
 import { newNodeId, newNodeInstanceId } from '../base/ids.ts';
 import { type AllocationRow, allocationRow } from '../store/allocations.ts';
+import { bindNodeToOperation } from '../store/amend-node.ts';
 import type { Transaction } from '../store/database.ts';
 import { createNode, transition } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
 import { createInstance, fenceInstance } from '../store/instances.ts';
-import { bindNodeToOperation, countLiveNodes, lockFreeNode, lockNode, type NodeRow } from '../store/nodes.ts';
+import { countLiveNodes, lockFreeNode, lockNode, type NodeRow } from '../store/nodes.ts';
 import { bindOperationToNode, type OperationRow } from '../store/operations.ts';
 import { currentPool, type PoolRow } from '../store/pools.ts';
 import type { OperationServices } from './services.ts';
@@ -166,7 +167,7 @@ export async function assignNode(
       now,
       services.environment,
     );
-    await bindNodeToOperation(tx, node.node_id, operation);
+    await bindNodeToOperation(tx, node, operation, now);
   }
   await bindOperationToNode(tx, operation.workflow_id, node);
   return { assigned: true, node_id: node.node_id, free: isFree };

@@ -110,7 +110,8 @@ export async function releaseIn(
   // Asking again for what is already under way is no mistake: the answer is the operation that does it.
   if (before.status === 'releasing' && before.workflow_id)
     return { allocation_id: before.allocation_id, workflow_id: before.workflow_id };
-  const open = await openOperationsOf(tx, before.allocation_id);
+  // An operation's own step locks the operation and then the allocation; taken the other way round, the two would wait for each other.
+  const open = await openOperationsOf(tx, before.allocation_id, 'for no key update');
   const workflow_id = newWorkflowId(services.clock);
   const reason = asker.reason ?? (by === 'release' ? 'asked to be released' : 'the release is tried again');
   const [outcome] = await moveAllocations(

@@ -136,11 +136,13 @@ export async function countAllocations(db: Queryable): Promise<Record<string, nu
   return Object.fromEntries(rows.map((row) => [row.status, row.count]));
 }
 
-/** The newest allocation of each node that has not been released. */
+/** The allocation that each node belongs to: the one that holds it, else the last that was on it unless it was released. */
 export async function holdersOf(db: Queryable, nodes: NodeId[]): Promise<Map<NodeId, AllocationId>> {
   const rows = await db.query<{ node_id: NodeId; allocation_id: AllocationId }>(
-    `select distinct on (node_id) node_id, allocation_id from allocations
-     where node_id = any($1) and status <> 'released' order by node_id, allocation_id desc`,
+    `select node_id, allocation_id from (
+       select distinct on (node_id) node_id, allocation_id, status from allocations where node_id = any($1)
+       order by node_id, status in ('provisioning', 'active', 'releasing', 'release_failed') desc, status_since desc) last
+     where status <> 'released'`,
     [nodes],
   );
   return new Map(rows.map((row) => [row.node_id, row.allocation_id]));

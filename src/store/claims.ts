@@ -3,11 +3,10 @@ import { secondsBetween } from '../base/clock.ts';
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { AgentClaim, Heartbeat } from '../contract/agent.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
-import { holdersOf } from './allocations.ts';
+import { amendNode } from './amend-node.ts';
 import type { Database, Transaction } from './database.ts';
 import { type NodeMove, transition } from './door.ts';
 import type { DoorEnvironment } from './door-rules.ts';
-import { recordEvidence } from './evidence.ts';
 import type { NodeRow } from './nodes.ts';
 
 type Change = Pick<NodeMove, 'to' | 'by' | 'reason'>;
@@ -45,24 +44,19 @@ function changeOf(node: NodeRow, claim: AgentClaim | undefined, now: Date): Chan
 /** Statuses that a beat alone, without any new claim, can change. */
 export const movedByAnyBeat: readonly NodeStatus[] = ['failed', 'offline'];
 
-async function tellClaim(tx: Transaction, node: NodeRow, claim: AgentClaim, beat: Heartbeat, now: Date): Promise<void> {
-  await tx.query('update nodes set reported_status = $2 where node_id = $1', [node.node_id, claim]);
-  const holders = await holdersOf(tx, [node.node_id]);
-  await recordEvidence(tx, [
+const tellClaim = (tx: Transaction, node: NodeRow, claim: AgentClaim, beat: Heartbeat, now: Date): Promise<NodeRow> =>
+  amendNode(
+    tx,
+    node,
+    { reported_status: claim },
     {
       at: now,
       layer: 'node',
       kind: 'node.claim',
       summary: `the node says: ${claim}${beat.message ? ` (${beat.message})` : ''}`,
       data: { ...beat },
-      node_id: node.node_id,
-      node_instance_id: node.node_instance_id,
-      correlation_id: node.correlation_id,
-      workflow_id: node.workflow_id,
-      allocation_id: holders.get(node.node_id) ?? null,
     },
-  ]);
-}
+  );
 
 export type ClaimOutcome = { fenced: false; status: NodeStatus; reported_status: string | null } | { fenced: true };
 
@@ -74,7 +68,7 @@ export function recordClaim(
   environment: DoorEnvironment,
 ): Promise<ClaimOutcome> {
   return db.transaction(async (tx) => {
-    const [node] = await tx.query<NodeRow>('select * from nodes where node_id = $1 for update', [ids.node_id]);
+    const [node] = await tx.query<NodeRow>('select * from nodes where node_id = $1 for no key update', [ids.node_id]);
     if (!node || node.node_instance_id !== ids.node_instance_id) return { fenced: true };
     if (beat.status && beat.status !== node.reported_status) await tellClaim(tx, node, beat.status, beat, now);
     const reported_status = beat.status ?? node.reported_status;

@@ -44,6 +44,8 @@ export interface AllocationMove {
   actor?: Actor | null;
   correlation_id?: CorrelationId | null;
   workflow_id?: WorkflowId | null;
+  /** Only one that came to where it stands at this very moment: a rescue brings back who fell together with the node. */
+  standing_since?: Date;
   /** The node as it stands after its own change; its deadline is the allocation's. */
   node?: NodeRow;
 }
@@ -61,7 +63,7 @@ const lockSql = `
   join pools pool on pool.name = allocation.pool
   join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
   where allocation.allocation_id = any($1) or (allocation.node_id = any($2) and allocation.status <> 'released')
-  order by allocation.allocation_id for update of allocation`;
+  order by allocation.allocation_id for no key update of allocation`;
 
 function refusalOf(allocation: AllocationRow, move: AllocationMove): Refusal | undefined {
   if (allocation.status === move.to) return 'already_there';
@@ -121,6 +123,11 @@ function factOf(
   };
 }
 
+/** Which of the allocations that ever came to the node and are not released a paired change is about. */
+const isMeant = (move: AllocationMove) => (row: AllocationRow) =>
+  (!move.from || move.from.includes(row.status)) &&
+  (!move.standing_since || row.status_since.getTime() === move.standing_since.getTime());
+
 export async function moveAllocations(
   tx: Transaction,
   moves: AllocationMove[],
@@ -131,15 +138,13 @@ export async function moveAllocations(
   const ids = moves.flatMap((move) => move.allocation_id ?? []);
   const nodeIds = moves.flatMap((move) => (move.allocation_id ? [] : (move.node_id ?? [])));
   const locked = await tx.query<LockedAllocation>(lockSql, [ids, nodeIds]);
+  const byId = new Map(locked.map((row) => [row.allocation_id, row]));
+  const byNode = Map.groupBy<NodeId | null | undefined, LockedAllocation>(locked, (row) => row.node_id);
   const changed = new Map<AllocationId, AllocationRow>();
   const facts: Fact[] = [];
 
   const outcomes = moves.map((move): AllocationMoveOutcome => {
-    const found = locked.find((row) =>
-      move.allocation_id
-        ? row.allocation_id === move.allocation_id
-        : row.node_id === move.node_id && (!move.from || move.from.includes(row.status)),
-    );
+    const found = move.allocation_id ? byId.get(move.allocation_id) : byNode.get(move.node_id)?.find(isMeant(move));
     if (!found) return { moved: false, because: 'not_found', allocation: null };
     const refused = refusalOf(found, move);
     if (refused) return { moved: false, because: refused, allocation: found };

@@ -4,6 +4,7 @@
  * included. It takes lists, so that ten thousand rows cost as many statements as one.
  *
  * Lock order is nodes before allocations, everywhere, each in id order; so two doors never wait for each other in a ring.
+ * The locks leave the key alone: whoever only refers to a node (an operation, a task) need not wait for its door.
  */
 import { secondsLater } from '../base/clock.ts';
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../base/ids.ts';
@@ -11,7 +12,7 @@ import type { Actor } from '../contract/evidence.ts';
 import type { PoolDocument } from '../contract/pool.ts';
 import { type NodeStatus, nodeStatuses } from '../lifecycle/states.ts';
 import { type Cause, findEdge, isVerdict, nodeEdges, pairedWith } from '../lifecycle/transitions.ts';
-import { holdersOf } from './allocations.ts';
+import { nameAllocations } from './amend-node.ts';
 import type { Transaction } from './database.ts';
 import { type AllocationMove, moveAllocations } from './door-allocation.ts';
 import { budgetOf, type DoorEnvironment, evidenceLayerOf, insertRow, type Refusal, writeRows } from './door-rules.ts';
@@ -89,7 +90,7 @@ interface LockedNode extends NodeRow {
 const lockSql = `
   select node.*, generation.document as pool_document from nodes node
   join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
-  where node.node_id = any($1) order by node.node_id for update of node`;
+  where node.node_id = any($1) order by node.node_id for no key update of node`;
 
 function refusalOf(node: NodeRow, move: NodeMove): Refusal | undefined {
   if (move.node_instance_id && node.node_instance_id !== move.node_instance_id) return 'instance_fenced';
@@ -162,7 +163,7 @@ export async function transition(
     if (!locked) return { moved: false, because: 'not_found', node: null };
     const refused = refusalOf(locked, move);
     if (refused) return { moved: false, because: refused, node: locked };
-    const from = locked.status;
+    const { status: from, status_since: standing_since } = locked;
     const set = {
       ...move.set,
       ...entering(move.to, move, locked.pool_document, locked.requested_provision_seconds, now, environment),
@@ -181,6 +182,7 @@ export async function transition(
         to: pair.to,
         by: pair.by,
         node,
+        ...(pair.by === 'rescue' && { standing_since }),
       });
     }
     return { moved: true, node, from };
@@ -234,15 +236,4 @@ export async function createNode(
   await nameAllocations(tx, facts);
   await recordEvidence(tx, facts);
   return node;
-}
-
-/** A node's facts belong to the tenant that holds it at that moment, so each carries the allocation's id. */
-async function nameAllocations(tx: Transaction, facts: Fact[]): Promise<void> {
-  const unnamed = facts.filter((fact) => !fact.allocation_id);
-  if (unnamed.length === 0) return;
-  const holder = await holdersOf(
-    tx,
-    unnamed.flatMap((fact) => fact.node_id ?? []),
-  );
-  for (const fact of unnamed) fact.allocation_id = (fact.node_id && holder.get(fact.node_id)) ?? null;
 }

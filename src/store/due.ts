@@ -9,7 +9,7 @@ export type DueNode = NodeRow & { last_seen_at: Date | null; stale_seconds: numb
 export function lockDueNodes(tx: Transaction, status: NodeStatus, now: Date, limit: number): Promise<DueNode[]> {
   return tx.query<DueNode>(
     `select node.*, beat.last_seen_at, beat.stale_seconds from nodes node left join heartbeats beat on beat.node_instance_id = node.node_instance_id
-     where node.status = $1 and node.deadline_at <= $2 order by node.deadline_at limit $3 for update of node skip locked`,
+     where node.status = $1 and node.deadline_at <= $2 order by node.deadline_at limit $3 for no key update of node skip locked`,
     [status, now, limit],
   );
 }
@@ -21,7 +21,7 @@ export function lockDueAllocations(
   limit: number,
 ): Promise<AllocationRow[]> {
   return tx.query<AllocationRow>(
-    `select * from allocations where status = $1 and deadline_at <= $2 order by deadline_at limit $3 for update skip locked`,
+    `select * from allocations where status = $1 and deadline_at <= $2 order by deadline_at limit $3 for no key update skip locked`,
     [status, now, limit],
   );
 }
@@ -36,7 +36,7 @@ export function lockRetryableReleases(tx: Transaction, now: Date, limit: number)
        case when allocation.release_tries > coalesce((generation.document #>> '{release,max_retries}')::int, 8) then 3600
        else least(coalesce((generation.document #>> '{release,retry_max_seconds}')::double precision, 900),
          coalesce((generation.document #>> '{release,retry_base_seconds}')::double precision, 30) * power(2, greatest(0, allocation.release_tries - 1))) end) <= $1
-     order by allocation.status_since limit $2 for update of allocation skip locked`,
+     order by allocation.status_since limit $2 for no key update of allocation skip locked`,
     [now, limit],
   );
 }

@@ -13,6 +13,7 @@ import type { RegisterRequest } from '../contract/agent.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import { heartbeatPolicy } from '../lifecycle/budgets.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
+import { amendNode } from './amend-node.ts';
 import type { Database, Transaction } from './database.ts';
 import { createNode, type NodeMove, transition } from './door.ts';
 import { budgetOf, type DoorEnvironment } from './door-rules.ts';
@@ -95,11 +96,21 @@ async function admit(
   if (effect === 'barred')
     throw new ApiProblem('node_fenced', 'The node is quarantined; an operator can reactivate it.');
   if (effect === 'count') {
-    await tx.query('update nodes set restarts = restarts + $2 where node_id = $1', [
-      node.node_id,
-      instance.registered_at ? 1 : 0,
-    ]);
-    return node;
+    if (!instance.registered_at) return node;
+    const restarts = node.restarts + 1;
+    return amendNode(
+      tx,
+      node,
+      { restarts },
+      {
+        at: now,
+        layer: 'node',
+        kind: 'node.restarted',
+        summary: `its agent ${request.version} registered again (restart ${restarts})`,
+        data: { version: request.version },
+        correlation_id: node.correlation_id ?? context.correlation_id,
+      },
+    );
   }
   if (effect === 'rescue' && (!node.deadline_at || node.deadline_at < now))
     throw fencedProblem('its rescue window is over');
@@ -197,7 +208,7 @@ async function byJoinToken(
   const pool = await currentPool(tx, join.pool, 'for share of pool');
   if (!pool) throw new ApiProblem('pool_not_found', `The pool ${join.pool} is gone.`);
   const [existing] = await tx.query<NodeRow>(
-    `select * from nodes where pool = $1 and name = $2 and status <> 'retired' for update`,
+    `select * from nodes where pool = $1 and name = $2 and status <> 'retired' for no key update`,
     [join.pool, request.name],
   );
   if (existing && nameHeld.includes(existing.status))
@@ -217,7 +228,12 @@ async function byJoinToken(
       );
     await createInstance(tx, { node_instance_id, node_id, join_token_id: join.token_id }, now);
     if (existing.status === 'provisioning')
-      await tx.query('update nodes set node_instance_id = $2 where node_id = $1', [node_id, node_instance_id]);
+      await amendNode(
+        tx,
+        existing,
+        { node_instance_id },
+        { at: now, layer: 'node', kind: 'node.joined', summary: 'the machine joined as a new instance' },
+      );
     else {
       await transition(
         tx,

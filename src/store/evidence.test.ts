@@ -195,13 +195,13 @@ test('who had an id first but came second is told of second', async () => {
   await change(quick, 'overtaken', 1);
   await quick.query('commit');
   // It is written, but something older still runs.
-  const { items: readTooEarly, withheld } = await readAfter(db, start, 10);
+  const { items: readTooEarly, withheld } = await readAfter(db, start, 10_000);
   expect(readTooEarly.filter((item) => item.data.run === 'overtaken')).toEqual([]);
   expect(withheld).toBe(true);
   await change(early, 'overtaken', 1);
   await early.query('commit');
   const items = await until('both to be told', async () => {
-    const read = await readAfter(db, start, 10);
+    const read = await readAfter(db, start, 10_000);
     return read.withheld ? undefined : read.items.filter((item) => item.data.run === 'overtaken');
   });
   const versions = items.map((item) => Number(item.data.version));

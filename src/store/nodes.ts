@@ -146,7 +146,7 @@ export async function countNodes(db: Queryable): Promise<Record<string, number>>
 }
 
 export async function lockNode(tx: Transaction, id: string): Promise<NodeRow | undefined> {
-  return (await tx.query<NodeRow>('select * from nodes where node_id = $1 for update', [id]))[0];
+  return (await tx.query<NodeRow>('select * from nodes where node_id = $1 for no key update', [id]))[0];
 }
 
 /** The node of a pool that has been ready and unheld the longest, locked; others that ask at the same time get the next one. */
@@ -154,7 +154,7 @@ export async function lockFreeNode(tx: Transaction, pool: string): Promise<NodeR
   const [node] = await tx.query<NodeRow>(
     `select node.* from nodes node where node.pool = $1 and node.status = 'ready' and not exists (
        select 1 from allocations holder where holder.node_id = node.node_id and holder.status in ('provisioning', 'active', 'releasing', 'release_failed'))
-     order by node.status_since limit 1 for update of node skip locked`,
+     order by node.status_since limit 1 for no key update of node skip locked`,
     [pool],
   );
   return node;
@@ -166,23 +166,6 @@ export async function countLiveNodes(db: Queryable, pool: string): Promise<numbe
     [pool],
   );
   return row?.live ?? 0;
-}
-
-/** Names the operation that works on a node now; not a status, so not the door's business. */
-export async function bindNodeToOperation(
-  tx: Transaction,
-  id: NodeId,
-  operation: { workflow_id: WorkflowId; correlation_id: CorrelationId },
-): Promise<void> {
-  await tx.query('update nodes set workflow_id = $2, correlation_id = $3 where node_id = $1', [
-    id,
-    operation.workflow_id,
-    operation.correlation_id,
-  ]);
-}
-
-export async function keepObservation(db: Queryable, id: NodeId, state: string, now: Date): Promise<void> {
-  await db.query('update nodes set observed_state = $2, observed_at = $3 where node_id = $1', [id, state, now]);
 }
 
 /** Whether a tenant's allocation holds the node, or ever held it. */

@@ -262,9 +262,13 @@ export async function stepStatus(
 }
 
 /** Operations on an allocation that have not ended. */
-export async function openOperationsOf(db: Queryable, allocation_id: AllocationId): Promise<OperationRow[]> {
+export async function openOperationsOf(
+  db: Queryable,
+  allocation_id: AllocationId,
+  lock?: 'for no key update',
+): Promise<OperationRow[]> {
   return db.query<OperationRow>(
-    `select * from operations where allocation_id = $1 and status in ('queued', 'running', 'cancelling') order by workflow_id`,
+    `select * from operations where allocation_id = $1 and status in ('queued', 'running', 'cancelling') order by workflow_id ${lock ?? ''}`,
     [allocation_id],
   );
 }
@@ -314,7 +318,7 @@ export async function requeue(
   );
   if (!row) return undefined;
   await tx.query(
-    `update steps set status = 'pending', error = null, finished_at = null, started_at = null where workflow_id = $1 and status in ('failed', 'running', 'waiting')`,
+    `update steps set status = 'pending', error = null, finished_at = null where workflow_id = $1 and status in ('failed', 'running', 'waiting')`,
     [id],
   );
   await recordEvidence(tx, [

@@ -55,8 +55,11 @@ const first = <T>(list: readonly T[]): T => {
   return item;
 };
 
+/** Ids sort by their birth, so what is made later must be born later. */
+const inOrder = (fleet: Fleet): Clock => ({ ...fleet.clock, nowMs: () => fleet.now().getTime() });
+
 async function makeNode(tx: Transaction, fleet: Fleet, enrollment_token?: string): Promise<NodeRow> {
-  const clock: Clock = fleet.clock;
+  const clock = inOrder(fleet);
   const node_id = newNodeId(clock);
   const node_instance_id = newNodeInstanceId(clock);
   const node = await createNode(
@@ -109,7 +112,7 @@ export async function testFleet(db: Database): Promise<Fleet> {
         let allocation = await createAllocation(
           tx,
           {
-            allocation_id: newAllocationId(clock),
+            allocation_id: newAllocationId(inOrder(fleet)),
             pool: 'test',
             tenant,
             name: null,

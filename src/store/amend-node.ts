@@ -1,0 +1,58 @@
+/** Changes of a node that are no change of status. Each is told, so that the row can still be rebuilt from its facts. */
+import type { CorrelationId, WorkflowId } from '../base/ids.ts';
+import { holdersOf } from './allocations.ts';
+import type { Transaction } from './database.ts';
+import { writeRows } from './door-rules.ts';
+import { type Fact, recordEvidence } from './evidence.ts';
+import type { NodeRow } from './nodes.ts';
+
+export type NodeAmendment = Partial<
+  Pick<NodeRow, 'node_instance_id' | 'workflow_id' | 'correlation_id' | 'reported_status' | 'restarts'>
+>;
+
+/** The caller holds the lock on the row, and `node` is what it read under it. */
+export async function amendNode(tx: Transaction, node: NodeRow, set: NodeAmendment, fact: Fact): Promise<NodeRow> {
+  const amended = { ...node, ...set };
+  await writeRows(tx, 'nodes', 'node_id', Object.keys(set), [amended]);
+  const facts: Fact[] = [
+    {
+      ...fact,
+      data: { ...fact.data, set },
+      node_id: node.node_id,
+      node_instance_id: amended.node_instance_id,
+      correlation_id: fact.correlation_id ?? amended.correlation_id,
+      workflow_id: amended.workflow_id,
+    },
+  ];
+  await nameAllocations(tx, facts);
+  await recordEvidence(tx, facts);
+  return amended;
+}
+
+/** Names the operation that works on a node now. */
+export async function bindNodeToOperation(
+  tx: Transaction,
+  node: NodeRow,
+  { workflow_id, correlation_id, kind }: { workflow_id: WorkflowId; correlation_id: CorrelationId; kind: string },
+  now: Date,
+): Promise<void> {
+  if (node.workflow_id === workflow_id && node.correlation_id === correlation_id) return;
+  const summary = `${kind} works on it from here on`;
+  await amendNode(
+    tx,
+    node,
+    { workflow_id, correlation_id },
+    { at: now, layer: 'workflow', kind: 'node.bound', summary },
+  );
+}
+
+/** A node's facts belong to the tenant that holds it at that moment, so each carries the allocation's id. */
+export async function nameAllocations(tx: Transaction, facts: Fact[]): Promise<void> {
+  const unnamed = facts.filter((fact) => !fact.allocation_id);
+  if (unnamed.length === 0) return;
+  const holder = await holdersOf(
+    tx,
+    unnamed.flatMap((fact) => fact.node_id ?? []),
+  );
+  for (const fact of unnamed) fact.allocation_id = (fact.node_id && holder.get(fact.node_id)) ?? null;
+}

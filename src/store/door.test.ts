@@ -1,0 +1,406 @@
+/** The one door on a real database: what it lets through, what it refuses, and what it costs. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { secondsBetween } from '../base/clock.ts';
+import type { NodeId, NodeInstanceId } from '../base/ids.ts';
+import { allocationStatuses, allocationStatusNames, nodeStatuses, nodeStatusNames } from '../lifecycle/states.ts';
+import {
+  allocationEdges,
+  type Cause,
+  causes,
+  findEdge,
+  isVerdict,
+  nodeEdges,
+  pairedChanges,
+  pairedWith,
+} from '../lifecycle/transitions.ts';
+import { type Database, isUniqueViolation, openDatabase, type Transaction } from './database.ts';
+import { createNode, type NodeMove, transition } from './door.ts';
+import { moveAllocations } from './door-allocation.ts';
+import { allocationNow, type Fleet, nodeNow, testFleet, testPool } from './testing/fleet.ts';
+
+let database: TestDatabase;
+let db: Database;
+let fleet: Fleet;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  db = openDatabase({ url: database.url, max_connections: 60 });
+  fleet = await testFleet(db);
+});
+
+afterAll(async () => {
+  await db.close();
+  await database.drop();
+});
+
+interface Fact {
+  kind: string;
+  layer: string;
+  data: { from: string; to: string; by: string; set: Record<string, unknown> };
+  node_instance_id: string | null;
+  allocation_id: string | null;
+}
+
+const factsOf = (column: 'node_id' | 'allocation_id', id: string) =>
+  db.query<Fact>(`select * from evidence where ${column} = $1 order by seq`, [id]);
+
+const everyCause = Object.keys(causes) as Cause[];
+
+describe('nodes', () => {
+  const legal = nodeEdges
+    .filter((edge) => edge.from !== 'new')
+    .flatMap((edge) => edge.by.map((by) => ({ ...edge, by })));
+
+  test('every edge of the table, by every cause, writes the row and its fact', async () => {
+    for (const { from, to, by } of legal) {
+      const node = await fleet.node(from as (typeof nodeStatusNames)[number]);
+      const before = (await factsOf('node_id', node.node_id)).length;
+      const [outcome] = await fleet.move({ node_id: node.node_id, to, by, reason: 'because' });
+      expect(outcome, `${from} → ${to} by ${by}`).toMatchObject({ moved: true, from });
+      const after = await nodeNow(db, node.node_id);
+      expect(outcome?.moved && outcome.node).toEqual(after);
+      expect(after.status).toBe(to);
+      expect(after.deadline_at !== null).toBe(nodeStatuses[to].deadline !== null);
+      expect(after.verdict?.rule ?? null).toBe(isVerdict(by) ? by : null);
+      if (after.deadline_at) {
+        expect(secondsBetween(after.status_since, after.deadline_at)).toBe(after.budget_seconds);
+        expect(after.budget_source).not.toBeNull();
+      }
+      const facts = await factsOf('node_id', node.node_id);
+      expect(facts.length).toBe(before + 1);
+      expect(facts.at(-1)).toMatchObject({
+        kind: `node.${to}`,
+        data: { from, to, by },
+        node_instance_id: node.node_instance_id,
+      });
+    }
+  });
+
+  test('everything else is refused and changes nothing', async () => {
+    for (const from of nodeStatusNames) {
+      const node = await fleet.node(from);
+      const row = await nodeNow(db, node.node_id);
+      const before = (await factsOf('node_id', node.node_id)).length;
+      const moves = nodeStatusNames.flatMap((to) =>
+        everyCause
+          .filter((by) => !findEdge(nodeEdges, from, to, by))
+          .map((by): NodeMove => ({ node_id: node.node_id, to, by, reason: 'wrong' })),
+      );
+      const outcomes = await db.transaction((tx) => transition(tx, moves, fleet.now(), fleet.environment));
+      for (const [at, outcome] of outcomes.entries()) {
+        const because = moves[at]?.to === from ? 'already_there' : 'no_such_edge';
+        expect(outcome).toMatchObject({ moved: false, because });
+      }
+      expect(await nodeNow(db, node.node_id)).toEqual(row);
+      expect((await factsOf('node_id', node.node_id)).length).toBe(before);
+    }
+  });
+
+  test('a node comes into being only by what makes nodes', async () => {
+    const fresh = { ...(await fleet.node()), node_id: 'node_wrong' as NodeId, name: 'wrong' };
+    await expect(
+      db.transaction((tx) =>
+        createNode(tx, fresh, testPool, { by: 'proof', reason: 'no' }, fleet.now(), fleet.environment),
+      ),
+    ).rejects.toThrow('does not create nodes');
+    expect(await db.query('select 1 from nodes where node_id = $1', ['node_wrong'])).toEqual([]);
+  });
+
+  test('an old instance moves nothing', async () => {
+    const node = await fleet.node('starting');
+    const row = await nodeNow(db, node.node_id);
+    const before = await factsOf('node_id', node.node_id);
+    const [outcome] = await fleet.move({
+      node_id: node.node_id,
+      node_instance_id: 'inst_former' as NodeInstanceId,
+      to: 'ready',
+      by: 'claim-ready',
+      reason: 'says the former instance',
+    });
+    expect(outcome).toMatchObject({ moved: false, because: 'instance_fenced' });
+    expect(await nodeNow(db, node.node_id)).toEqual(row);
+    expect(await factsOf('node_id', node.node_id)).toEqual(before);
+  });
+
+  test('a mover that expects another status is refused, and an unknown node is not found', async () => {
+    const node = await fleet.node('ready');
+    const move = { to: 'cleaning', by: 'retire', reason: 'no' } as const;
+    expect(await fleet.move({ ...move, node_id: node.node_id, from: ['failed'] })).toMatchObject([
+      { moved: false, because: 'status_moved_on' },
+    ]);
+    expect(await fleet.move({ ...move, node_id: 'node_nobody' as NodeId })).toMatchObject([
+      { moved: false, because: 'not_found', node: null },
+    ]);
+  });
+
+  test('a move that is rolled back leaves neither row nor fact', async () => {
+    const node = await fleet.node('ready');
+    const allocation = await fleet.allocation('active', node);
+    const [row, held] = [await nodeNow(db, node.node_id), await allocationNow(db, allocation.allocation_id)];
+    const before = await factsOf('node_id', node.node_id);
+    await expect(
+      db.transaction(async (tx) => {
+        const move: NodeMove = { node_id: node.node_id, to: 'offline', by: 'goodbye', reason: 'then' };
+        expect(await transition(tx, [move], fleet.now(), fleet.environment)).toMatchObject([{ moved: true }]);
+        const lost: NodeMove = { node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' };
+        expect(await transition(tx, [lost], fleet.now(), fleet.environment)).toMatchObject([{ moved: true }]);
+        throw new Error('no, after all');
+      }),
+    ).rejects.toThrow('no, after all');
+    expect(await nodeNow(db, node.node_id)).toEqual(row);
+    expect(await allocationNow(db, allocation.allocation_id)).toEqual(held);
+    expect(await factsOf('node_id', node.node_id)).toEqual(before);
+  });
+});
+
+describe('allocations', () => {
+  const legal = allocationEdges
+    .filter((edge) => edge.from !== 'new')
+    .flatMap((edge) => edge.by.map((by) => ({ ...edge, by })));
+
+  test('every edge of the table, by every cause, writes the row and its fact', async () => {
+    for (const { from, to, by } of legal) {
+      const allocation = await fleet.allocation(from as (typeof allocationStatusNames)[number]);
+      const before = (await factsOf('allocation_id', allocation.allocation_id)).length;
+      const [outcome] = await fleet.moveAllocation({
+        allocation_id: allocation.allocation_id,
+        to,
+        by,
+        reason: 'because',
+      });
+      expect(outcome, `${from} → ${to} by ${by}`).toMatchObject({ moved: true, from });
+      const after = await allocationNow(db, allocation.allocation_id);
+      expect(outcome?.moved && outcome.allocation).toEqual(after);
+      expect(after).toMatchObject({ status: to, reason: 'because' });
+      expect(after.deadline_at !== null).toBe(allocationStatuses[to].deadline !== null);
+      expect(after.verdict?.rule ?? null).toBe(isVerdict(by) ? by : null);
+      expect(after.active_at !== null).toBe(to === 'active' || allocation.active_at !== null);
+      expect(after.released_at !== null).toBe(to === 'released');
+      const facts = await factsOf('allocation_id', allocation.allocation_id);
+      expect(facts.length).toBe(before + 1);
+      expect(facts.at(-1)).toMatchObject({ kind: `allocation.${to}`, data: { from, to, by } });
+    }
+  });
+
+  test('everything else is refused and changes nothing', async () => {
+    for (const from of allocationStatusNames) {
+      const { allocation_id } = await fleet.allocation(from);
+      const row = await allocationNow(db, allocation_id);
+      const before = await factsOf('allocation_id', allocation_id);
+      const moves = allocationStatusNames.flatMap((to) =>
+        everyCause
+          .filter((by) => !findEdge(allocationEdges, from, to, by))
+          .map((by) => ({ allocation_id, to, by, reason: 'wrong' })),
+      );
+      const outcomes = await db.transaction((tx) => moveAllocations(tx, moves, fleet.now(), fleet.environment));
+      for (const outcome of outcomes) expect(outcome.moved).toBe(false);
+      expect(await allocationNow(db, allocation_id)).toEqual(row);
+      expect(await factsOf('allocation_id', allocation_id)).toEqual(before);
+    }
+  });
+
+  test('one node never serves two', async () => {
+    for (const held of ['provisioning', 'active', 'releasing', 'release_failed'] as const) {
+      const node = await fleet.node('ready');
+      await fleet.allocation(held, node);
+      const refused = await fleet.allocation('provisioning', node).catch((error: unknown) => error);
+      expect(isUniqueViolation(refused, 'allocations_exclusive')).toBe(true);
+    }
+    const node = await fleet.node('ready');
+    await fleet.allocation('released', node);
+    expect((await fleet.allocation('active', node)).status).toBe('active');
+  });
+});
+
+describe('what happens together', () => {
+  const cases = pairedChanges.flatMap((pair) =>
+    pair.node.from.map((from) => ({ from, to: pair.node.to, ...{ allocation: pair.allocation } })),
+  );
+
+  test.for(cases)(
+    'node $from → $to: allocation $allocation.from → $allocation.to',
+    async ({ from, to, allocation }) => {
+      const node = await fleet.node(from);
+      const held = await fleet.allocation(allocation.from, node);
+      if (allocation.by === 'rescue') {
+        // A rescue is for who fell with the node: let it fall so.
+        await db.query(
+          'update allocations set status_since = (select status_since from nodes where node_id = $1) where allocation_id = $2',
+          [node.node_id, held.allocation_id],
+        );
+      }
+      const by = nodeEdges.find((edge) => edge.from === from && edge.to === to)?.by[0];
+      if (!by) throw new Error('the pair has no edge');
+      const [outcome] = await fleet.move({ node_id: node.node_id, to, by, reason: 'because' });
+      expect(outcome).toMatchObject({ moved: true });
+      const after = await allocationNow(db, held.allocation_id);
+      expect(after).toMatchObject({ status: allocation.to, reason: 'because' });
+      const facts = await db.query<{ xid: string; kind: string }>(
+        `select xid::text, kind from evidence where allocation_id = $1 and kind in ($2, $3) order by seq desc limit 2`,
+        [held.allocation_id, `node.${to}`, `allocation.${allocation.to}`],
+      );
+      expect(facts.map((fact) => fact.kind).sort()).toEqual([`allocation.${allocation.to}`, `node.${to}`].sort());
+      expect(facts[0]?.xid).toBe(facts[1]?.xid);
+      const shared = ['provision', 'rescue'].includes(allocationStatuses[allocation.to].deadline ?? '');
+      const standing = await nodeNow(db, node.node_id);
+      if (shared && standing.deadline_at) expect(after.deadline_at).toEqual(standing.deadline_at);
+    },
+  );
+
+  test('an allocation that stands elsewhere is left alone', async () => {
+    for (const status of allocationStatusNames.filter((each) => each !== 'requested')) {
+      const node = await fleet.node('offline');
+      const held = await fleet.allocation(status, node);
+      await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' });
+      const told = pairedWith('offline', 'failed').find((pair) => pair.from === status);
+      expect((await allocationNow(db, held.allocation_id)).status).toBe(told?.to ?? status);
+    }
+  });
+
+  test('a rescue brings back who fell with the node, not who failed on it before', async () => {
+    const node = await fleet.node('ready');
+    const former = await fleet.allocation('failed', node);
+    const latest = await fleet.allocation('active', node);
+    await fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
+    await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' });
+    await fleet.move({ node_id: node.node_id, to: 'starting', by: 'late-registration', reason: 'it is back' });
+    expect((await allocationNow(db, former.allocation_id)).status).toBe('failed');
+    expect((await allocationNow(db, latest.allocation_id)).status).toBe('provisioning');
+  });
+
+  test('a fact of a node names the tenant’s allocation that holds it, and nobody once it is given back', async () => {
+    const node = await fleet.node('ready');
+    const former = await fleet.allocation('failed', node);
+    const holder = await fleet.allocation('active', node);
+    const move = async (to: 'degraded' | 'ready') => {
+      await fleet.move({ node_id: node.node_id, to, by: 'degraded', reason: 'so it says' });
+      return (await factsOf('node_id', node.node_id)).at(-1)?.allocation_id;
+    };
+    expect(await move('degraded')).toBe(holder.allocation_id);
+    const release = { allocation_id: holder.allocation_id, reason: 'enough' };
+    await fleet.moveAllocation({ ...release, to: 'releasing', by: 'release' });
+    await fleet.moveAllocation({ ...release, to: 'released', by: 'proof' });
+    expect(await move('ready')).toBeNull();
+    expect(former.status).toBe('failed');
+  });
+});
+
+describe('cost and concurrency', () => {
+  const counting = (tx: Transaction, count: { statements: number }): Transaction => ({
+    ...tx,
+    query: (text, values) => {
+      count.statements++;
+      return tx.query(text, values);
+    },
+  });
+
+  test('a thousand moves cost as many statements as one', async () => {
+    const ids = (
+      await db.query<{ node_id: NodeId }>(
+        `insert into nodes (node_id, pool, pool_generation, name, status, status_since, node_instance_id, deadline_at, created_at)
+         select 'node_many_' || i, 'test', 1, 'many-' || i, 'offline', $1, 'inst_many_' || i, $1, $1 from generate_series(1, 1001) as i returning node_id`,
+        [fleet.now()],
+      )
+    ).map((row) => row.node_id);
+    await db.query(
+      `insert into allocations (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, created_at)
+       select 'alloc_many_' || i, 'test', 'node_many_' || i, 'acme', 'active', $1, 'c', $1 from generate_series(1, 1001) as i`,
+      [fleet.now()],
+    );
+    const failing = async (nodes: NodeId[]) => {
+      const count = { statements: 0 };
+      const moves = nodes.map(
+        (node_id): NodeMove => ({ node_id, to: 'failed', by: 'offline-deadline', reason: 'lost' }),
+      );
+      const outcomes = await db.transaction((tx) =>
+        transition(counting(tx, count), moves, fleet.now(), fleet.environment),
+      );
+      expect(outcomes.every((outcome) => outcome.moved)).toBe(true);
+      return count.statements;
+    };
+    const one = await failing(ids.slice(0, 1));
+    expect(await failing(ids.slice(1))).toBe(one);
+    expect(one).toBeLessThan(10);
+    const [left] = await db.query<{ count: number }>(
+      `select count(*)::int as count from allocations where allocation_id like 'alloc_many_%' and status = 'failed'`,
+    );
+    expect(left?.count).toBe(1001);
+  });
+
+  test('of many that want the same change, one makes it', async () => {
+    const node = await fleet.node('failed');
+    const outcomes = await Promise.all(
+      Array.from({ length: 20 }, (_, i) =>
+        fleet.move({
+          node_id: node.node_id,
+          from: ['failed'],
+          ...(i % 2
+            ? ({ to: 'starting', by: 'late-registration' } as const)
+            : ({ to: 'cleaning', by: 'rescue-over' } as const)),
+          reason: `mover ${i}`,
+        }),
+      ),
+    );
+    expect(outcomes.flat().filter((outcome) => outcome.moved).length).toBe(1);
+    const facts = await factsOf('node_id', node.node_id);
+    expect(facts.filter((fact) => fact.data.from === 'failed').length).toBe(1);
+  });
+
+  /** Deterministic dice, so that a failure can be seen again. */
+  const dice = (seed: number) => () => {
+    seed = (seed * 1103515245 + 12345) % 2 ** 31;
+    return seed / 2 ** 31;
+  };
+
+  test('doors that cross each other never wait in a ring', async () => {
+    const nodes = await Promise.all(Array.from({ length: 10 }, () => fleet.node('ready')));
+    const allocations = await Promise.all(nodes.map((node) => fleet.allocation('active', node)));
+    const roll = dice(7);
+    const pick = <T>(list: readonly T[]): T => {
+      const item = list[Math.floor(roll() * list.length)];
+      if (item === undefined) throw new Error('nothing to pick');
+      return item;
+    };
+    let attempts = 0;
+    const plans = Array.from({ length: 50 }, (_, i) => ({
+      kind: (['batch', 'release', 'operation'] as const)[i % 3],
+      crossing: Array.from({ length: 2 + Math.floor(roll() * 4) }, () => ({
+        node: pick(nodes),
+        edge: pick(nodeEdges),
+      })),
+      allocation: pick(allocations),
+      edge: pick(allocationEdges),
+      node_edge: pick(nodeEdges),
+    }));
+    const work = async (tx: Transaction, { kind, crossing, allocation, edge, node_edge }: (typeof plans)[number]) => {
+      const workflow_id = `op_ring_${attempts++}`;
+      const { allocation_id, node_id } = allocation;
+      const reason = 'at random';
+      const at = fleet.now();
+      const moveNodes = (moves: NodeMove[]) => transition(tx, moves, at, fleet.environment);
+      if (kind === 'batch')
+        await moveNodes(
+          crossing.map(({ node, edge: { to, by } }) => ({ node_id: node.node_id, to, by: pick(by), reason })),
+        );
+      // As the steps of an operation do: the node, then its allocation.
+      if (kind === 'operation' && node_id)
+        await moveNodes([{ node_id, to: node_edge.to, by: pick(node_edge.by), reason }]);
+      if (kind !== 'batch')
+        await moveAllocations(tx, [{ allocation_id, to: edge.to, by: pick(edge.by), reason }], at, fleet.environment);
+      // As asking for a release does: what refers to the node is written while the allocation is locked.
+      if (kind === 'release')
+        await tx.query(
+          `insert into operations (workflow_id, kind, revision, status, node_id, allocation_id, correlation_id, created_at)
+           values ($1, 'test', 1, 'succeeded', $2, $3, 'c', $4)`,
+          [workflow_id, node_id, allocation_id, at],
+        );
+    };
+    const exclusive = (error: unknown) => {
+      if (!isUniqueViolation(error, 'allocations_exclusive')) throw error;
+    };
+    await Promise.all(plans.map((plan) => db.transaction((tx) => work(tx, plan)).catch(exclusive)));
+    // A ring would have been broken by the server and tried again.
+    expect(attempts).toBe(plans.length);
+  });
+});
