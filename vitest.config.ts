@@ -27,9 +27,10 @@ export default defineConfig({
         'test/tidy.test.ts',
         'test/support/**/*.test.ts',
       ]),
-      suite('scenarios', 1, 2, ['test/scenarios/**/*.test.ts']),
-      suite('chaos', 2, 1, ['test/chaos/**/*.test.ts']),
-      suite('browser', 3, 1, ['test/browser/**/*.test.ts']),
+      suite('api', 1, 2, ['test/api/**/*.test.ts']),
+      suite('scenarios', 2, 2, ['test/scenarios/**/*.test.ts']),
+      suite('chaos', 3, 1, ['test/chaos/**/*.test.ts']),
+      suite('browser', 4, 1, ['test/browser/**/*.test.ts']),
     ],
   },
 });

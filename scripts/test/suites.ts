@@ -12,6 +12,7 @@ export interface Suite {
 const suites: Suite[] = [
   { name: 'unit', under: ['src/', 'console/src/'] },
   { name: 'tidy', under: ['test/tidy.test.ts'] },
+  { name: 'api', under: ['test/api/'] },
   { name: 'scenarios', under: ['test/scenarios/'] },
   { name: 'chaos', under: ['test/chaos/'] },
   { name: 'browser', under: ['test/browser/'] },

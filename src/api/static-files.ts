@@ -23,7 +23,7 @@ export async function serveDocs(app: FastifyInstance, version: string): Promise<
 }
 
 /** Addresses that belong to programs: what is not there is a problem, not a page. */
-const programPrefixes = ['/v1/', '/docs', '/compat/', '/metrics', '/healthz', '/readyz', '/openapi.json'];
+const programPrefixes = ['/v1', '/docs', '/compat', '/metrics', '/healthz', '/readyz', '/openapi.json'];
 
 /** The console routes in the browser, so every other address that a person opens is its one page. */
 export function isConsolePage(request: FastifyRequest, directory: string | null): boolean {
@@ -31,7 +31,7 @@ export function isConsolePage(request: FastifyRequest, directory: string | null)
   return (
     directory !== null &&
     (request.method === 'GET' || request.method === 'HEAD') &&
-    !programPrefixes.some((prefix) => path.startsWith(prefix)) &&
+    !programPrefixes.some((prefix) => path === prefix || path.startsWith(`${prefix}/`)) &&
     !path.startsWith('/assets/')
   );
 }

@@ -1,7 +1,6 @@
 /** Requests and replies against their schemas, compiled once. */
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { Value } from 'typebox/value';
 import { ApiProblem, type ErrorCode } from '../contract/errors.ts';
 import { faultIn } from './plain-data.ts';
 
@@ -13,6 +12,24 @@ function problemsOf(validator: ReturnType<typeof Compile>, value: unknown, where
   return [...validator.Errors(value)]
     .slice(0, mostErrors)
     .map((error) => ({ path: `${where}${error.instancePath}` || '/', message: error.message }));
+}
+
+const numeral = /^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?$/;
+const readers: Record<string, (text: string) => unknown> = {
+  integer: (text) => (numeral.test(text) ? Number(text) : text),
+  number: (text) => (numeral.test(text) ? Number(text) : text),
+  boolean: (text) => (text === 'true' ? true : text === 'false' ? false : text),
+};
+
+/** Addresses carry text only, so the numbers and booleans in them are read from it; bodies are taken as they are. */
+function fromText(schema: TSchema, fields: Record<string, unknown>): Record<string, unknown> {
+  const { properties = {} } = schema as { properties?: Record<string, { type?: string }> };
+  return Object.fromEntries(
+    Object.entries(fields).map(([key, value]) => {
+      const read = Object.hasOwn(properties, key) ? readers[properties[key]?.type ?? ''] : undefined;
+      return [key, read && typeof value === 'string' ? read(value) : value];
+    }),
+  );
 }
 
 /** Gives back the value when it fits; throws a problem that names every field that does not. */
@@ -32,8 +49,7 @@ export function compileCheck(
     const value = isText ? { ...(given as object) } : given;
     const fault = faultIn(value);
     if (fault) throw refuse([{ ...fault, path: `/${where}${fault.path}` }]);
-    // Addresses carry text only, so numbers and booleans in them are read from text first; bodies are taken as they are.
-    const read = isText ? Value.Convert(schema, value) : value;
+    const read = isText ? fromText(schema, value as Record<string, unknown>) : value;
     if (validator.Check(read)) return read;
     throw refuse(problemsOf(validator, read, `/${where}`));
   };

@@ -12,6 +12,12 @@ export const TaskKey = Type.Object({
 });
 export type TaskKey = Static<typeof TaskKey>;
 
+/** A key that is none would be found out only when the machine's proof is checked, and fail its release. */
+const Ed25519PublicKey = Type.String({
+  pattern: '^MCowBQYDK2VwAyEA[A-Za-z0-9+/]{43}=$',
+  description: 'Ed25519, SPKI DER, base64',
+});
+
 const HttpUrl = Type.String({ maxLength: 2048, pattern: '^https?://[!-~]+$' });
 
 export const RegisterRequest = Type.Object(
@@ -21,7 +27,7 @@ export const RegisterRequest = Type.Object(
     name: Type.Optional(Name),
     base_url: Type.Optional(HttpUrl),
     version: Type.String({ minLength: 1, maxLength: 128 }),
-    agent_public_key: Type.Optional(Type.String({ maxLength: 512 })),
+    agent_public_key: Type.Optional(Ed25519PublicKey),
     boot: Type.Optional(Type.Object({ stages: Type.Array(BootStage, { maxItems: 256 }) }, strict)),
     labels: Type.Optional(Labels),
   },

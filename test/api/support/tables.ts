@@ -1,0 +1,43 @@
+/** What is in the store, so that a test can show that a refused call changed nothing. */
+import pg from 'pg';
+
+/** Leases and beats move by themselves. */
+const restless = ['replicas', 'heartbeats', 'evidence', 'idempotency_keys'];
+/** Facts that a refusal itself leaves behind. */
+const refusals = ['request.denied', 'registration.refused'];
+
+export interface Tables {
+  /** Every table's content, as a fingerprint. */
+  snapshot(): Promise<Record<string, string>>;
+  query<R extends object>(text: string, values?: unknown[]): Promise<R[]>;
+  close(): Promise<void>;
+}
+
+export async function openTables(database_url: string): Promise<Tables> {
+  const client = new pg.Client({ connectionString: database_url });
+  await client.connect();
+  const query = async <R extends object>(text: string, values: unknown[] = []): Promise<R[]> =>
+    (await client.query(text, values)).rows as R[];
+  return {
+    query,
+    async snapshot() {
+      const tables = await query<{ name: string }>(
+        `select table_name as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'
+           and table_name not like 'evidence%' order by 1`,
+      );
+      const seen: Record<string, string> = {};
+      for (const { name } of tables.filter((table) => !restless.includes(table.name))) {
+        const [row] = await query<{ print: string }>(
+          `select count(*) || ' ' || coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as print from ${name} t`,
+        );
+        seen[name] = row?.print ?? '';
+      }
+      const [facts] = await query<{ count: string }>(
+        'select count(*)::text as count from evidence where kind <> all($1)',
+        [refusals],
+      );
+      return { ...seen, evidence: facts?.count ?? '' };
+    },
+    close: () => client.end(),
+  };
+}

@@ -1,0 +1,84 @@
+/** A server with two tenants, each with a machine of its own in an external pool. */
+import type { Allocation } from '../../../src/contract/allocation.ts';
+import type { Client } from '../../../src/contract/client.ts';
+import type { Role } from '../../../src/contract/token.ts';
+import { inProcessServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { type Machine, startMachine } from './machine.ts';
+import { openTables, type Tables } from './tables.ts';
+
+export interface Tenant {
+  name: string;
+  token: string;
+  client: Client;
+  machine: Machine;
+  allocation: Allocation;
+}
+
+export interface TenantWorld extends TestServer {
+  tables: Tables;
+  tokenFor(role: Role, more?: { tenant?: string; ttl_seconds?: number }): Promise<{ token: string; token_id: string }>;
+  join_token: string;
+  acme: Tenant;
+  globex: Tenant;
+}
+
+export const externalPool = 'outside';
+
+export async function externalServer(): Promise<Omit<TenantWorld, 'acme' | 'globex'>> {
+  const server = await inProcessServer();
+  const tables = await openTables(server.database_url);
+  await server.client.call('pool-put', { params: { pool: externalPool }, body: { driver: 'external' } });
+  const { token: join_token = '' } = await server.client.call('join-token-create', { params: { pool: externalPool } });
+  let made = 0;
+  return {
+    ...server,
+    tables,
+    join_token,
+    async tokenFor(role, more = {}) {
+      const reply = await server.client.call('token-create', { body: { name: `test-${++made}`, role, ...more } });
+      return { token: reply.token ?? '', token_id: reply.token_id };
+    },
+    async stop() {
+      await tables.close();
+      await server.stop();
+    },
+  };
+}
+
+export async function readyMachine(world: Pick<TenantWorld, 'url' | 'join_token'>, name: string): Promise<Machine> {
+  const machine = await startMachine(world.url, { join_token: world.join_token, name });
+  await machine.beat('ready');
+  return machine;
+}
+
+export const activeOne = (client: Client, id: string): Promise<Allocation> =>
+  until('the allocation to be active', async () => {
+    const allocation = await client.call('allocation-get', { params: { id } });
+    return allocation.status === 'active' ? allocation : undefined;
+  });
+
+/** Until nothing moves by itself, so that what moves is the test's doing. */
+export const operationsAtRest = (client: Client): Promise<boolean> =>
+  until('all operations to have ended', async () => {
+    const { items } = await client.call('operation-list', {});
+    return items.every(({ status }) => status === 'succeeded' || status === 'failed' || status === 'cancelled');
+  });
+
+/** Each machine joins just before its tenant asks, so that nobody gets the other's. */
+export async function tenantWorld(): Promise<TenantWorld> {
+  const server = await externalServer();
+  const tenant = async (name: string): Promise<Tenant> => {
+    const machine = await readyMachine(server, `${name}-machine`);
+    const { token } = await server.tokenFor('operator', { tenant: name });
+    const client = server.as(token);
+    const asked = await client.call('allocation-create', { body: { pool: externalPool, name: `${name}-claim` } });
+    const allocation = await activeOne(client, asked.allocation.allocation_id);
+    await machine.log(1, `${name} keeps this to itself`);
+    await machine.call('agent-boot', { body: { stages: [{ name: `${name}-stage`, seconds: 1 }] } });
+    return { name, token, client, machine, allocation };
+  };
+  const world = { ...server, acme: await tenant('acme'), globex: await tenant('globex') };
+  await operationsAtRest(server.client);
+  return world;
+}

@@ -1,0 +1,65 @@
+/** HTTP with nothing put right on the way: addresses, headers and bytes go out as they are given. */
+import http from 'node:http';
+import net from 'node:net';
+import type { Answer } from './calls.ts';
+
+export interface Wire {
+  send(method: string, path: string, headers: Record<string, string | string[]>, body?: string): Promise<Answer>;
+  /** Bytes on a fresh connection; everything that comes back until it closes. */
+  bytes(text: string): Promise<string>;
+  close(): void;
+}
+
+const mostMs = 10_000;
+
+const length = (body?: string) => (body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) });
+
+export function openWire(url: string): Wire {
+  const { hostname, port } = new URL(url);
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 4 });
+  return {
+    send: (method, path, headers, body) =>
+      new Promise((resolve, reject) => {
+        const request = http.request(
+          { hostname, port, method, path, headers: { ...length(body), ...headers }, agent, timeout: mostMs },
+          (reply) => {
+            let text = '';
+            reply.setEncoding('utf8');
+            reply.on('data', (chunk: string) => {
+              text += chunk;
+              // A stream that was opened by mistake would never end.
+              if (reply.headers['content-type']?.startsWith('text/event-stream'))
+                request.destroy(new Error('a stream opened'));
+            });
+            reply.on('end', () => {
+              const fields = Object.entries(reply.headers).map(
+                ([name, value]) => [name, String(value)] as [string, string],
+              );
+              const isJson = (reply.headers['content-type'] ?? '').includes('json');
+              resolve({
+                status: reply.statusCode ?? 0,
+                headers: new Headers(fields),
+                text,
+                body: isJson && text ? JSON.parse(text) : {},
+              });
+            });
+          },
+        );
+        request.on('timeout', () => request.destroy(new Error(`no answer to ${method} ${path}`)));
+        request.on('error', reject);
+        request.end(body);
+      }),
+    bytes: (text) =>
+      new Promise((resolve, reject) => {
+        let seen = '';
+        const socket = net.connect(Number(port), hostname, () => socket.write(text, 'latin1'));
+        socket.setTimeout(mostMs, () => socket.destroy(new Error(`no end after ${seen || 'nothing'}`)));
+        socket.on('data', (chunk) => {
+          seen += chunk;
+        });
+        socket.on('close', () => resolve(seen));
+        socket.on('error', reject);
+      }),
+    close: () => agent.destroy(),
+  };
+}
