@@ -56,6 +56,8 @@ interface Stat {
   terminal: boolean;
   start: string;
   name: string;
+  /** It was given none; as opposed to having none at this moment. */
+  empty_environment: boolean;
 }
 
 function readStat(pid: number): Stat | null {
@@ -71,6 +73,7 @@ function readStat(pid: number): Stat | null {
     terminal: terminal !== '0',
     start: rest[14] ?? '',
     name: text.slice(text.indexOf('(') + 1, close),
+    empty_environment: rest[42] !== '0' && rest[42] === rest[43],
   };
 }
 
@@ -87,13 +90,17 @@ function tagsFrom(environ: string): ProcessTags | null {
   return { installation_id, node_id: values.get(tagNames.node_id) ?? null, node_instance_id };
 }
 
-function readRow(pid: number): ProcessRow | null {
+/**
+ * `unsettled`: in the midst of an exec, or of its end, a process has neither environment nor arguments for a moment (a long
+ * one on a busy host), and cannot be told from a stranger.
+ */
+function readRow(pid: number): { row: ProcessRow; unsettled: boolean } | null {
   const stat = readStat(pid);
   if (!stat || stat.ppid === kernelThreads || pid === kernelThreads) return null;
-  // In the midst of an exec the environment reads empty for a moment, so an empty one is read a second time.
-  const tags = tagsFrom(textOf(pid, 'environ') || textOf(pid, 'environ') || '');
-  const argv = tags ? (textOf(pid, 'cmdline') ?? '').split('\0').slice(0, -1) : [];
-  return {
+  const environ = textOf(pid, 'environ');
+  const tags = tagsFrom(environ ?? '');
+  const cmdline = tags ? (textOf(pid, 'cmdline') ?? '') : '';
+  const row = {
     pid,
     ppid: stat.ppid,
     session: stat.session,
@@ -101,25 +108,40 @@ function readRow(pid: number): ProcessRow | null {
     terminal: stat.terminal,
     cwd: unlessGone(() => readlinkSync(`/proc/${pid}/cwd`)),
     tags,
-    argv: argv.length > 0 ? argv : [stat.name],
+    argv: cmdline ? cmdline.split('\0').slice(0, -1) : [stat.name],
   };
+  const unsettled = tags ? cmdline === '' : environ === '' && readStat(pid)?.empty_environment !== true;
+  return { row, unsettled };
 }
 
 /** Synchronous reads cost a tenth of asynchronous ones here; in slices, so that the event loop is never held for long. */
 const slice = 64;
+const settle_rounds = 100;
+const settle_pause_ms = 10;
 
-async function read(clock: Clock): Promise<ProcessRow[]> {
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  const rows: ProcessRow[] = [];
-  for (const [index, pid] of pids.entries()) {
-    if (index % slice === slice - 1) await pause(clock, 0);
-    const row = readRow(Number(pid));
-    if (row) rows.push(row);
+export function procfsReader(clock: Clock): ProcessReader {
+  /** Processes that blanked both for good, by pid and start: they are waited for once, not at every reading. */
+  const blank = new Map<number, string>();
+
+  async function settled(pid: number): Promise<ProcessRow | null> {
+    for (let round = 0; ; round++) {
+      const read = readRow(pid);
+      if (!read?.unsettled || blank.get(pid) === read.row.start) return read?.row ?? null;
+      if (round === settle_rounds) blank.set(pid, read.row.start);
+      else await pause(clock, settle_pause_ms);
+    }
   }
-  return rows;
-}
 
-export const procfsReader = (clock: Clock): ProcessReader => ({
-  read: () => read(clock),
-  startOf: (pid) => readStat(pid)?.start ?? null,
-});
+  return {
+    async read() {
+      const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+      const rows: (ProcessRow | null)[] = [];
+      for (const [index, pid] of pids.entries()) {
+        if (index % slice === slice - 1) await pause(clock, 0);
+        rows.push(await settled(Number(pid)));
+      }
+      return rows.filter((row) => row !== null);
+    },
+    startOf: (pid) => readStat(pid)?.start ?? null,
+  };
+}

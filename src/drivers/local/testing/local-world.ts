@@ -51,11 +51,22 @@ export async function alive(pid: number): Promise<boolean> {
   return stat !== '' && !stat.slice(stat.lastIndexOf(')')).startsWith(') Z');
 }
 
+/** In the midst of an exec a process has neither environment nor arguments; who looks just then looks again. */
+async function environOf(pid: number): Promise<string> {
+  for (let tries = 0; tries < 100; tries++) {
+    const environ = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => null);
+    if (environ !== '') return environ ?? '';
+    if ((await readable(`/proc/${pid}/cmdline`)) !== '') break;
+    await pause(systemClock, 5);
+  }
+  return readable(`/proc/${pid}/environ`);
+}
+
 async function livingWith(variable: string): Promise<number[]> {
   const pids: number[] = [];
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue;
-    const environ = await readable(`/proc/${name}/environ`);
+    const environ = await environOf(Number(name));
     if (!environ.split('\0').includes(variable)) continue;
     if (await alive(Number(name))) pids.push(Number(name));
   }

@@ -1,0 +1,46 @@
+import { afterEach, expect, it } from 'vitest';
+import { systemClock } from '../../base/clock.ts';
+import { procfsReader } from './procfs.ts';
+import { alive, plant, signal, until } from './testing/local-world.ts';
+
+const planted: number[] = [];
+afterEach(async () => {
+  for (const pid of planted) signal(pid, 'SIGKILL');
+  await until(async () => !(await Promise.all(planted.splice(0).map(alive))).includes(true), 'planted processes ended');
+});
+
+const tags = { SLIPWAY_INSTALLATION_ID: 'installation-p', SLIPWAY_NODE_INSTANCE_ID: 'inst_p' };
+
+it('sees the tags of a process that replaces itself all the time, at every reading', async () => {
+  const pid = plant(['/bin/sh', '-c', 'exec /bin/sh -c "$LOOP"'], { ...tags, LOOP: 'exec /bin/sh -c "$LOOP"' });
+  planted.push(pid);
+  const reader = procfsReader(systemClock);
+  const missed: unknown[] = [];
+  for (let reading = 0; reading < 150; reading++) {
+    const row = (await reader.read()).find((each) => each.pid === pid);
+    if (row?.tags?.node_instance_id !== 'inst_p' || row.argv[0] !== '/bin/sh') missed.push(row ?? reading);
+  }
+  expect(missed).toEqual([]);
+});
+
+it('does not wait for what an empty environment will never say', async () => {
+  const pid = plant(['/usr/bin/env', '-i', '/bin/sleep', '1000'], tags);
+  planted.push(pid);
+  const reader = procfsReader(systemClock);
+  await until(
+    async () => (await reader.read()).some((row) => row.pid === pid && row.tags === null),
+    'environment shed',
+  );
+  const began_ms = systemClock.monotonicMs();
+  await procfsReader(systemClock).read();
+  expect(systemClock.monotonicMs() - began_ms).toBeLessThan(900);
+});
+
+it('tells a process from its successor under the same pid, and from nobody', () => {
+  const reader = procfsReader(systemClock);
+  const pid = plant(['/bin/sleep', '1000'], tags);
+  planted.push(pid);
+  expect(reader.startOf(pid)).toMatch(/^\d+$/);
+  expect(reader.startOf(pid)).toBe(reader.startOf(pid));
+  expect(reader.startOf(2 ** 22 + 1)).toBe(null);
+});
