@@ -35,8 +35,16 @@ const upsert = `
     stale_seconds = excluded.stale_seconds, reported = coalesce(excluded.reported, heartbeats.reported)
   where heartbeats.last_seen_at < excluded.last_seen_at`;
 
+/** Of two beats of an instance the later counts; what the node said of itself is kept until it says something newer. */
+function later(a: Beat | undefined, b: Beat): Beat {
+  if (!a) return b;
+  const [earlier, newest] = a.received_ms <= b.received_ms ? [a, b] : [b, a];
+  return { ...newest, reported: newest.reported ?? earlier.reported };
+}
+
 export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (error: unknown) => void): HeartbeatBuffer {
   let waiting = new Map<NodeInstanceId, Beat>();
+  let writing = false;
   let flushedMs = clock.nowMs();
   let cancelTimer: (() => void) | undefined;
   let running: Promise<void> = Promise.resolve();
@@ -60,14 +68,17 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
     const batch = waiting;
     waiting = new Map();
     if (batch.size > 0) {
+      writing = true;
       try {
         await write([...batch.values()].sort((a, b) => (a.node_instance_id < b.node_instance_id ? -1 : 1)));
       } catch (error) {
-        // Kept for the next flush, unless a newer beat of the same instance has come meanwhile.
-        for (const [id, beat] of batch) if (!waiting.has(id)) waiting.set(id, beat);
+        // Kept for the next flush, beneath whatever has come meanwhile.
+        for (const [id, beat] of batch) waiting.set(id, later(waiting.get(id), beat));
         onError(error);
         schedule();
         return;
+      } finally {
+        writing = false;
       }
     }
     flushedMs = startedMs;
@@ -82,14 +93,14 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
 
   return {
     add(beat) {
-      waiting.set(beat.node_instance_id, beat);
+      waiting.set(beat.node_instance_id, later(waiting.get(beat.node_instance_id), beat));
       schedule();
     },
     async flush() {
       running = running.then(flushNow);
       await running;
     },
-    flushedThrough: () => moment(waiting.size === 0 ? clock.nowMs() : flushedMs),
+    flushedThrough: () => moment(waiting.size === 0 && !writing ? clock.nowMs() : flushedMs),
     async stop() {
       cancelTimer?.();
       await running;

@@ -41,6 +41,16 @@ export async function startTail(options: {
   let cancelRetry: (() => void) | undefined;
   let cancelNotify: (() => void) | undefined;
   let connection: Awaited<ReturnType<Database['connect']>> | undefined;
+  let connecting = false;
+
+  /** One listener that fails takes nothing from the others. */
+  const hand = (fact: Evidence, listener: (fact: Evidence) => void) => {
+    try {
+      listener(fact);
+    } catch (error) {
+      onError(error);
+    }
+  };
 
   const readAll = async () => {
     do {
@@ -48,7 +58,7 @@ export async function startTail(options: {
       const { items, withheld } = await readAfter(db, cursor, batchSize);
       for (const fact of items) {
         cursor = parseCursor(fact.cursor) ?? cursor;
-        for (const listener of listeners) listener(fact);
+        for (const listener of listeners) hand(fact, listener);
       }
       if (items.length === batchSize) again = true;
       else if (withheld && !stopped) {
@@ -77,12 +87,13 @@ export async function startTail(options: {
   const tick = () => {
     if (stopped) return;
     poke();
-    if (!connection) void listen();
+    if (!connection && !connecting) void listen();
     cancelFallback = clock.after(fallbackMs, tick);
   };
 
   /** Without the LISTEN connection everything still works, only up to a second later; so its loss is reported and mended, not fatal. */
   const listen = async () => {
+    connecting = true;
     try {
       const client = await db.connect('slipway tail');
       connection = client;
@@ -96,6 +107,8 @@ export async function startTail(options: {
     } catch (error) {
       connection = undefined;
       onError(error);
+    } finally {
+      connecting = false;
     }
   };
 

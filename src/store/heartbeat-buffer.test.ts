@@ -1,0 +1,172 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import type { NodeInstanceId } from '../base/ids.ts';
+import { type Database, openDatabase } from './database.ts';
+import { type Beat, createHeartbeatBuffer } from './heartbeat-buffer.ts';
+import { type Fleet, testFleet } from './testing/fleet.ts';
+
+let database: TestDatabase;
+let db: Database;
+let fleet: Fleet;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  db = openDatabase({ url: database.url });
+  fleet = await testFleet(db);
+});
+
+afterAll(async () => {
+  await db.close();
+  await database.drop();
+});
+
+const instance = async (): Promise<NodeInstanceId> => (await fleet.node('starting')).node_instance_id as NodeInstanceId;
+
+const beat = (node_instance_id: NodeInstanceId, second: number, reported: Beat['reported'] = null): Beat => ({
+  node_instance_id,
+  received_ms: fleet.clock.nowMs() + second * 1000,
+  interval_seconds: 10,
+  stale_seconds: 30,
+  reported,
+});
+
+interface Kept {
+  seconds: number;
+  reported: Record<string, unknown> | null;
+}
+
+async function kept(id: NodeInstanceId): Promise<Kept | undefined> {
+  const [row] = await db.query<{ last_seen_at: Date; reported: Kept['reported'] }>(
+    'select last_seen_at, reported from heartbeats where node_instance_id = $1',
+    [id],
+  );
+  return row && { seconds: (row.last_seen_at.getTime() - fleet.clock.nowMs()) / 1000, reported: row.reported };
+}
+
+/** A database that counts the beats' statements, and fails while it is told to. */
+function watched() {
+  const seen = { upserts: 0, failing: false, errors: [] as unknown[], hold: undefined as Promise<void> | undefined };
+  const wrapped: Database = {
+    ...db,
+    transaction: (work) =>
+      db.transaction((tx) =>
+        work({
+          ...tx,
+          query: async (text, values) => {
+            if (/insert into heartbeats/.test(text)) {
+              seen.upserts++;
+              await seen.hold;
+              if (seen.failing) throw new Error('the store is away');
+            }
+            return tx.query(text, values);
+          },
+        }),
+      ),
+  };
+  const buffer = createHeartbeatBuffer(wrapped, fleet.clock, (error) => seen.errors.push(error));
+  return { seen, buffer };
+}
+
+test('any number of beats of any number of instances is one statement, and the newest of each counts', async () => {
+  const { seen, buffer } = watched();
+  const [a, b] = [await instance(), await instance()];
+  for (let second = 1; second <= 50; second++) for (const id of [a, b]) buffer.add(beat(id, second));
+  buffer.add(beat(a, 20));
+  expect(seen.upserts).toBe(0);
+  await buffer.flush();
+  expect(seen.upserts).toBe(1);
+  expect(await kept(a)).toMatchObject({ seconds: 50 });
+  expect(await kept(b)).toMatchObject({ seconds: 50 });
+  await buffer.flush();
+  expect(seen.upserts).toBe(1);
+});
+
+test('it flushes by itself, a moment after the first beat', async () => {
+  const { seen, buffer } = watched();
+  const id = await instance();
+  buffer.add(beat(id, 1));
+  await fleet.clock.advance(199);
+  expect(seen.upserts).toBe(0);
+  await fleet.clock.advance(1);
+  await buffer.flush();
+  expect(seen.upserts).toBe(1);
+  expect(await kept(id)).toBeDefined();
+});
+
+test('an older beat never overwrites a newer one that is already kept', async () => {
+  const { buffer } = watched();
+  const id = await instance();
+  buffer.add(beat(id, 30, { health: 1 }));
+  await buffer.flush();
+  buffer.add(beat(id, 10, { health: 0 }));
+  await buffer.flush();
+  expect(await kept(id)).toEqual({ seconds: 30, reported: { health: 1 } });
+});
+
+test('what a node says of itself outlives plain beats, before and after it is written', async () => {
+  const { buffer } = watched();
+  const id = await instance();
+  buffer.add(beat(id, 1, { health: 0.5 }));
+  buffer.add(beat(id, 2));
+  await buffer.flush();
+  expect(await kept(id)).toEqual({ seconds: 2, reported: { health: 0.5 } });
+  buffer.add(beat(id, 3));
+  await buffer.flush();
+  expect(await kept(id)).toEqual({ seconds: 3, reported: { health: 0.5 } });
+});
+
+test('a flush that fails keeps its beats beneath those that came meanwhile', async () => {
+  const { seen, buffer } = watched();
+  const [a, b] = [await instance(), await instance()];
+  buffer.add(beat(a, 1, { health: 1 }));
+  buffer.add(beat(b, 1));
+  seen.failing = true;
+  const failing = buffer.flush();
+  buffer.add(beat(a, 2));
+  await failing;
+  expect(seen.errors.length).toBe(1);
+  expect(await kept(a)).toBeUndefined();
+  seen.failing = false;
+  await buffer.flush();
+  expect(await kept(a)).toEqual({ seconds: 2, reported: { health: 1 } });
+  expect(await kept(b)).toMatchObject({ seconds: 1 });
+});
+
+test('it says how far it has come, and not further', async () => {
+  const { seen, buffer } = watched();
+  const id = await instance();
+  const start = fleet.clock.nowMs();
+  buffer.add(beat(id, 0));
+  await fleet.clock.advance(50);
+  expect(buffer.flushedThrough().getTime()).toBe(start);
+  let letGo = () => {};
+  seen.hold = new Promise((resolve) => {
+    letGo = resolve;
+  });
+  const flushing = buffer.flush();
+  await fleet.clock.advance(10);
+  // On its way to the table is not in the table.
+  expect(buffer.flushedThrough().getTime()).toBe(start);
+  letGo();
+  await flushing;
+  expect(buffer.flushedThrough().getTime()).toBe(fleet.clock.nowMs());
+});
+
+test('beats of an instance that nobody knows are dropped, not the others with them', async () => {
+  const { seen, buffer } = watched();
+  const id = await instance();
+  buffer.add(beat('inst_unknown' as NodeInstanceId, 1));
+  buffer.add(beat(id, 1));
+  await buffer.flush();
+  expect(seen.errors).toEqual([]);
+  expect(await kept(id)).toBeDefined();
+  expect(await kept('inst_unknown' as NodeInstanceId)).toBeUndefined();
+});
+
+test('stopping writes what is left', async () => {
+  const { buffer } = watched();
+  const id = await instance();
+  buffer.add(beat(id, 1));
+  await buffer.stop();
+  expect(await kept(id)).toBeDefined();
+});
