@@ -1,9 +1,10 @@
 /** Runs the forward migrations, one transaction each, one migrating replica at a time; refuses a schema newer than this code. */
 import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 
-const folder = fileURLToPath(new URL('./migrations/', import.meta.url));
+const ownMigrations = fileURLToPath(new URL('./migrations/', import.meta.url));
 const migrationLock = 7_213_001;
 
 export class SchemaTooNew extends Error {
@@ -16,19 +17,19 @@ interface Migration {
   sql: string;
 }
 
-async function knownMigrations(): Promise<Migration[]> {
+async function migrationsIn(folder: string): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort();
   return Promise.all(
     names.map(async (name) => ({
       version: Number.parseInt(name, 10),
       name,
-      sql: await readFile(folder + name, 'utf8'),
+      sql: await readFile(join(folder, name), 'utf8'),
     })),
   );
 }
 
-export async function migrate(url: string): Promise<{ applied: string[] }> {
-  const known = await knownMigrations();
+export async function migrate(url: string, folder = ownMigrations): Promise<{ applied: string[] }> {
+  const known = await migrationsIn(folder);
   const client = new pg.Client({ connectionString: url, application_name: 'slipway migrate' });
   await client.connect();
   try {

@@ -1,0 +1,117 @@
+/** The migrations from nothing to the schema that is written down, repeated, at once, and cut off. */
+import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { emptyDatabase, type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { until } from '../../test/support/until.ts';
+import { type Database, openDatabase } from './database.ts';
+import { migrate, SchemaTooNew } from './migrate.ts';
+import { dumpSchema } from './schema-dump.ts';
+
+const own = join(import.meta.dirname, 'migrations');
+const written = join(import.meta.dirname, 'schema.txt');
+const ownNames = (await readdir(own)).filter((name) => name.endsWith('.sql')).sort();
+
+const ends: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+async function open(made: Promise<TestDatabase>): Promise<{ url: string; db: Database }> {
+  const database = await made;
+  ends.push(database.drop);
+  const db = openDatabase({ url: database.url });
+  ends.push(db.close);
+  return { url: database.url, db };
+}
+
+/** The migrations there are, and one more. */
+async function folderWith(name: string, sql: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'slipway-migrations-'));
+  ends.push(() => rm(folder, { recursive: true }));
+  for (const each of ownNames) await copyFile(join(own, each), join(folder, each));
+  await writeFile(join(folder, name), sql);
+  return folder;
+}
+
+test('the schema is the one that is written down', async () => {
+  const { db } = await open(testDatabase());
+  const dump = await dumpSchema(db);
+  if (process.env.SLIPWAY_WRITE_SCHEMA) await writeFile(written, dump);
+  expect(dump).toBe(await readFile(written, 'utf8'));
+});
+
+test('the dump sees columns, defaults, constraints, indexes and partitions change', async () => {
+  const { db } = await open(testDatabase());
+  const changes = [
+    'alter table nodes add column extra text',
+    'alter table nodes alter column labels drop default',
+    'alter table nodes alter column name drop not null',
+    'alter table nodes alter column zone type varchar(5)',
+    'alter table allocations drop constraint allocations_status_check',
+    'drop index allocations_exclusive',
+    'drop table evidence_api_rest',
+    'alter table heartbeats reset (fillfactor)',
+    'create view live as select 1 as one',
+    `create function noop() returns int language sql as 'select 1'`,
+  ];
+  let before = await dumpSchema(db);
+  for (const change of changes) {
+    await db.query(change);
+    const after = await dumpSchema(db);
+    expect(after, change).not.toBe(before);
+    before = after;
+  }
+});
+
+test('they go forward from nothing, and again is nothing to do', async () => {
+  const { url, db } = await open(emptyDatabase());
+  expect(await migrate(url)).toEqual({ applied: ownNames });
+  expect(await dumpSchema(db)).toBe(await readFile(written, 'utf8'));
+  expect(await migrate(url)).toEqual({ applied: [] });
+});
+
+test('replicas that start at once migrate once', async () => {
+  const { url, db } = await open(emptyDatabase());
+  const results = await Promise.all(Array.from({ length: 4 }, () => migrate(url)));
+  expect(results.flatMap((result) => result.applied)).toEqual(ownNames);
+  const rows = await db.query<{ name: string }>('select name from schema_migrations order by version');
+  expect(rows.map((row) => row.name)).toEqual(ownNames);
+});
+
+test('a database of a newer Slipway is refused and left as it is', async () => {
+  const { url, db } = await open(testDatabase());
+  await db.query(`insert into schema_migrations (version, name) values (9000, '9000-from-the-future.sql')`);
+  const before = await dumpSchema(db);
+  const refused = await migrate(url).catch((error: unknown) => error);
+  expect(refused).toBeInstanceOf(SchemaTooNew);
+  expect(String(refused)).toContain('9000');
+  expect(await dumpSchema(db)).toBe(before);
+});
+
+test('a migration that fails leaves nothing, and those before it stay', async () => {
+  const { url, db } = await open(emptyDatabase());
+  const folder = await folderWith('0900-broken.sql', 'create table half (id integer); select 1 / 0;');
+  await expect(migrate(url, folder)).rejects.toThrow('division by zero');
+  expect(await db.query(`select 1 from pg_class where relname = 'half'`)).toEqual([]);
+  expect(await migrate(url)).toEqual({ applied: [] });
+  await writeFile(join(folder, '0900-broken.sql'), 'create table half (id integer);');
+  expect(await migrate(url, folder)).toEqual({ applied: ['0900-broken.sql'] });
+});
+
+test('a migration that is cut off leaves nothing and bars nobody', async () => {
+  const { url, db } = await open(testDatabase());
+  const folder = await folderWith('0900-slow.sql', 'create table half (id integer); select pg_sleep(60);');
+  const cut = expect(migrate(url, folder)).rejects.toThrow();
+  await until('it to be in the midst', async () => {
+    const [running] = await db.query<{ pid: number }>(
+      `select pid from pg_stat_activity where datname = current_database() and application_name = 'slipway migrate' and query like '%pg_sleep%'`,
+    );
+    return running && (await db.query('select pg_terminate_backend($1)', [running.pid])).length > 0;
+  });
+  await cut;
+  expect(await db.query(`select 1 from pg_class where relname = 'half'`)).toEqual([]);
+  expect(await migrate(url)).toEqual({ applied: [] });
+});
