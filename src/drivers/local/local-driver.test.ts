@@ -223,6 +223,16 @@ describe('list_owned and diagnose', () => {
     await until(async () => !(await alive(pid)), 'planted process ended');
   });
 
+  it('lists a living machine once, by its directory', async () => {
+    const target = world.withSpec({});
+    await handle(world, target).done('ensure');
+    await world.ready(target);
+    const { node_id, node_instance_id } = target;
+    expect(await world.open().list_owned(world.installation_id)).toEqual([
+      { resource: world.directory(target), kind: 'directory', node_id, node_instance_id },
+    ]);
+  });
+
   it('lists a directory that a crash left half removed', async () => {
     const target = world.withSpec({});
     await handle(world, target).done('ensure');
@@ -237,7 +247,7 @@ describe('list_owned and diagnose', () => {
     const outside = join(world.nodes_dir, '..', 'admin.token');
     await writeFile(outside, 'the-admin-token');
     const target = world.withSpec({
-      setup: `ln -s ${outside} ../stolen.log; mkfifo ../blocked.log; echo hello`,
+      setup: `ln -s ${outside} ../stolen.log; mkfifo ../blocked.log; mkdir ../directory.log; echo hello`,
       command: ['/bin/sleep', '77'],
     });
     await handle(world, target).done('ensure');
