@@ -152,8 +152,9 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
   await engine.launch();
   parts.defer(() => engine.shutdown());
 
+  const { promise: declaredDead, resolve: onDeclaredDead } = Promise.withResolvers<Error>();
   const runner = createSweepRunner({
-    sweeps: sweepRegistry({ ...services, engine, host, isProcessAlive }),
+    sweeps: sweepRegistry({ ...services, engine, host, isProcessAlive, onDeclaredDead }),
     clock,
     onError: (name, error) => log.error({ error, sweep: name }, 'a sweep failed and will run again'),
   });
@@ -161,7 +162,7 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
   const notWoken = onError('an operation could not be woken; it asks again by itself');
   tail.subscribe(operationWaker(db, engine, executor.replica_id, notWoken));
   tail.subscribe((fact) => runner.observe(fact));
-  return { services, runner };
+  return { services, runner, declaredDead };
 }
 
 async function openApi(opening: Opening, store: Store, services: OperationServices, metrics: ApiServices['metrics']) {
@@ -216,7 +217,7 @@ export async function startServer(settings: ServerSettings, log: Log): Promise<R
   };
   let url = '';
   const store = await openStore(opening);
-  const { services, runner } = await openOperations(opening, store, () => url);
+  const { services, runner, declaredDead } = await openOperations(opening, store, () => url);
   const metrics = createMetrics(store.db, () => runner.statuses());
   const { app, settings: api, scheme } = await openApi(opening, store, services, metrics);
 
@@ -233,7 +234,8 @@ export async function startServer(settings: ServerSettings, log: Log): Promise<R
   const { replica_id } = services.executor;
   log.info({ url, replica_id, version: opening.version }, 'ready');
   const opened = parts.move();
-  return { url, replica_id, admin_token_path, lost: store.lost, stop: () => opened.disposeAsync() };
+  const lost = Promise.race([store.lost, declaredDead]);
+  return { url, replica_id, admin_token_path, lost, stop: () => opened.disposeAsync() };
 }
 
 function welcome(server: RunningServer): string {

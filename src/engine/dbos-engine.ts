@@ -10,7 +10,14 @@ import { Pool } from 'pg';
 import { type Clock, pause } from '../base/clock.ts';
 import { createDbosJournal } from './dbos-journal.ts';
 import { dbosLogger } from './dbos-logger.ts';
-import { finishedBefore, handBack, messageSent, messageUnread, withLaunchLock } from './dbos-tables.ts';
+import {
+  executorsOfUnfinished,
+  finishedBefore,
+  handBack,
+  messageSent,
+  messageUnread,
+  withLaunchLock,
+} from './dbos-tables.ts';
 import type { Engine, EngineListener, OperationDefinition, OperationRun } from './engine.ts';
 import type { EngineLog } from './engine-log.ts';
 import { executeRun } from './execute-run.ts';
@@ -62,7 +69,8 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
     max: options.pool_size ?? 10,
     application_name: 'slipway-engine',
     connectionTimeoutMillis: 10_000,
-    idle_in_transaction_session_timeout: 60_000,
+    // A replica that freezes inside a transaction loses it before another one takes over.
+    idle_in_transaction_session_timeout: 8_000,
   });
   // While we shut down, the database may close a connection before our own goodbye reaches it.
   pool.on('error', (error) => {
@@ -170,6 +178,8 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
       // Sleeps wait for the message itself; a `waitFor` is woken and then finds the message.
       return (await send(id, 'cancel', cancelKey)) && (await wakeOnce(id));
     },
+
+    executorsAtWork: () => executorsOfUnfinished(pool),
 
     async recover(deadExecutorIds) {
       // Our own runs are executing; recovering them would take each from itself.

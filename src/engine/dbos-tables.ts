@@ -53,6 +53,13 @@ export async function handBack(pool: Pool, dbos_id: string, executor_id: string,
   );
 }
 
+export async function executorsOfUnfinished(pool: Pool): Promise<string[]> {
+  const { rows } = await pool.query<{ executor_id: string }>(
+    `select distinct executor_id from dbos.workflow_status where status = 'PENDING'`,
+  );
+  return rows.map((row) => row.executor_id);
+}
+
 /** Runs that ended before `beforeMs`, oldest first. */
 export async function finishedBefore(pool: Pool, beforeMs: number, limit: number): Promise<string[]> {
   const { rows } = await pool.query<{ workflow_uuid: string }>(

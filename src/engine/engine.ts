@@ -150,6 +150,8 @@ export interface Engine {
   wake(workflow_id: WorkflowId, attempt: number): Promise<void>;
   /** Answers whether there is such a run; false also when it was not started yet, so start first and cancel then. */
   cancel(workflow_id: WorkflowId, attempt: number): Promise<boolean>;
+  /** The executors, dead or alive, whose runs are not finished. */
+  executorsAtWork(): Promise<string[]>;
   /** Takes over the unfinished runs of executors that are dead. Returns how many. */
   recover(deadExecutorIds: string[]): Promise<number>;
   shutdown(): Promise<void>;

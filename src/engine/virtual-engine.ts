@@ -121,6 +121,10 @@ export function createVirtualEngine(options: VirtualEngineOptions): VirtualEngin
       return true;
     },
 
+    async executorsAtWork() {
+      return [...new Set([...store.values()].filter(({ ended }) => !ended).map((stored) => stored.executor_id))];
+    },
+
     async recover(deadExecutorIds) {
       if (!launched) throw new Error('the engine is not launched');
       return takeOver(deadExecutorIds);

@@ -5,7 +5,7 @@ import { OperationCancelled, StepFailed } from '../engine/engine.ts';
 import { allocationRow } from '../store/allocations.ts';
 import { transition } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
-import { once } from '../store/executions.ts';
+import { fenced, once } from '../store/executions.ts';
 import { nodeRow } from '../store/nodes.ts';
 import { type OperationRow, operationRow } from '../store/operations.ts';
 import { type Assignment, assignNode } from './assign-node.ts';
@@ -42,11 +42,9 @@ async function assign(context: OperationContext, services: OperationServices): P
   let told = '';
   const ask = async (): Promise<Assignment> => {
     const at = now(services.clock);
-    return services.db.transaction(async (tx) => {
-      const operation = await operationRow(tx, context.workflow_id, 'for update');
-      if (!operation || operation.epoch !== services.executor.epoch) return { assigned: false, withdrawn: true };
-      return assignNode(tx, services, operation, at);
-    });
+    return services.db.transaction(async (tx) =>
+      assignNode(tx, services, await fenced(tx, context.workflow_id, services.executor), at),
+    );
   };
   const assignment = await context.waitFor(
     'assign:wait',

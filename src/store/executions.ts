@@ -48,7 +48,10 @@ const tell = (
     },
   ]);
 
-/** Takes the operation for this replica; refused when a younger replica has it or the attempt is over. */
+/**
+ * Takes the operation for this replica, from whoever had it: the engine lets one execution of a run live at a time. Refused
+ * when the attempt is over, or when this replica was declared dead and somebody else goes on in its place.
+ */
 export function claimExecution(
   db: Database,
   run: { workflow_id: WorkflowId; attempt: number },
@@ -59,13 +62,11 @@ export function claimExecution(
     const [before] = await tx.query<OperationRow>('select * from operations where workflow_id = $1 for update', [
       run.workflow_id,
     ]);
-    if (
-      !before ||
-      before.attempt !== run.attempt ||
-      (before.epoch !== null && BigInt(before.epoch) > BigInt(executor.epoch))
-    ) {
-      throw new ExecutionSuperseded(run.workflow_id);
-    }
+    // The share lock lets nobody declare us dead before the claim is committed, or find our run without it.
+    const alive = await tx.query('select 1 from replicas where epoch = $1 and ended_at is null for share', [
+      executor.epoch,
+    ]);
+    if (before?.attempt !== run.attempt || alive.length === 0) throw new ExecutionSuperseded(run.workflow_id);
     const [row] = await tx.query<OperationRow>(
       `update operations set status = case when status = 'queued' then 'running' else status end, replica_id = $2, epoch = $3,
          started_at = coalesce(started_at, $4) where workflow_id = $1 returning *`,
@@ -89,7 +90,8 @@ export function claimExecution(
   });
 }
 
-async function fenced(tx: Transaction, workflow_id: WorkflowId, executor: Executor): Promise<OperationRow> {
+/** Locks the operation for its executor; anybody else is told that it is superseded. */
+export async function fenced(tx: Transaction, workflow_id: WorkflowId, executor: Executor): Promise<OperationRow> {
   const [row] = await tx.query<OperationRow>(
     'select * from operations where workflow_id = $1 and epoch = $2 for update',
     [workflow_id, executor.epoch],

@@ -71,11 +71,11 @@ export function buryReplicas(
   });
 }
 
-/** Replicas whose end is known but whose operations are not all finished or moved: a take-over that was itself cut off. */
-export async function replicasWithOpenOperations(db: Queryable): Promise<ReplicaId[]> {
+/** Which of these replicas are known to have ended. */
+export async function endedAmong(db: Queryable, ids: string[]): Promise<ReplicaId[]> {
   const rows = await db.query<{ replica_id: ReplicaId }>(
-    `select distinct operations.replica_id from operations join replicas on replicas.replica_id = operations.replica_id
-     where operations.status in ('running', 'cancelling') and replicas.ended_at is not null`,
+    'select replica_id from replicas where replica_id = any($1) and ended_at is not null',
+    [ids],
   );
   return rows.map((row) => row.replica_id);
 }

@@ -17,6 +17,8 @@ export interface SweepServices extends OperationServices {
   engine: Engine;
   host: string;
   isProcessAlive(pid: number): boolean;
+  /** Another replica took over from this one; it executes nothing more and must end. */
+  onDeclaredDead(error: Error): void;
 }
 
 export const sweepRegistry = (services: SweepServices): Sweep[] => [

@@ -2,11 +2,11 @@
 import { secondsLater } from '../base/clock.ts';
 import {
   buryReplicas,
+  endedAmong,
   leaseSeconds,
   type ReplicaRow,
   renewEverySeconds,
   renewLease,
-  replicasWithOpenOperations,
   unfinishedReplicas,
 } from '../store/replicas.ts';
 import type { SweepServices } from './registry.ts';
@@ -25,15 +25,19 @@ export const replicaTakeover = (services: SweepServices): Sweep => ({
   async run(now) {
     const { db, executor, engine } = services;
     const alive = await renewLease(db, executor.replica_id, secondsLater(now, leaseSeconds));
-    if (!alive) throw new Error('this replica was declared dead by another one and must restart');
+    if (!alive) {
+      const error = new Error('this replica was declared dead by another one, which goes on with its operations');
+      services.onDeclaredDead(error);
+      throw error;
+    }
     const others = (await unfinishedReplicas(db)).filter((replica) => replica.replica_id !== executor.replica_id);
     const dead = others.flatMap((replica) => {
       const why = deathOf(replica, services, now);
       return why ? [{ replica_id: replica.replica_id, why }] : [];
     });
-    const buried = dead.length > 0 ? await buryReplicas(db, dead, executor.replica_id, now) : [];
-    // Also those whose taker died before it was done; recovering a run twice executes it once.
-    const orphaned = new Set([...buried, ...(await replicasWithOpenOperations(db))]);
-    return { decided: orphaned.size > 0 ? await engine.recover([...orphaned]) : 0 };
+    if (dead.length > 0) await buryReplicas(db, dead, executor.replica_id, now);
+    // Asked of the engine, not of our own rows: whatever cut off a start or an earlier take-over, a run is found by who had it.
+    const orphaned = await endedAmong(db, await engine.executorsAtWork());
+    return { decided: orphaned.length > 0 ? await engine.recover(orphaned) : 0 };
   },
 });
