@@ -32,6 +32,8 @@ export interface TestServer {
 export interface SpawnedServer extends TestServer {
   pid: number;
   output(): string;
+  /** Its exit code, once it has ended; null when a signal ended it. */
+  ended: Promise<number | null>;
   /** `kill -9`: no goodbye, no clean-up. Resolves when the process is gone. */
   kill(): Promise<void>;
 }
@@ -79,9 +81,67 @@ export async function inProcessServer(options: { args?: string[] } = {}): Promis
   };
 }
 
-/** Give `beside` to start another replica on the same database and the same nodes. */
+export interface SpawnedMain {
+  child: ChildProcess;
+  url: string;
+  output(): string;
+  ended: Promise<number | null>;
+  /** Resolves when the process is gone. */
+  end(signal: NodeJS.Signals): Promise<void>;
+}
+
+/** The server's own process, as a person would start it; resolves when it serves. */
+export async function spawnMain(args: string[], env: Record<string, string> = {}): Promise<SpawnedMain> {
+  const child = spawn(process.execPath, [main, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
+  spawned.add(child);
+  let text = '';
+  child.stdout.on('data', (chunk) => {
+    text += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    text += chunk;
+  });
+  const ended = new Promise<number | null>((resolve) => {
+    child.once('exit', (code) => {
+      spawned.delete(child);
+      resolve(code);
+    });
+  });
+  const url = await until(
+    'the server to print its address',
+    () => {
+      if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}:\n${text}`);
+      return /Console\s+(http\S+)/.exec(text)?.[1];
+    },
+    { seconds: 60 },
+  );
+  return {
+    child,
+    url,
+    output: () => text,
+    ended,
+    async end(signal) {
+      child.kill(signal);
+      await ended;
+    },
+  };
+}
+
+/** A test that fails half-way must not leave its servers running; they are killed with the test's process. */
+const spawned = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of spawned) child.kill('SIGKILL');
+});
+
+/**
+ * Give `beside` to start another replica on the same database and the same nodes, also in place of one that was killed.
+ * Agents know the address they were started with: a replacement gets its predecessor's `port`.
+ */
 export async function spawnServer(
-  options: { beside?: TestServer; args?: string[]; env?: Record<string, string> } = {},
+  options: { beside?: TestServer; port?: number; args?: string[]; env?: Record<string, string> } = {},
 ): Promise<SpawnedServer> {
   const database = options.beside ? undefined : await testDatabase();
   const database_url = options.beside?.database_url ?? database?.url ?? '';
@@ -89,7 +149,7 @@ export async function spawnServer(
   const nodes_dir = options.beside?.nodes_dir ?? own.nodes_dir;
   const args = [
     '--port',
-    '0',
+    String(options.port ?? 0),
     '--data-dir',
     own.data_dir,
     '--nodes-dir',
@@ -100,24 +160,9 @@ export async function spawnServer(
     'info',
     ...(options.args ?? []),
   ];
-  const child: ChildProcess = spawn(process.execPath, [main, ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...options.env },
-  });
-  let text = '';
-  child.stdout?.on('data', (chunk) => (text += chunk));
-  child.stderr?.on('data', (chunk) => (text += chunk));
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  const url = await until('the server to print its address', () => {
-    if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}:\n${text}`);
-    return /Console\s+(http\S+)/.exec(text)?.[1];
-  });
+  const { child, url, output, ended, end } = await spawnMain(args, options.env);
   const token = (await readFile(join(own.data_dir, 'admin.token'), 'utf8')).trim();
   const as = clientFor(url);
-  const end = async (signal: NodeJS.Signals) => {
-    child.kill(signal);
-    await ended;
-  };
   return {
     url,
     token,
@@ -127,7 +172,8 @@ export async function spawnServer(
     database_url,
     as,
     pid: child.pid ?? 0,
-    output: () => text,
+    output,
+    ended,
     kill: () => end('SIGKILL'),
     async stop() {
       await end('SIGTERM');

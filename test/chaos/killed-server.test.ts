@@ -1,0 +1,119 @@
+/**
+ * The control plane dies by `kill -9` in each step of a provision and of a release; its successor finishes what was begun.
+ * Every point is the worst one of its step: the work is done, the record of it is not (trap.ts).
+ */
+import { rm } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../support/free-port.ts';
+import { expectNothingLeft, type Ledger, openLedger, openRuns } from '../support/ledger.ts';
+import { allocate, becomes, release } from '../support/machine-life.ts';
+import { type SpawnedServer, spawnServer } from '../support/server.ts';
+import { type LaunchWatch, watchLaunches } from '../support/tagged-processes.ts';
+import { until } from '../support/until.ts';
+import { buildTrap, type Trap } from './trap.ts';
+
+/** In the order in which they come; each stage of the plan has at least one. */
+const provisionPoints = [
+  'assign:begin',
+  'assign:wait',
+  'launch:ensure:1',
+  'launch:end',
+  'register:wait',
+  'register:end',
+  'start:wait',
+  'engine:ended',
+];
+const releasePoints = [
+  'fence:cancel',
+  'fence:bar',
+  'freeze-evidence:agent:ask',
+  'freeze-evidence:driver',
+  'drain:wait',
+  'stop:agent:ask',
+  'stop:end',
+  'clean:agent:1:ask',
+  'clean:agent:1:kept',
+  'clean:stop:1',
+  'clean:destroy:1',
+  'prove:absent',
+  'free:door',
+  'free:end',
+  'engine:ended',
+];
+
+describe('kill -9 in each step', () => {
+  let first: SpawnedServer;
+  let server: SpawnedServer;
+  let ledger: Ledger;
+  let trap: Trap;
+  let launches: LaunchWatch;
+  let port: number;
+  let allocation_id: string;
+  let node_instance_id: string;
+
+  beforeAll(async () => {
+    port = await freePort();
+    first = await spawnServer({ port });
+    server = first;
+    ledger = await openLedger(first.database_url);
+    trap = await buildTrap(ledger);
+    launches = watchLaunches(ledger.installation_id);
+  });
+  afterAll(async () => {
+    launches?.stop();
+    await ledger?.close();
+    if (server !== first) await server?.stop();
+    await first?.stop();
+  });
+
+  const killInTrap = async () => {
+    await trap.sprung();
+    await server.kill();
+    await trap.clear('killed');
+    if (server !== first) await rm(server.data_dir, { recursive: true, force: true });
+  };
+  const startAgain = async () => {
+    server = await spawnServer({ beside: first, port });
+  };
+  /** The trap is set before the operation can come there: for the first point before it is asked for, then while nobody runs. */
+  const dieAtEach = async (points: string[], begin: () => Promise<unknown>) => {
+    await trap.set(points[0] ?? '');
+    await begin();
+    for (const next of [...points.slice(1), null]) {
+      await killInTrap();
+      if (next) await trap.set(next);
+      await startAgain();
+    }
+  };
+
+  it('provision: the machine comes up once', async () => {
+    await dieAtEach(provisionPoints, async () => {
+      allocation_id = await allocate(server.client, 'local');
+    });
+    const active = await becomes(server.client, allocation_id, 'active');
+    await until('the engine to be done', async () => (await ledger.count(openRuns)) === 0, { seconds: 60 });
+
+    expect(await ledger.facts(allocation_id, 'allocation.active')).toBe(1);
+    expect(await ledger.facts(allocation_id, 'operation.succeeded')).toBe(1);
+    const instances = await ledger.rows<{ node_instance_id: string }>('select node_instance_id from instances');
+    expect(instances).toHaveLength(1);
+    node_instance_id = instances[0]?.node_instance_id ?? '';
+    expect(active.node_id).toBeTruthy();
+    // One process for the whole story, however often the server that launched it died.
+    expect([...launches.agents()].map(([id, pids]) => [id, pids.size])).toEqual([[node_instance_id, 1]]);
+    expect(await ledger.facts(allocation_id, 'operation.taken_over')).toBe(provisionPoints.length);
+  }, 180_000);
+
+  it('release: the machine goes down once, with proof', async () => {
+    await dieAtEach(releasePoints, () => release(server.client, allocation_id));
+    await becomes(server.client, allocation_id, 'released');
+    await expectNothingLeft(ledger, first.nodes_dir, 1);
+
+    expect(await ledger.facts(allocation_id, 'allocation.released')).toBe(1);
+    expect(await ledger.facts(allocation_id, 'allocation.releasing')).toBe(1);
+    expect(await ledger.facts(allocation_id, 'node.retired')).toBe(1);
+    expect(await ledger.facts(allocation_id, 'proof.absent')).toBeGreaterThan(0);
+    expect(await ledger.count(`select 1 from operations where kind = 'allocation-release'`)).toBe(1);
+    expect([...launches.agents()].map(([id, pids]) => [id, pids.size])).toEqual([[node_instance_id, 1]]);
+  }, 300_000);
+});

@@ -1,0 +1,49 @@
+/**
+ * Stops a server at one engine step, at the worst moment there is: what the step does has happened, that it happened is
+ * not recorded yet. The record waits for a lock that the test holds, so the moment lasts until the test has killed the server.
+ */
+import type { Ledger } from '../support/ledger.ts';
+import { until } from '../support/until.ts';
+
+const lock = 20_261;
+
+const trapSql = `
+  create table if not exists chaos_trap (step text not null);
+  create or replace function chaos_wait() returns trigger language plpgsql as $$
+  begin
+    if exists (select 1 from chaos_trap where step = new.function_name) then
+      perform pg_advisory_xact_lock(${lock});
+    end if;
+    return new;
+  end $$;
+  create or replace trigger chaos_wait before insert on dbos.operation_outputs for each row execute function chaos_wait();`;
+
+export interface Trap {
+  /** From now on nobody gets past this step. */
+  set(step: string): Promise<void>;
+  /** Somebody stands in it. */
+  sprung(): Promise<void>;
+  /** Lets everybody pass again; who was killed in it lost its connection too. */
+  clear(dead: 'killed' | 'frozen'): Promise<void>;
+}
+
+const waiting = `select pid from pg_locks where locktype = 'advisory' and objid = ${lock} and not granted`;
+
+/** The engine's tables must be there: a server has started on this database before. */
+export async function buildTrap(ledger: Ledger): Promise<Trap> {
+  await ledger.rows(trapSql);
+  return {
+    async set(step) {
+      await ledger.rows(`select pg_advisory_lock(${lock})`);
+      await ledger.rows('insert into chaos_trap values ($1)', [step]);
+    },
+    async sprung() {
+      await until('a server to stand in the trap', async () => (await ledger.count(waiting)) > 0, { seconds: 60 });
+    },
+    async clear(dead) {
+      await ledger.rows('delete from chaos_trap');
+      if (dead === 'killed') await ledger.rows(`select pg_terminate_backend(pid) from (${waiting}) as trapped`);
+      await ledger.rows(`select pg_advisory_unlock(${lock})`);
+    },
+  };
+}

@@ -1,0 +1,198 @@
+/** Two servers on one database: both serve, and what one leaves behind the other finishes, once. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createClient } from '../../src/contract/client.ts';
+import { routes } from '../../src/contract/routes.ts';
+import { freePort } from '../support/free-port.ts';
+import { type FrontDoor, openFrontDoor } from '../support/front-door.ts';
+import { expectNothingLeft, type Ledger, openLedger } from '../support/ledger.ts';
+import { allBecome, allocate, allocation, becomes, declarePool, release } from '../support/machine-life.ts';
+import { type SpawnedServer, spawnServer } from '../support/server.ts';
+import { type LaunchWatch, watchLaunches } from '../support/tagged-processes.ts';
+import { until } from '../support/until.ts';
+import { buildTrap } from './trap.ts';
+
+/** What the issue promises; the figure that was measured is printed. */
+const promisedSeconds = 30;
+
+let front: FrontDoor;
+/** Made the database, and drops it when it is stopped, dead or alive. */
+let founder: SpawnedServer;
+let elder: SpawnedServer;
+let younger: SpawnedServer;
+let ledger: Ledger;
+let launches: LaunchWatch;
+let gates: string;
+
+/** Agents reach whichever replica serves through one address; a dead one is passed over. */
+const portOf = new Map<SpawnedServer, number>();
+async function spawnReplica(port: number, beside?: SpawnedServer): Promise<SpawnedServer> {
+  const spawned = await spawnServer({ port, args: ['--public-url', front.url], ...(beside && { beside }) });
+  // Agents come through the front door; the test talks to each replica itself.
+  const base_url = `http://127.0.0.1:${port}`;
+  const server = { ...spawned, client: createClient({ base_url, token: spawned.token, addresses: routes }) };
+  portOf.set(server, port);
+  return server;
+}
+const leadTo = (...servers: SpawnedServer[]) => front.leadTo(servers.map((server) => portOf.get(server) ?? 0));
+
+/** A script that goes on when the test opens the gate. */
+const waitFor = (gate: string) => `while [ ! -e ${join(gates, gate)} ]; do sleep 0.2; done`;
+const openGate = (gate: string) => writeFile(join(gates, gate), '');
+
+beforeAll(async () => {
+  gates = await mkdtemp(join(tmpdir(), 'slipway-gates-'));
+  front = await openFrontDoor();
+  founder = await spawnReplica(await freePort());
+  elder = founder;
+  ledger = await openLedger(founder.database_url);
+  launches = watchLaunches(ledger.installation_id);
+  younger = await spawnReplica(await freePort(), founder);
+  leadTo(elder, younger);
+});
+afterAll(async () => {
+  launches?.stop();
+  await ledger?.close();
+  // Also one that a failed test left frozen.
+  for (const server of [younger, elder]) await server?.kill();
+  await founder?.stop();
+  await front?.close();
+  await rm(gates, { recursive: true, force: true });
+});
+
+/** Another one in place of a dead one; it is the youngest then. */
+async function replace(dead: SpawnedServer): Promise<void> {
+  if (dead === elder) elder = younger;
+  younger = await spawnReplica(await freePort(), founder);
+  leadTo(elder, younger);
+}
+
+const secondsSince = (startedMs: number) => (performance.now() - startedMs) / 1000;
+
+const standingAt = (ids: string[], kind: string, step: string) =>
+  ledger.rows<{ allocation_id: string; replica_id: string }>(
+    `select operations.allocation_id, operations.replica_id from operations join steps using (workflow_id)
+     where operations.allocation_id = any($1) and operations.kind = $2 and steps.name = $3 and steps.status = 'running'`,
+    [ids, kind, step],
+  );
+
+const replicaOf = async (server: SpawnedServer) =>
+  (await ledger.rows<{ replica_id: string }>('select replica_id from replicas where pid = $1', [server.pid]))[0]
+    ?.replica_id;
+
+async function onceEach(kind: string, ids: string[]): Promise<void> {
+  for (const id of ids) expect(await ledger.facts(id, kind), `${kind} of ${id}`).toBe(1);
+}
+
+const expectOneProcessEach = () => {
+  for (const [id, pids] of launches.agents()) expect(pids.size, `processes of ${id}`).toBe(1);
+};
+
+it('both serve, and each sees what the other did', async () => {
+  const stream = await fetch(younger.client.address('stream-open'), { headers: younger.client.headers() });
+  const reader = stream.body?.pipeThrough(new TextDecoderStream()).getReader();
+  const id = await allocate(elder.client, 'local');
+  expect((await allocation(younger.client, id)).allocation_id).toBe(id);
+  await becomes(younger.client, id, 'active');
+  let told = '';
+  await until(
+    'the stream of the other replica to tell of it',
+    async () => {
+      told += (await reader?.read())?.value ?? '';
+      return told.includes(id) && told.includes('"active"');
+    },
+    { seconds: 60, every_ms: 1 },
+  );
+  await reader?.cancel();
+  await release(younger.client, id);
+  await becomes(elder.client, id, 'released');
+  await expectNothingLeft(ledger, founder.nodes_dir, 2);
+});
+
+describe.each([
+  { killed: 'the younger', victim: () => younger, survivor: () => elder },
+  { killed: 'the elder', victim: () => elder, survivor: () => younger },
+])('kill -9 of $killed in the middle of provisions and releases', ({ killed, victim, survivor }) => {
+  const each = 6;
+
+  it('the other finishes them all in time, once each', async () => {
+    const [dying, living] = [victim(), survivor()];
+    const gate = killed.replace(' ', '-');
+    await declarePool(living.client, `slow-${gate}`, { spec: { setup: waitFor(gate) } });
+    await declarePool(living.client, `sticky-${gate}`, { spec: { clean: waitFor(gate) } });
+    const many = (pool: string) => Promise.all(Array.from({ length: each }, () => allocate(dying.client, pool)));
+    const leaving = await many(`sticky-${gate}`);
+    await allBecome(living.client, leaving, 'active');
+    const arriving = await many(`slow-${gate}`);
+    await Promise.all(leaving.map((id) => release(dying.client, id)));
+    const open = await until(
+      'all operations to be in the middle',
+      async () => {
+        const found = [
+          ...(await standingAt(arriving, 'node-provision', 'register')),
+          ...(await standingAt(leaving, 'allocation-release', 'clean')),
+        ];
+        return found.length === 2 * each ? found : undefined;
+      },
+      { seconds: 60 },
+    );
+    const replica_id = await replicaOf(dying);
+    const orphaned = open.filter((operation) => operation.replica_id === replica_id);
+    expect(orphaned.length, 'operations on the replica that dies').toBeGreaterThan(0);
+
+    await dying.kill();
+    const killedMs = performance.now();
+    await openGate(gate);
+    await allBecome(living.client, arriving, 'active');
+    await allBecome(living.client, leaving, 'released');
+    const seconds = secondsSince(killedMs);
+    console.log(
+      `${orphaned.length} of ${2 * each} operations taken over; all finished ${seconds.toFixed(1)} s after kill -9 of ${killed} (promised: ${promisedSeconds} s)`,
+    );
+    expect(seconds).toBeLessThan(promisedSeconds);
+    await onceEach('allocation.active', arriving);
+    await onceEach('allocation.released', leaving);
+    for (const { allocation_id } of orphaned) expect(await ledger.facts(allocation_id, 'operation.taken_over')).toBe(1);
+
+    await Promise.all(arriving.map((id) => release(living.client, id)));
+    await allBecome(living.client, arriving, 'released');
+    await expectNothingLeft(ledger, founder.nodes_dir, 1);
+    expectOneProcessEach();
+    await replace(dying);
+  }, 180_000);
+});
+
+it('a frozen replica that comes back changes nothing more and ends itself', async () => {
+  const trap = await buildTrap(ledger);
+  // In the step that launches: the process runs, and the replica is about to write that down.
+  await trap.set('launch:ensure:1');
+  const id = await allocate(elder.client, 'local');
+  await trap.sprung();
+  const [operation] = await ledger.rows<{ replica_id: string }>(
+    'select replica_id from operations where allocation_id = $1',
+    [id],
+  );
+  const [frozen, living] = operation?.replica_id === (await replicaOf(elder)) ? [elder, younger] : [younger, elder];
+  leadTo(living);
+  process.kill(frozen.pid, 'SIGSTOP');
+  await trap.clear('frozen');
+  await until('the other to finish', async () => (await ledger.facts(id, 'operation.succeeded')) === 1, {
+    seconds: 60,
+  });
+  expect(await ledger.facts(id, 'operation.taken_over')).toBe(1);
+  await becomes(living.client, id, 'active');
+
+  process.kill(frozen.pid, 'SIGCONT');
+  const ended = await Promise.race([frozen.ended, until('its end', () => undefined, { seconds: 60 })]);
+  expect(ended).toBe(1);
+  expect(frozen.output()).toContain('declared dead');
+  await release(living.client, id);
+  await becomes(living.client, id, 'released');
+  await expectNothingLeft(ledger, founder.nodes_dir, 1);
+  await onceEach('allocation.active', [id]);
+  await onceEach('allocation.released', [id]);
+  expectOneProcessEach();
+  await replace(frozen);
+}, 180_000);

@@ -1,0 +1,44 @@
+/** The few calls that most scenarios make: declare a pool, ask for machines, wait for what becomes of them. */
+import type { Allocation } from '../../src/contract/allocation.ts';
+import type { Client } from '../../src/contract/client.ts';
+import type { PoolDocument } from '../../src/contract/pool.ts';
+import type { AllocationStatus } from '../../src/lifecycle/states.ts';
+import { until } from './until.ts';
+
+/** For a loaded machine; whoever waits that long has found a mistake. */
+const patience = { seconds: 60 };
+
+export async function declarePool(client: Client, pool: string, document: Partial<PoolDocument> = {}): Promise<void> {
+  await client.call('pool-put', { params: { pool }, body: { driver: 'local', ...document } });
+}
+
+export async function allocate(client: Client, pool: string): Promise<string> {
+  const { allocation } = await client.call('allocation-create', { body: { pool } });
+  return allocation.allocation_id;
+}
+
+export const allocation = (client: Client, id: string): Promise<Allocation> =>
+  client.call('allocation-get', { params: { id } });
+
+export const release = (client: Client, id: string) => client.call('allocation-release', { params: { id } });
+
+export async function becomes(client: Client, id: string, status: AllocationStatus): Promise<Allocation> {
+  let last: Allocation | undefined;
+  try {
+    return await until(
+      status,
+      async () => {
+        last = await allocation(client, id);
+        return last.status === status ? last : undefined;
+      },
+      patience,
+    );
+  } catch (error) {
+    throw new Error(`allocation ${id} did not become ${status}; it is ${last?.status}: ${last?.reason}`, {
+      cause: error,
+    });
+  }
+}
+
+export const allBecome = (client: Client, ids: string[], status: AllocationStatus): Promise<Allocation[]> =>
+  Promise.all(ids.map((id) => becomes(client, id, status)));

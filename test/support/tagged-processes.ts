@@ -1,0 +1,54 @@
+/** The processes of this host that carry an installation's tags: what it really runs, whatever its rows say. */
+import { readdirSync, readFileSync } from 'node:fs';
+
+export interface TaggedProcess {
+  pid: number;
+  node_instance_id: string;
+  /** The node's agent itself, not something it started. */
+  agent: boolean;
+}
+
+/** A process may end, or belong to somebody else, while it is looked at; then there is nothing of ours to see. */
+function readOrNothing(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error) return '';
+    throw error;
+  }
+}
+
+export function taggedProcesses(installation_id: string): TaggedProcess[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      const environment = readOrNothing(`/proc/${pid}/environ`).split('\0');
+      if (!environment.includes(`SLIPWAY_INSTALLATION_ID=${installation_id}`)) return [];
+      const tag = environment.find((entry) => entry.startsWith('SLIPWAY_NODE_INSTANCE_ID=')) ?? '';
+      const argv = readOrNothing(`/proc/${pid}/cmdline`).split('\0');
+      return [
+        { pid: Number(pid), node_instance_id: tag.slice(tag.indexOf('=') + 1), agent: argv.includes('--config') },
+      ];
+    });
+}
+
+export interface LaunchWatch {
+  /** Every agent process ever seen, by instance. */
+  agents(): Map<string, Set<number>>;
+  stop(): void;
+}
+
+/** Looks again and again, so that a second process of one instance is seen even when it lives shortly. */
+export function watchLaunches(installation_id: string, every_ms = 50): LaunchWatch {
+  const seen = new Map<string, Set<number>>();
+  const look = () => {
+    for (const { pid, node_instance_id, agent } of taggedProcesses(installation_id)) {
+      if (!agent) continue;
+      const pids = seen.get(node_instance_id) ?? new Set();
+      seen.set(node_instance_id, pids.add(pid));
+    }
+  };
+  look();
+  const timer = setInterval(look, every_ms);
+  return { agents: () => seen, stop: () => clearInterval(timer) };
+}
