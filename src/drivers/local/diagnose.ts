@@ -45,7 +45,7 @@ async function look(host: LocalHost, target: DriverTarget): Promise<Diagnosis> {
     summary: summaryOf(found, launches, end?.summary ?? null),
     // Nobody starts an agent again while its registration is waited for, so waiting longer cannot help.
     certain: launches > 0 && !found.agent && !asked_to_stop,
-    attachments: [...(await outputs(directory)), ...processList(found)],
+    attachments: [...(await outputs(directory)), ...(await nodeLog(directory)), ...processList(found)],
   };
 }
 
@@ -64,6 +64,18 @@ async function outputs(directory: string): Promise<Attachment[]> {
     if (text) attachments.push({ name, text });
   }
   return attachments;
+}
+
+/** What set-up and command wrote last: the server may never have got it. */
+async function nodeLog(directory: string): Promise<Attachment[]> {
+  const spool = join(directory, files.agent_spool);
+  if ((await kindOf(spool)) !== 'directory') return [];
+  const newest = (await readdir(spool))
+    .filter((name) => name.endsWith('.lines'))
+    .sort()
+    .at(-1);
+  const text = newest ? await tailOf(join(spool, newest), most_attachment_bytes) : null;
+  return text ? [{ name: 'node.log', text }] : [];
 }
 
 function processList({ all }: InstanceProcesses): Attachment[] {

@@ -246,8 +246,10 @@ describe('list_owned and diagnose', () => {
   it('shows outputs and processes, and no secret and no file outside', async () => {
     const outside = join(world.nodes_dir, '..', 'admin.token');
     await writeFile(outside, 'the-admin-token');
+    const spooled =
+      'mkdir -p ../.agent/spool && echo old >../.agent/spool/1.lines && echo new >../.agent/spool/2.lines';
     const target = world.withSpec({
-      setup: `ln -s ${outside} ../stolen.log; mkfifo ../blocked.log; mkdir ../directory.log; echo hello`,
+      setup: `ln -s ${outside} ../stolen.log; mkfifo ../blocked.log; mkdir ../directory.log; echo hello; ${spooled}`,
       command: ['/bin/sleep', '77'],
     });
     await handle(world, target).done('ensure');
@@ -256,6 +258,7 @@ describe('list_owned and diagnose', () => {
     expect(certain).toBe(false);
     expect(summary).toContain(String(target.state.pid));
     expect(attachments.find(({ name }) => name === 'agent.out')?.text).toContain('hello');
+    expect(attachments.find(({ name }) => name === 'node.log')?.text).toBe('new\n');
     expect(attachments.find(({ name }) => name === 'processes')?.text).toContain('/bin/sleep 77');
     const all = JSON.stringify(attachments);
     expect(all).not.toContain('the-admin-token');

@@ -15,6 +15,8 @@ export const files = {
   agent_exit: 'agent.exit.json',
   /** Written by the server that launched the agent, if it was still there when the agent ended. */
   agent_ended: 'agent.ended.json',
+  /** Where the agent keeps the lines of set-up and command until the server has them. */
+  agent_spool: '.agent/spool',
   launch: 'launch.json',
   /** Written by the agent, or by us, once `clean` has succeeded. */
   cleaned: 'cleaned',
