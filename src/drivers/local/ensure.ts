@@ -40,7 +40,7 @@ async function ensureAlone(host: LocalHost, target: EnsureTarget, directory: str
     return {
       outcome: 'done',
       message: `agent process ${agent.pid} runs on host ${host.host_id}`,
-      state: { ...target.state, host_id: host.host_id, pid: agent.pid },
+      state: { ...target.state, host_id: host.host_id, directory, pid: agent.pid },
     };
   }
   const end = await agentEnd(directory);

@@ -29,6 +29,7 @@ it('excludes other processes, and outlives none that is killed', async () => {
       '--input-type=module',
       '-e',
       `import { exclusively } from ${module};
+       process.on('message', () => {}); // keeps it alive
        await exclusively(${JSON.stringify(name('c'))}, () => { process.send('held'); return new Promise(() => {}); });`,
     ],
     { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] },

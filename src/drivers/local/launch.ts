@@ -53,7 +53,7 @@ export async function launch(host: LocalHost, target: EnsureTarget, directory: s
   return {
     outcome: 'done',
     message: `agent process ${pid} runs on host ${host.host_id}`,
-    state: { host_id: host.host_id, pid, launched_at: now(host.clock).toISOString() },
+    state: { host_id: host.host_id, directory, pid, launched_at: now(host.clock).toISOString() },
   };
 }
 

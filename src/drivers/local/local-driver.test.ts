@@ -212,6 +212,22 @@ describe('another host', () => {
   });
 });
 
+describe('another place on the same host', () => {
+  it('proves no absence while the directory is where the machine was made', async () => {
+    const target = world.withSpec({});
+    await handle(world, target).done('ensure');
+    await world.killMachine(target);
+    const elsewhere = await localWorld();
+    expect(await elsewhere.open().prove(target, { kind: 'absent', nonce: 'n' })).toMatchObject({
+      code: 'not_absent',
+      message: expect.stringContaining(world.directory(target)),
+    });
+    await handle(world, target).done('destroy');
+    expect(await elsewhere.open().prove(target, { kind: 'absent', nonce: 'n' })).toMatchObject({ outcome: 'done' });
+    await elsewhere.close();
+  });
+});
+
 describe('list_owned and diagnose', () => {
   it('lists a tagged process whose directory is gone, under the same instance', async () => {
     const target = world.withSpec({});

@@ -28,6 +28,12 @@ export async function observe(host: LocalHost, target: DriverTarget): Promise<Ob
   };
 }
 
+/** Two servers of one host may have been given different places; absence here proves nothing about where it was made. */
+function placesOf(host: LocalHost, { node_instance_id, state }: DriverTarget): string[] {
+  const made_at = typeof state.directory === 'string' ? [state.directory] : [];
+  return [...new Set([directoryOf(host.nodes_dir, node_instance_id), ...made_at])];
+}
+
 export async function prove(
   host: LocalHost,
   target: DriverTarget,
@@ -42,12 +48,13 @@ export async function prove(
       retryable: false,
     };
   }
-  const directory = directoryOf(host.nodes_dir, target.node_instance_id);
   const { all, looked_at } = await host.processes.of(target);
-  const remains = (await kindOf(directory)) !== 'absent';
-  if (all.length > 0 || remains) {
+  const directories = placesOf(host, target);
+  const kinds = await Promise.all(directories.map(kindOf));
+  const remaining = directories.filter((_, index) => kinds[index] !== 'absent');
+  if (all.length > 0 || remaining.length > 0) {
     const pids = all.map(({ pid }) => pid).join(', ');
-    const left = [pids && `processes ${pids}`, remains && directory].filter((part) => part).join(' and ');
+    const left = [pids && `processes ${pids}`, ...remaining].filter((part) => part).join(' and ');
     return {
       outcome: 'failed',
       owner_layer: 'provider',
@@ -61,7 +68,7 @@ export async function prove(
       what: `processes of host ${host.host_id} that carry ${tagNames.node_instance_id}=${target.node_instance_id}, descend from one or work in its directory`,
       seen: `none of ${looked_at}`,
     },
-    { what: `directory ${directory} on host ${host.host_id}`, seen: 'does not exist' },
+    ...directories.map((path) => ({ what: `directory ${path} on host ${host.host_id}`, seen: 'does not exist' })),
   ];
   return { outcome: 'done', proof: { kind, nonce, checked } };
 }
