@@ -134,10 +134,10 @@ export function createAgentSessions(db: Database): AgentSessions {
       if (endsSession.has(fact.kind)) forget(id);
       // A node that is used again stays ready while its tenants change; what it says then belongs to the new one.
       else if (holdsNode.has(fact.kind)) known.session.allocation_id = fact.allocation_id;
-      else if (fact.kind === 'allocation.released') known.session.allocation_id = null;
       else if (nodeKinds.has(fact.kind) && typeof fact.data.to === 'string') {
         known.session.node_status = fact.data.to as NodeStatus;
-        known.session.allocation_id = fact.allocation_id;
+        // The fact that a node is clean belongs to the tenant that left; what the node says after it belongs to nobody.
+        known.session.allocation_id = fact.data.from === 'cleaning' ? null : fact.allocation_id;
       } else if (fact.kind === 'task.queued' || fact.kind === 'task.requeued') known.session.tasks_waiting++;
       else if (fact.kind === 'task.leased') known.session.tasks_waiting = Math.max(0, known.session.tasks_waiting - 1);
     },
