@@ -6,7 +6,7 @@ import { once } from '../store/executions.ts';
 import { isAgentFresh } from '../store/instances.ts';
 import { queueTask, taskRow } from '../store/tasks.ts';
 import type { OperationServices } from './services.ts';
-import type { Subject } from './subject.ts';
+import { isMachineGone, type Subject } from './subject.ts';
 
 export interface AgentAnswer {
   task_id: string;
@@ -14,6 +14,11 @@ export interface AgentAnswer {
   result: Record<string, unknown> | null;
   error: { code: string; message: string } | null;
   signature: string | null;
+}
+
+/** What a run has learned of the agent: one that was silent once is not asked again, or each step would wait for nothing. */
+export interface AgentLine {
+  silent: boolean;
 }
 
 const leaseSeconds = 15;
@@ -25,9 +30,11 @@ export async function askAgent(
   services: OperationServices,
   name: string,
   subject: Subject,
+  line: AgentLine,
   task: { type: string; params: Record<string, unknown>; wait_seconds: number },
 ): Promise<AgentAnswer | undefined> {
   const { db, clock } = services;
+  if (line.silent) return undefined;
   const queued = await context.step(`${name}:ask`, async () => {
     const at = now(clock);
     if (!(await isAgentFresh(db, subject.node_instance_id, at))) return null;
@@ -53,16 +60,25 @@ export async function askAgent(
       return { task_id: task_id as string, until_ms: until.getTime() };
     });
   });
-  if (!queued) return undefined;
+  if (!queued) {
+    line.silent = true;
+    return undefined;
+  }
+  const patient_until_ms = queued.until_ms - (task.wait_seconds - pollSeconds) * 1000;
   const answer = await context.waitFor(
     `${name}:answer`,
     async () => {
       const row = await taskRow(db, queued.task_id);
-      if (!row || (row.status !== 'succeeded' && row.status !== 'failed')) return undefined;
+      if (!row || (row.status !== 'succeeded' && row.status !== 'failed'))
+        return clock.nowMs() > patient_until_ms && (await isMachineGone(subject))
+          ? { status: 'unanswered' }
+          : undefined;
       return { status: row.status, result: row.result as never, error: row.error, signature: row.result_signature };
     },
     { until: moment(queued.until_ms), poll_seconds: pollSeconds },
   );
-  if (!answer) return { task_id: queued.task_id, status: 'unanswered', result: null, error: null, signature: null };
-  return { task_id: queued.task_id, ...(answer as unknown as Omit<AgentAnswer, 'task_id'>) };
+  const nothing = { status: 'unanswered', result: null, error: null, signature: null } as const;
+  const said = { task_id: queued.task_id, ...nothing, ...(answer as Partial<AgentAnswer> | undefined) };
+  line.silent = said.status === 'unanswered';
+  return said;
 }

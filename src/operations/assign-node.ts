@@ -6,21 +6,24 @@ import type { Transaction } from '../store/database.ts';
 import { createNode, transition } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
 import { createInstance, fenceInstance } from '../store/instances.ts';
-import { countLiveNodes, lockFreeNode, lockNode, type NodeRow } from '../store/nodes.ts';
+import { lockFreeNode, lockNode, type NodeRow } from '../store/nodes.ts';
 import { bindOperationToNode, type OperationRow } from '../store/operations.ts';
 import { currentPool, type PoolRow } from '../store/pools.ts';
+import { idsOf } from './allocation-operation.ts';
+import { whatIsMissing } from './queue-turn.ts';
 import type { OperationServices } from './services.ts';
 
 export type Assignment =
   | { assigned: true; node_id: string; free: boolean }
   | { assigned: false; waiting_for: string }
   /** The allocation was released or failed meanwhile; there is nothing to assign to. */
-  | { assigned: false; withdrawn: true };
+  | { assigned: false; withdrawn: AllocationRow['status'] | 'gone'; rule: string | null; reason: string | null };
 
-const idsOf = ({ workflow_id, correlation_id, allocation_id }: OperationRow) => ({
-  workflow_id,
-  correlation_id,
-  allocation_id,
+const withdrawn = (allocation: AllocationRow | undefined): Assignment => ({
+  assigned: false,
+  withdrawn: allocation?.status ?? 'gone',
+  rule: allocation?.verdict?.rule ?? null,
+  reason: allocation?.reason ?? null,
 });
 
 const readablySuffixed = (id: string) => id.slice(-8);
@@ -113,12 +116,13 @@ export async function assignNode(
   operation: OperationRow,
   now: Date,
 ): Promise<Assignment> {
-  const before = operation.allocation_id && (await allocationRow(tx, operation.allocation_id));
-  if (!before) return { assigned: false, withdrawn: true };
-  const retrying = before.status === 'failed';
+  const before = operation.allocation_id ? await allocationRow(tx, operation.allocation_id) : undefined;
+  if (!before) return withdrawn(before);
+  // Only an operation that was asked for as another try may revive what failed; one that waited in the queue lost its turn.
+  const retrying = before.status === 'failed' && operation.params.retry === true;
   if (before.status === 'provisioning' && before.node_id)
     return { assigned: true, node_id: before.node_id, free: false };
-  if (before.status !== 'requested' && !retrying) return { assigned: false, withdrawn: true };
+  if (before.status !== 'requested' && !retrying) return withdrawn(before);
   // The pool's row serialises the count against max_nodes.
   const pool = await currentPool(tx, before.pool, 'for update of pool');
   if (!pool) return { assigned: false, waiting_for: `pool ${before.pool} to be declared again` };
@@ -126,13 +130,10 @@ export async function assignNode(
 
   const failed = retrying && before.node_id ? await lockNode(tx, before.node_id) : undefined;
   const renewed = failed && launches ? await renewFailed(tx, services, failed, operation, now) : undefined;
+  const waiting = renewed ? undefined : await whatIsMissing(tx, pool, before, launches);
+  if (waiting) return { assigned: false, waiting_for: waiting };
   const free = renewed ? undefined : await lockFreeNode(tx, pool.name);
-  let node = renewed ?? free;
-  if (!node) {
-    const waiting = await whatIsMissing(tx, pool, launches);
-    if (waiting) return { assigned: false, waiting_for: waiting };
-    node = await createFor(tx, services, pool, before, operation, now);
-  }
+  const node = renewed ?? free ?? (await createFor(tx, services, pool, before, operation, now));
   const isFree = node === free;
   const [moved] = await moveAllocations(
     tx,
@@ -171,12 +172,4 @@ export async function assignNode(
   }
   await bindOperationToNode(tx, operation.workflow_id, node);
   return { assigned: true, node_id: node.node_id, free: isFree };
-}
-
-async function whatIsMissing(tx: Transaction, pool: PoolRow, launches: boolean): Promise<string | undefined> {
-  if (!launches) return 'a free machine in the pool';
-  if (pool.document.paused) return 'the pool to be unpaused';
-  const limit = pool.document.max_nodes;
-  if (limit === undefined) return undefined;
-  return (await countLiveNodes(tx, pool.name)) < limit ? undefined : `room in the pool (${limit} nodes at most)`;
 }

@@ -2,7 +2,7 @@
 import { now } from '../base/clock.ts';
 import type { OperationContext } from '../engine/engine.ts';
 import { recordEvidence } from '../store/evidence.ts';
-import { askAgent } from './agent-task.ts';
+import { type AgentLine, askAgent } from './agent-task.ts';
 import type { OperationServices } from './services.ts';
 import { tell } from './stage.ts';
 import type { Subject } from './subject.ts';
@@ -15,8 +15,9 @@ export async function freezeFromAgent(
   services: OperationServices,
   name: string,
   subject: Subject,
+  line: AgentLine,
 ): Promise<void> {
-  const answer = await askAgent(context, services, name, subject, {
+  const answer = await askAgent(context, services, name, subject, line, {
     type: 'release.freeze',
     params: {},
     wait_seconds: agentAnswersWithinSeconds,

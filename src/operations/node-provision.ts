@@ -12,7 +12,7 @@ import { type Assignment, assignNode } from './assign-node.ts';
 import { freezeFromDriver } from './freeze-evidence.ts';
 import type { OperationServices } from './services.ts';
 import { drive, type PlanStep, skipStage, stage } from './stage.ts';
-import { readSubject, type Subject } from './subject.ts';
+import { isMachineGone, readSubject, type Subject } from './subject.ts';
 import { removeMachine } from './take-down.ts';
 
 export const nodeProvisionKind = 'node-provision';
@@ -46,7 +46,7 @@ async function assign(context: OperationContext, services: OperationServices): P
       assignNode(tx, services, await fenced(tx, context.workflow_id, services.executor), at),
     );
   };
-  const assignment = await context.waitFor(
+  const answer = await context.waitFor(
     'assign:wait',
     async () => {
       const answer = await ask();
@@ -57,7 +57,18 @@ async function assign(context: OperationContext, services: OperationServices): P
     },
     { until, poll_seconds: queuePollSeconds },
   );
-  if (!assignment || !(assignment as unknown as Assignment).assigned) throw new OperationCancelled();
+  const assignment = answer as unknown as Assignment | undefined;
+  if (assignment?.assigned) return;
+  if (assignment && 'withdrawn' in assignment && assignment.withdrawn === 'failed') {
+    throw new StepFailed({
+      step: 'assign',
+      code: assignment.rule ?? 'allocation_failed',
+      owner_layer: 'control_plane',
+      message: assignment.reason ?? 'the allocation failed while it waited',
+      tries: 1,
+    });
+  }
+  throw new OperationCancelled();
 }
 
 async function subjectOf(services: OperationServices, context: OperationContext): Promise<Subject> {
@@ -101,8 +112,7 @@ async function awaitLeaving(
           reason: subject.node.verdict?.reason ?? null,
           rule: subject.node.verdict?.rule ?? null,
         };
-      const observed = await subject.driver.observe(subject.target);
-      if (observed.present && observed.state !== 'exited') return undefined;
+      if (!(await isMachineGone(subject))) return undefined;
       const diagnosis = await subject.driver.diagnose(subject.target);
       return diagnosis.certain ? { status: 'crashed', reason: diagnosis.summary, rule: null } : undefined;
     },

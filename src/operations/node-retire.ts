@@ -9,7 +9,7 @@ import { once } from '../store/executions.ts';
 import { fenceInstance } from '../store/instances.ts';
 import type { NodeRow } from '../store/nodes.ts';
 import { operationRow, queueOperation } from '../store/operations.ts';
-import { releasePolicy } from './allocation-release.ts';
+import { releasePolicy } from './release-policy.ts';
 import type { OperationServices } from './services.ts';
 import { type PlanStep, stage } from './stage.ts';
 import { readSubject, type Subject } from './subject.ts';

@@ -5,7 +5,7 @@ import { canonicalJson } from '../contract/canonical-json.ts';
 import type { DriverProof, ProofKind } from '../drivers/driver.ts';
 import { type Json, type OperationContext, type RetryPolicy, StepError, StepFailed } from '../engine/engine.ts';
 import { recordEvidence } from '../store/evidence.ts';
-import { type AgentAnswer, askAgent } from './agent-task.ts';
+import { type AgentAnswer, type AgentLine, askAgent } from './agent-task.ts';
 import type { OperationServices } from './services.ts';
 import type { Subject } from './subject.ts';
 
@@ -90,9 +90,10 @@ export async function proveByAgent(
   services: OperationServices,
   name: string,
   subject: Subject,
+  line: AgentLine,
 ): Promise<{ proven: boolean; problem?: StepFailed }> {
   const nonce = await context.step(`${name}:nonce`, async () => newNonce());
-  const answer = await askAgent(context, services, name, subject, {
+  const answer = await askAgent(context, services, name, subject, line, {
     type: 'release.clean',
     params: { nonce },
     wait_seconds: agentProvesWithinSeconds,

@@ -56,3 +56,10 @@ export async function readSubject(
     },
   };
 }
+
+/** The provider says that nothing runs any more. What others bring, only they can see. */
+export async function isMachineGone({ driver, target }: Subject): Promise<boolean> {
+  if (!driver.launches) return false;
+  const observed = await driver.observe(target);
+  return !observed.present || observed.state === 'exited';
+}

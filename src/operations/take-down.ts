@@ -5,7 +5,7 @@ import { StepFailed } from '../engine/engine.ts';
 import { resolveBudget } from '../lifecycle/budgets.ts';
 import { instanceRow } from '../store/instances.ts';
 import { hasLeasedWork } from '../store/tasks.ts';
-import { askAgent } from './agent-task.ts';
+import { type AgentLine, askAgent } from './agent-task.ts';
 import { freezeFromAgent, freezeFromDriver } from './freeze-evidence.ts';
 import { proveByAgent, proveByDriver } from './proof.ts';
 import type { OperationServices } from './services.ts';
@@ -56,10 +56,10 @@ async function stopWithMemory(services: OperationServices, subject: Subject) {
 async function stopWorkload(
   context: OperationContext,
   services: OperationServices,
-  subject: Subject,
-  policy: RetryPolicy,
+  { subject, policy }: TakeDown,
+  line: AgentLine,
 ): Promise<void> {
-  const answer = await askAgent(context, services, 'stop:agent', subject, {
+  const answer = await askAgent(context, services, 'stop:agent', subject, line, {
     type: 'release.stop',
     params: {},
     wait_seconds: stopWithinSeconds,
@@ -75,13 +75,11 @@ export interface TakeDown {
   policy: RetryPolicy;
 }
 
-export async function takeDown(
-  context: OperationContext,
-  services: OperationServices,
-  { subject, reuse, policy }: TakeDown,
-): Promise<void> {
+export async function takeDown(context: OperationContext, services: OperationServices, down: TakeDown): Promise<void> {
+  const { subject, reuse, policy } = down;
+  const line: AgentLine = { silent: false };
   await stage(context, services, 'freeze-evidence', async () => {
-    await freezeFromAgent(context, services, 'freeze-evidence:agent', subject);
+    await freezeFromAgent(context, services, 'freeze-evidence:agent', subject, line);
     await freezeFromDriver(context, services, 'freeze-evidence', subject);
   });
   await stage(context, services, 'drain', async () => {
@@ -93,8 +91,8 @@ export async function takeDown(
       { until, poll_seconds: drainPollSeconds },
     );
   });
-  await stage(context, services, 'stop', () => stopWorkload(context, services, subject, policy));
-  await stage(context, services, 'clean', () => clean(context, services, { subject, reuse, policy }));
+  await stage(context, services, 'stop', () => stopWorkload(context, services, down, line));
+  await stage(context, services, 'clean', () => clean(context, services, down, line));
   await stage(context, services, 'prove', async () => {
     // A machine that stays was proven clean by its agent's signed statement, which the stage before has kept.
     if (!reuse) await proveByDriver(context, services, 'prove', subject, subject.driver.final_proof, policy);
@@ -105,9 +103,10 @@ async function clean(
   context: OperationContext,
   services: OperationServices,
   { subject, reuse, policy }: TakeDown,
+  line: AgentLine,
 ): Promise<void> {
   for (let tries = 1; ; tries++) {
-    const { proven, problem } = await proveByAgent(context, services, `clean:agent:${tries}`, subject);
+    const { proven, problem } = await proveByAgent(context, services, `clean:agent:${tries}`, subject, line);
     if (proven) break;
     if (problem && tries < policy.tries) {
       await context.sleep(Math.min(policy.max_seconds, policy.base_seconds * 2 ** (tries - 1)));

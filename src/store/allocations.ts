@@ -155,3 +155,12 @@ export async function isHeldByAnother(db: Queryable, node_id: NodeId, allocation
   );
   return rows.length > 0;
 }
+
+/** How many asked before this one and still wait for a machine of the same pool. */
+export async function countWaitingBefore(db: Queryable, allocation: AllocationRow): Promise<number> {
+  const [row] = await db.query<{ ahead: number }>(
+    `select count(*)::int as ahead from allocations where pool = $1 and status = 'requested' and allocation_id < $2`,
+    [allocation.pool, allocation.allocation_id],
+  );
+  return row?.ahead ?? 0;
+}

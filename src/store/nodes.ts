@@ -149,15 +149,24 @@ export async function lockNode(tx: Transaction, id: string): Promise<NodeRow | u
   return (await tx.query<NodeRow>('select * from nodes where node_id = $1 for no key update', [id]))[0];
 }
 
+const isFree = `node.pool = $1 and node.status = 'ready' and not exists (
+  select 1 from allocations holder where holder.node_id = node.node_id and holder.status in ('provisioning', 'active', 'releasing', 'release_failed'))`;
+
 /** The node of a pool that has been ready and unheld the longest, locked; others that ask at the same time get the next one. */
 export async function lockFreeNode(tx: Transaction, pool: string): Promise<NodeRow | undefined> {
   const [node] = await tx.query<NodeRow>(
-    `select node.* from nodes node where node.pool = $1 and node.status = 'ready' and not exists (
-       select 1 from allocations holder where holder.node_id = node.node_id and holder.status in ('provisioning', 'active', 'releasing', 'release_failed'))
+    `select node.* from nodes node where ${isFree}
      order by node.status_since limit 1 for no key update of node skip locked`,
     [pool],
   );
   return node;
+}
+
+export async function countFreeNodes(db: Queryable, pool: string): Promise<number> {
+  const [row] = await db.query<{ free: number }>(`select count(*)::int as free from nodes node where ${isFree}`, [
+    pool,
+  ]);
+  return row?.free ?? 0;
 }
 
 export async function countLiveNodes(db: Queryable, pool: string): Promise<number> {

@@ -9,6 +9,13 @@ import { runningHere } from '../store/executions.ts';
 const mayMatter = (fact: Evidence) =>
   !fact.kind.startsWith('operation.progress') && !fact.kind.startsWith('step.') && !fact.kind.startsWith('driver.');
 
+const makesRoom = ['node.ready', 'node.retired', 'pool.declared'];
+/** One that waited in the queue and waits no more lets the next one come forward. */
+const leavesQueue = ['allocation.releasing', 'allocation.failed'];
+
+const mayServeWaiting = (fact: Evidence) =>
+  makesRoom.includes(fact.kind) || (leavesQueue.includes(fact.kind) && !fact.node_id);
+
 export function operationWaker(
   db: Queryable,
   engine: Engine,
@@ -31,8 +38,7 @@ export function operationWaker(
   };
   return (fact) => {
     if (!mayMatter(fact)) return;
-    if (fact.kind === 'node.ready' || fact.kind === 'node.retired' || fact.kind === 'pool.declared')
-      void wake('waiting', () => runningHere(db, replica_id, { waiting: true }));
+    if (mayServeWaiting(fact)) void wake('waiting', () => runningHere(db, replica_id, { waiting: true }));
     if (fact.node_id || fact.allocation_id) {
       const subject = { node_id: fact.node_id, allocation_id: fact.allocation_id };
       void wake(`${fact.node_id} ${fact.allocation_id}`, () => runningHere(db, replica_id, subject));

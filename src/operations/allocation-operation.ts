@@ -1,0 +1,19 @@
+/** An operation's own row, where the operation is one on an allocation, and the ids that it hands on. */
+import type { OperationContext } from '../engine/engine.ts';
+import { type OperationRow, operationRow } from '../store/operations.ts';
+import type { OperationServices } from './services.ts';
+
+export async function allocationOperation(
+  services: OperationServices,
+  context: OperationContext,
+): Promise<OperationRow & { allocation_id: NonNullable<OperationRow['allocation_id']> }> {
+  const row = await operationRow(services.db, context.workflow_id);
+  if (!row?.allocation_id) throw new Error(`operation ${context.workflow_id} has no allocation`);
+  return { ...row, allocation_id: row.allocation_id };
+}
+
+export const idsOf = ({ workflow_id, correlation_id, allocation_id }: OperationRow) => ({
+  workflow_id,
+  correlation_id,
+  allocation_id,
+});

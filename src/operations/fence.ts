@@ -1,0 +1,117 @@
+/** The first stage of a release: whatever brings the machine up ends, the node is barred, and unborn work is called off. */
+import { now, secondsLater } from '../base/clock.ts';
+import type { OperationContext } from '../engine/engine.ts';
+import { StepFailed } from '../engine/engine.ts';
+import { allocationRow, isHeldByAnother } from '../store/allocations.ts';
+import { bindNodeToOperation } from '../store/amend-node.ts';
+import { transition } from '../store/door.ts';
+import { once } from '../store/executions.ts';
+import { fenceInstance } from '../store/instances.ts';
+import { lockNode } from '../store/nodes.ts';
+import { bindOperationToNode, openOperationsOf } from '../store/operations.ts';
+import { allocationOperation, idsOf } from './allocation-operation.ts';
+import { releasePolicy } from './release-policy.ts';
+import type { OperationServices } from './services.ts';
+import { drive } from './stage.ts';
+import type { Subject } from './subject.ts';
+
+const cancelWithinSeconds = 60;
+const pollSeconds = 1;
+
+/** Whatever still brings the machine up must end first, or it would work against us. */
+async function stopBringingUp(context: OperationContext, services: OperationServices): Promise<void> {
+  const { allocation_id } = await allocationOperation(services, context);
+  const until = secondsLater(now(services.clock), cancelWithinSeconds);
+  const others = async () =>
+    (await openOperationsOf(services.db, allocation_id)).filter((each) => each.workflow_id !== context.workflow_id);
+  await context.step('fence:cancel', async () => {
+    for (const other of await others()) await services.cancelRun(other.workflow_id, other.attempt);
+    return null;
+  });
+  const ended = await context.waitFor(
+    'fence:cancelled',
+    async () => ((await others()).length === 0 ? true : undefined),
+    { until, poll_seconds: pollSeconds },
+  );
+  if (!ended) {
+    throw new StepFailed({
+      step: 'fence',
+      code: 'operation_still_running',
+      owner_layer: 'workflow',
+      message: 'another operation on this allocation did not end in time',
+      tries: 1,
+    });
+  }
+}
+
+/** Bars the node. An instance that never registered is fenced for good, so that a late registration is told the truth. */
+export async function fence(context: OperationContext, services: OperationServices): Promise<void> {
+  await stopBringingUp(context, services);
+  await context.step('fence:bar', () => {
+    const at = now(services.clock);
+    return once(
+      services.db,
+      context.workflow_id,
+      `fence:${context.attempt}`,
+      services.executor,
+      at,
+      async (tx, operation) => {
+        const known = operation.allocation_id && (await allocationRow(tx, operation.allocation_id));
+        const node = known?.node_id ? await lockNode(tx, known.node_id) : undefined;
+        // A failed allocation's machine may be gone or serve another one by now; then there is nothing of ours to take down.
+        if (
+          !known ||
+          !node ||
+          node.status === 'retired' ||
+          (await isHeldByAnother(tx, node.node_id, known.allocation_id))
+        ) {
+          await bindOperationToNode(tx, operation.workflow_id, null);
+          return null;
+        }
+        await bindNodeToOperation(tx, node, operation, at);
+        await bindOperationToNode(tx, operation.workflow_id, node);
+        await transition(
+          tx,
+          [
+            {
+              node_id: node.node_id,
+              to: 'cleaning',
+              by: 'release',
+              reason: 'its allocation is being released',
+              actor: operation.actor,
+              workflow_id: operation.workflow_id,
+              correlation_id: operation.correlation_id,
+            },
+          ],
+          at,
+          services.environment,
+        );
+        if (node.node_instance_id && !node.registered_at)
+          await fenceInstance(
+            tx,
+            node.node_instance_id,
+            { reason: 'its allocation was released before it registered', revoke: false, ...idsOf(operation) },
+            at,
+          );
+        return null;
+      },
+    );
+  });
+}
+
+/** A verified cancel: what the provider still builds is told to stop before anything else is touched. */
+export async function abortIfUnborn(
+  context: OperationContext,
+  services: OperationServices,
+  subject: Subject | undefined,
+): Promise<void> {
+  const unborn = await context.step(
+    'fence:unborn',
+    async () => subject !== undefined && subject.instance.registered_at === null,
+  );
+  if (!unborn || !subject) return;
+  await drive(context, services, 'fence:abort', () => subject.driver.abort(subject.target), {
+    policy: releasePolicy(subject.pool),
+    subject,
+  });
+}

@@ -1,0 +1,39 @@
+/** Whose turn it is: whether an allocation may have a machine of its pool now, or what it waits for and behind how many. */
+import { type AllocationRow, countWaitingBefore } from '../store/allocations.ts';
+import type { Transaction } from '../store/database.ts';
+import { countFreeNodes, countLiveNodes } from '../store/nodes.ts';
+import type { PoolRow } from '../store/pools.ts';
+
+/** What keeps the pool from making another machine; undefined when nothing does. */
+function whatBarsNew(pool: PoolRow, launches: boolean): string | undefined {
+  if (!launches) return 'a free machine in the pool';
+  return pool.document.paused ? 'the pool to be unpaused' : undefined;
+}
+
+/**
+ * What the allocation must wait for, if it must. Whoever asked first is served first: with room for one, only the oldest
+ * may take it. The oldest is waited for even if it is not looking right now, since its operation always looks again.
+ */
+export async function whatIsMissing(
+  tx: Transaction,
+  pool: PoolRow,
+  allocation: AllocationRow,
+  launches: boolean,
+): Promise<string | undefined> {
+  const limit = pool.document.max_nodes;
+  const barred = whatBarsNew(pool, launches);
+  if (!barred && limit === undefined) return undefined;
+  const room = barred || limit === undefined ? 0 : Math.max(0, limit - (await countLiveNodes(tx, pool.name)));
+  const ahead = await countWaitingBefore(tx, allocation);
+  if ((await countFreeNodes(tx, pool.name)) + room > ahead) return undefined;
+  return (barred ?? `room in the pool (${limit} nodes at most)`) + behind(ahead);
+}
+
+/** Exact only near the front: a long queue need not be told anew each time that it moves. */
+const tellsExactly = 10;
+
+function behind(ahead: number): string {
+  if (ahead === 0) return '';
+  if (ahead > tellsExactly) return `, behind more than ${tellsExactly} others`;
+  return `, behind ${ahead} ${ahead === 1 ? 'other' : 'others'}`;
+}
