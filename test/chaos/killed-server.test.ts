@@ -13,31 +13,18 @@ import { until } from '../support/until.ts';
 import { buildTrap, type Trap } from './trap.ts';
 
 /** In the order in which they come; each stage of the plan has at least one. */
-const provisionPoints = [
-  'assign:begin',
-  'assign:wait',
-  'launch:ensure:1',
-  'launch:end',
-  'register:wait',
-  'register:end',
-  'start:wait',
-  'engine:ended',
-];
+const provisionPoints = ['assign:wait', 'launch:ensure:1', 'register:wait', 'start:wait', 'engine:ended'];
 const releasePoints = [
-  'fence:cancel',
   'fence:bar',
   'freeze-evidence:agent:ask',
   'freeze-evidence:driver',
   'drain:wait',
   'stop:agent:ask',
-  'stop:end',
   'clean:agent:1:ask',
-  'clean:agent:1:kept',
   'clean:stop:1',
   'clean:destroy:1',
   'prove:absent',
   'free:door',
-  'free:end',
   'engine:ended',
 ];
 
