@@ -243,6 +243,18 @@ test('a timeline pages through everything once, in both directions', async () =>
   }
 });
 
+test('the head is the newest fact by number, not by letter', async () => {
+  await recordEvidence(db, [{ at: fleet.now(), layer: 'api', kind: 'thing.told', summary: 'just now' }]);
+  const newest = await headCursor(db);
+  // Older by number, and after it in the alphabet.
+  const older = '9'.repeat(newest.xid.length - 1);
+  await db.query(
+    `insert into evidence (xid, seq, at, layer, kind, summary) values ($2::xid8, 0, $1, 'api', 'thing.told', 'long ago')`,
+    [fleet.now(), older],
+  );
+  expect((await headCursor(db)).xid).not.toBe(older);
+});
+
 test('a cursor that is none is told from one', () => {
   expect(parseCursor('12-34')).toEqual({ xid: '12', seq: '34' });
   for (const text of ['', '12', '-', '1-', 'a-b', '1-2-3', `${'9'.repeat(30)}-1`, ' 1-2'])

@@ -64,7 +64,7 @@ const toWire = ({ xid, seq, at, ...rest }: EvidenceRow): Evidence => ({
 export async function headCursor(db: Queryable): Promise<Cursor> {
   const [row] = await db.query<{ xid: string; seq: string }>(
     `select xid::text as xid, seq::text as seq from evidence where xid < pg_snapshot_xmin(pg_current_snapshot())
-     order by xid desc, seq desc limit 1`,
+     order by evidence.xid desc, evidence.seq desc limit 1`,
   );
   return row ?? startCursor;
 }
