@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { KnownIds, NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
+import { withdrawTasks } from './tasks.ts';
 
 export interface InstanceRow {
   node_instance_id: NodeInstanceId;
@@ -72,7 +73,7 @@ export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date)
   return row?.fresh ?? false;
 }
 
-/** From here on nothing this instance says changes the node. `revoke` also ends its credential. */
+/** From here on nothing this instance says changes the node. `revoke` also ends its credential and what it was asked to do. */
 export async function fenceInstance(
   tx: Transaction,
   id: NodeInstanceId,
@@ -87,6 +88,7 @@ export async function fenceInstance(
     [id, now, reason, revoke],
   );
   if (!row) return;
+  if (revoke) await withdrawTasks(tx, id, reason, now);
   await recordEvidence(tx, [
     {
       at: now,

@@ -201,3 +201,17 @@ export async function hasLeasedWork(db: Queryable, id: NodeInstanceId): Promise<
   );
   return row?.busy ?? false;
 }
+
+/** Whoever should have done these is gone for good: nobody will answer them any more. */
+export async function withdrawTasks(tx: Transaction, id: NodeInstanceId, reason: string, now: Date): Promise<void> {
+  const rows = await tx.query<TaskRow>(
+    `update tasks set status = 'failed', finished_at = $2, lease_until = null,
+       error = jsonb_build_object('code', 'task_withdrawn', 'message', $3::text)
+     where node_instance_id = $1 and status in ('queued', 'leased') returning *`,
+    [id, now, reason],
+  );
+  await recordEvidence(
+    tx,
+    rows.map((task) => factOf(task, 'task.failed', `task ${task.type} was withdrawn: ${reason}`, now, 'workflow')),
+  );
+}
