@@ -1,0 +1,193 @@
+/** Releases and provisions that go wrong on the machine's side: each ends in a state that says why, and each has a way out. */
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expectNothingLeft, type Ledger, openLedger } from '../support/ledger.ts';
+import { allocate, allocation, becomes, declarePool, release } from '../support/machine-life.ts';
+import { inProcessServer, type TestServer } from '../support/server.ts';
+import { taggedProcesses } from '../support/tagged-processes.ts';
+import { until } from '../support/until.ts';
+
+let server: TestServer;
+let ledger: Ledger;
+let files: string;
+beforeAll(async () => {
+  files = await mkdtemp(join(tmpdir(), 'slipway-scenario-'));
+  server = await inProcessServer();
+  ledger = await openLedger(server.database_url);
+});
+afterAll(async () => {
+  await ledger?.close();
+  await server?.stop();
+  await rm(files, { recursive: true, force: true });
+});
+
+const file = (name: string) => join(files, name);
+const touch = (name: string) => writeFile(file(name), '');
+const instancesOf = (node_id: string | null) =>
+  ledger.rows<{ node_instance_id: string }>(
+    'select node_instance_id from instances where node_id = $1 order by attempt',
+    [node_id],
+  );
+const agentsOf = (node_instance_id: string) =>
+  taggedProcesses(ledger.installation_id).filter((each) => each.agent && each.node_instance_id === node_instance_id);
+const instanceOf = async (id: string) => {
+  const { node_id } = await allocation(server.client, id);
+  return (await instancesOf(node_id)).at(-1)?.node_instance_id ?? '';
+};
+const released = async (id: string) => {
+  await becomes(server.client, id, 'released');
+  await expectNothingLeft(ledger, server.nodes_dir, 1);
+};
+
+it('a clean-up that fails is named with its step and owner, and the release is tried again until it works', async () => {
+  await declarePool(server.client, 'dirty', {
+    spec: { clean: `test -e ${file('cleanable')} || { echo no space left; exit 3; }` },
+    release: { step_tries: 2, retry_base_seconds: 0.5, retry_max_seconds: 1 },
+  });
+  const id = await allocate(server.client, 'dirty');
+  await becomes(server.client, id, 'active');
+  await release(server.client, id);
+  const stuck = await becomes(server.client, id, 'release_failed');
+  expect(stuck.reason).toMatch(/^release failed at step clean \(owner node\): .*code 3/);
+  expect(stuck).toMatchObject({ owner_layer: 'node', verdict: { rule: 'release-deadline' } });
+  const node = await server.client.call('node-get', { params: { id: stuck.node_id ?? '' } });
+  expect(node).toMatchObject({ status: 'cleaning', fenced: true, occupancy: 'cleanup' });
+  await until('another try by the rule', async () => (await ledger.facts(id, 'allocation.release_failed')) > 1, {
+    seconds: 60,
+  });
+
+  await touch('cleanable');
+  await released(id);
+  expect(await ledger.facts(id, 'allocation.released')).toBe(1);
+  expect(await ledger.facts(id, 'proof.absent')).toBe(1);
+});
+
+it('a machine whose agent was killed is taken down by its driver, with proof, and nobody waits for the dead', async () => {
+  await declarePool(server.client, 'orphaned', { spec: { command: ['sleep', '600'] } });
+  const id = await allocate(server.client, 'orphaned');
+  await becomes(server.client, id, 'active');
+  const [agent] = agentsOf(await instanceOf(id));
+  process.kill(agent?.pid ?? 0, 'SIGKILL');
+  const askedMs = performance.now();
+  await release(server.client, id);
+  await released(id);
+  // Far less than the agent would have been given to answer each question.
+  expect((performance.now() - askedMs) / 1000).toBeLessThan(25);
+  expect(await ledger.facts(id, 'evidence.missing')).toBe(1);
+  expect(await ledger.facts(id, 'proof.absent')).toBe(1);
+});
+
+it('a command that ignores the polite signal is ended all the same', async () => {
+  const deaf = `trap '' TERM INT HUP; while :; do sleep 1; done`;
+  await declarePool(server.client, 'deaf', { spec: { command: ['/bin/sh', '-c', deaf] } });
+  const id = await allocate(server.client, 'deaf');
+  await becomes(server.client, id, 'active');
+  await release(server.client, id);
+  await released(id);
+});
+
+it('a release before the registration is a verified cancel; a registration that comes later is fenced', async () => {
+  await declarePool(server.client, 'unborn', { spec: { setup: `while [ ! -e ${file('born')} ]; do sleep 0.1; done` } });
+  const id = await allocate(server.client, 'unborn');
+  const enrolment = await until('the agent to be launched', async () => {
+    const instance = await instanceOf(id);
+    if (!instance || agentsOf(instance).length === 0) return undefined;
+    return JSON.parse(await readFile(join(server.nodes_dir, instance, 'agent.json'), 'utf8')) as {
+      enrollment_token: string;
+    };
+  });
+  await release(server.client, id);
+  await released(id);
+  expect(await ledger.facts(id, 'instance.fenced')).toBe(1);
+
+  const agent_public_key = generateKeyPairSync('ed25519')
+    .publicKey.export({ format: 'der', type: 'spki' })
+    .toString('base64');
+  const late = server.as('').call('agent-register', {
+    body: { enrollment_token: enrolment.enrollment_token, version: 'late/1', agent_public_key },
+  });
+  await expect(late).rejects.toMatchObject({ problem: { code: 'instance_fenced' } });
+  expect((await allocation(server.client, id)).status).toBe('released');
+});
+
+it('a release during start-up ends the machine before it was ever ready', async () => {
+  // It ends again and again before it could be taken for ready.
+  await declarePool(server.client, 'starting', { spec: { command: ['false'] } });
+  const id = await allocate(server.client, 'starting');
+  await until('the node to be starting', async () => (await ledger.facts(id, 'node.starting')) === 1);
+  await release(server.client, id);
+  await released(id);
+  expect(await ledger.facts(id, 'allocation.active')).toBe(0);
+});
+
+it('a set-up that fails fails the provision at once with its cause, and another try brings a new instance', async () => {
+  await declarePool(server.client, 'unset', {
+    spec: { setup: `test -e ${file('settable')} || { echo the mirror is away >&2; exit 7; }` },
+  });
+  const id = await allocate(server.client, 'unset');
+  const failed = await becomes(server.client, id, 'failed');
+  expect(failed.reason).toContain('setup exited with code 7');
+  expect(failed).toMatchObject({ owner_layer: 'node', verdict: { rule: 'node-failed' } });
+  const frozen = await until('what the machine knew to be kept', async () => {
+    const [kept] = await ledger.rows<{ data: object }>(
+      `select data from evidence where allocation_id = $1 and kind = 'evidence.frozen'`,
+      [id],
+    );
+    return kept;
+  });
+  expect(JSON.stringify(frozen.data)).toContain('the mirror is away');
+  const [first] = await instancesOf(failed.node_id);
+
+  await touch('settable');
+  await server.client.call('allocation-retry', { params: { id } });
+  const active = await becomes(server.client, id, 'active');
+  expect(active.node_id).toBe(failed.node_id);
+  const [former, present, ...others] = await instancesOf(failed.node_id);
+  expect(former).toEqual(first);
+  expect(present?.node_instance_id).not.toBe(first?.node_instance_id);
+  expect(others).toEqual([]);
+  await release(server.client, id);
+  await released(id);
+});
+
+it('a pool that reuses its machines hands a cleaned one to the next, and takes down one whose agent died', async () => {
+  await declarePool(server.client, 'again', { reuse: true, max_nodes: 1, spec: { command: ['sleep', '600'] } });
+  const first = await allocate(server.client, 'again');
+  const { node_id } = await becomes(server.client, first, 'active');
+  const instance = await instanceOf(first);
+  await release(server.client, first);
+  await becomes(server.client, first, 'released');
+  expect(await ledger.facts(first, 'proof.clean')).toBe(1);
+  const node = await server.client.call('node-get', { params: { id: node_id ?? '' } });
+  expect(node).toMatchObject({ status: 'ready', occupancy: 'free', fenced: false });
+
+  const second = await allocate(server.client, 'again');
+  expect(await becomes(server.client, second, 'active')).toMatchObject({ node_id });
+  expect(await instanceOf(second)).toBe(instance);
+  const [agent] = agentsOf(instance);
+  process.kill(agent?.pid ?? 0, 'SIGKILL');
+  await release(server.client, second);
+  await released(second);
+  expect(await ledger.facts(second, 'proof.absent')).toBe(1);
+});
+
+it('a machine that comes after its deadline but inside its window is rescued and serves', async () => {
+  await declarePool(server.client, 'late', {
+    spec: { setup: `while [ ! -e ${file('awake')} ]; do sleep 0.1; done` },
+    budgets: { provision_seconds: 1, rescue_seconds: 120 },
+  });
+  const id = await allocate(server.client, 'late');
+  const failed = await becomes(server.client, id, 'failed');
+  expect(failed.reason).toMatch(
+    /^provisioning timed out: launched but never registered \(waited \d+ s, budget from pool\)$/,
+  );
+  await touch('awake');
+  const active = await becomes(server.client, id, 'active');
+  expect(active.node_id).toBe(failed.node_id);
+  expect(await instancesOf(active.node_id)).toHaveLength(1);
+  await release(server.client, id);
+  await released(id);
+});
