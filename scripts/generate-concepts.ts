@@ -1,0 +1,138 @@
+/** Writes the tables and diagrams of docs/concepts.md from the code's own tables: `node scripts/generate-concepts.ts`. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { defaultBudgets, defaultRuntimeClasses } from '../src/lifecycle/budgets.ts';
+import {
+  allocationStatuses,
+  isFenced,
+  nodeStatuses,
+  nodeStatusNames,
+  type StatusDeclaration,
+} from '../src/lifecycle/states.ts';
+import {
+  allocationEdges,
+  type Cause,
+  causes,
+  type Edge,
+  isVerdict,
+  nodeEdges,
+  pairedChanges,
+} from '../src/lifecycle/transitions.ts';
+
+const row = (...cells: string[]) => `| ${cells.join(' | ')} |`;
+const table = (head: string[], rows: string[][]) =>
+  [row(...head), row(...head.map(() => '---')), ...rows.map((cells) => row(...cells))].join('\n');
+const code = (text: string) => `\`${text}\``;
+
+function statusTable(statuses: Record<string, StatusDeclaration>, fenced: (name: string) => boolean): string {
+  const rows = Object.entries(statuses).map(([name, status]) => [
+    code(name),
+    status.class,
+    status.deadline ? code(status.deadline) : '',
+    fenced(name) ? 'fenced' : '',
+    status.means,
+  ]);
+  return table(['status', 'class', 'deadline', '', 'means'], rows);
+}
+
+/** Causes that lead to one status from every other: a diagram with all their arrows would show nothing. */
+function fromAnywhere<S extends string>(edges: readonly Edge<S>[], to: S, least: number): Cause[] {
+  const into = edges.filter((edge) => edge.to === to);
+  const all = [...new Set(into.flatMap((edge) => edge.by))];
+  return all.filter((by) => into.filter((edge) => edge.by.includes(by)).length >= least);
+}
+
+const everywhere = nodeStatusNames.length - 2;
+
+function diagram<S extends string>(edges: readonly Edge<S>[], omitted: (to: S) => Cause[]): string {
+  const arrows = edges
+    .map((edge) => ({ ...edge, by: edge.by.filter((by) => !omitted(edge.to).includes(by)) }))
+    .filter((edge) => edge.by.length > 0)
+    .map((edge) => `  ${edge.from === 'new' ? '[*]' : edge.from} --> ${edge.to}: ${edge.by.join(', ')}`);
+  return ['```mermaid', 'stateDiagram-v2', ...arrows, '```'].join('\n');
+}
+
+const sourceOf = (by: Cause) => (isVerdict(by) ? `**${by}**` : by);
+
+function edgeTable<S extends string>(edges: readonly Edge<S>[]): string {
+  const rows = edges.map((edge) => [
+    edge.from === 'new' ? '(new)' : code(edge.from),
+    code(edge.to),
+    edge.by.map(sourceOf).join(', '),
+  ]);
+  return table(['from', 'to', 'by'], rows);
+}
+
+const causeTable = () =>
+  table(
+    ['cause', 'brought about by', 'because'],
+    (Object.keys(causes) as Cause[]).map((by) => [sourceOf(by), causes[by].trigger, causes[by].says]),
+  );
+
+const pairTable = () =>
+  table(
+    ['when the node goes', 'from', 'an allocation that is', 'becomes', 'by'],
+    pairedChanges.map(({ node, allocation }) => [
+      code(node.to),
+      node.from.map(code).join(', '),
+      code(allocation.from),
+      code(allocation.to),
+      allocation.by,
+    ]),
+  );
+
+function budgetTable(): string {
+  const classes = Object.entries(defaultRuntimeClasses).flatMap(([name, settings]) =>
+    Object.entries(settings).map(([setting, seconds]) => [
+      code(setting),
+      `${seconds} s`,
+      `runtime class ${code(name)}`,
+    ]),
+  );
+  const defaults = Object.entries(defaultBudgets).map(([phase, seconds]) => [
+    phase === 'clean' ? `${code('release_seconds')} (cleaning)` : code(`${phase}_seconds`),
+    `${seconds} s`,
+    'default',
+  ]);
+  return table(['setting', 'seconds', 'source'], [...defaults, ...classes]);
+}
+
+const sections: Record<string, () => string> = {
+  'node-statuses': () =>
+    statusTable(nodeStatuses, (name) => nodeStatusNames.some((each) => each === name && isFenced(each))),
+  'node-diagram': () => {
+    const anywhere = (['cleaning', 'quarantined'] as const).map((to) => ({
+      to,
+      by: fromAnywhere(nodeEdges, to, everywhere),
+    }));
+    const words = anywhere.map(({ to, by }) => `to ${code(to)} by ${by.join(', ')}`).join('; ');
+    return `${diagram(nodeEdges, (to) => anywhere.find((each) => each.to === to)?.by ?? [])}\n\nNot drawn, since they lead there from every status but ${code('retired')}: ${words}.`;
+  },
+  'node-edges': () => edgeTable(nodeEdges),
+  'allocation-statuses': () => statusTable(allocationStatuses, () => false),
+  'allocation-diagram': () => diagram(allocationEdges, () => []),
+  'allocation-edges': () => edgeTable(allocationEdges),
+  pairs: pairTable,
+  causes: causeTable,
+  budgets: budgetTable,
+};
+
+const section = /<!-- generated: ([a-z-]+) -->\n[\s\S]*?<!-- end -->/g;
+
+/** The document with every marked section written anew. */
+export function withSections(document: string): string {
+  const seen = new Set<string>();
+  const written = document.replace(section, (_, name: string) => {
+    const render = sections[name];
+    if (!render) throw new Error(`docs/concepts.md marks a section that nobody writes: ${name}`);
+    seen.add(name);
+    return `<!-- generated: ${name} -->\n${render()}\n<!-- end -->`;
+  });
+  const missing = Object.keys(sections).filter((name) => !seen.has(name));
+  if (missing.length > 0) throw new Error(`docs/concepts.md has no place for ${missing.join(', ')}`);
+  return written;
+}
+
+export const conceptsPath = join(import.meta.dirname, '../docs/concepts.md');
+
+if (import.meta.main) writeFileSync(conceptsPath, withSections(readFileSync(conceptsPath, 'utf8')));
