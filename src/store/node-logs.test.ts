@@ -29,7 +29,7 @@ const shipper = async () => {
 const line = (seq: number, text = `line ${seq}`) => ({
   seq,
   at: '2026-01-01T00:00:00.000Z',
-  stream: 'stdout',
+  stream: 'stdout' as const,
   line: text,
 });
 const page = { tenant: null, limit: 1000 };

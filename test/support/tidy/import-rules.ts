@@ -124,11 +124,14 @@ const concreteDrivers: Rule = {
 const entryPoints = ['src/main.ts', 'src/cli/main.ts', 'src/agent/main.ts'];
 
 /** Parts that only the tests and the simulator use, on purpose. */
-const madeForTests = (path: string) =>
-  path === 'src/base/virtual-clock.ts' ||
-  path === 'src/engine/virtual-engine.ts' ||
-  path === 'src/drivers/local/local-world.ts' ||
-  /[/-](conformance|testing)(\/|\.ts$)/.test(path);
+const checkers = [
+  'src/base/virtual-clock.ts',
+  'src/engine/virtual-engine.ts',
+  'src/lifecycle/model-checker.ts',
+  'src/store/projection.ts',
+  'src/store/schema-dump.ts',
+];
+const madeForTests = (path: string) => checkers.includes(path) || /[/-](conformance|testing)(\/|\.ts$)/.test(path);
 
 const isConsole = (path: string) => path.startsWith('console/src/');
 
