@@ -23,6 +23,7 @@ export interface FeedBatch {
 
 export interface LiveFeed {
   subscribe(listener: (batch: FeedBatch) => void): () => void;
+  readers(): number;
   /** The same joining, for facts read from the store to catch up. */
   join(facts: Evidence[]): Promise<FeedBatch>;
   stop(): void;
@@ -96,6 +97,7 @@ export function createLiveFeed(options: {
 
   return {
     join,
+    readers: () => listeners.size,
     subscribe(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

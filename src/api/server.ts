@@ -2,6 +2,7 @@
 import cookie from '@fastify/cookie';
 import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
 import { Type } from 'typebox';
+import { ApiProblem } from '../contract/errors.ts';
 import { strict } from '../contract/primitives.ts';
 import type { RouteDeclaration } from '../contract/route.ts';
 import { type OperationName, routes } from '../contract/routes.ts';
@@ -113,12 +114,17 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
   await app.register(cookie);
   readBodies(app);
 
+  let closing = false;
+  app.addHook('preClose', async () => {
+    closing = true;
+  });
   app.addHook('onRequest', async (request, reply) => {
     request.correlation_id = correlationOf(request);
     reply.header('x-correlation-id', request.correlation_id);
     reply.header('x-content-type-options', 'nosniff');
     reply.header('referrer-policy', 'same-origin');
     reply.header('cache-control', 'no-store');
+    if (closing) throw new ApiProblem('not_ready', { retry_after_seconds: 1 });
     if (!request.is404 || isConsolePage(request, services.settings.console_dir)) return undefined;
     // Before the body is read: an address that is not there does not care what was sent to it.
     refuseUnrouted(request, reply);

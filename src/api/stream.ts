@@ -15,6 +15,10 @@ const mostUnsentBytes = 4 * 1024 * 1024;
 /** So is one that has taken nothing for this many signs of life. */
 const mostStalls = 12;
 
+/** Beyond this many at once a replica would serve its readers late; the next ones try again, or another replica. */
+const mostReaders = 1_000;
+const crowdedRetrySeconds = 5;
+
 const isAfter = (fact: Evidence, cursor: Cursor): boolean => {
   const at = parseCursor(fact.cursor) ?? cursor;
   return BigInt(at.xid) > BigInt(cursor.xid) || (at.xid === cursor.xid && BigInt(at.seq) > BigInt(cursor.seq));
@@ -100,6 +104,8 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
   const asked = String(request.headers['last-event-id'] ?? query?.cursor ?? '');
   const given = asked === '' ? undefined : parseCursor(asked);
   if (asked !== '' && !given) throw new ApiProblem('invalid_cursor');
+  if (services.feed.readers() >= mostReaders)
+    throw new ApiProblem('rate_limited', { retry_after_seconds: crowdedRetrySeconds });
   const start = given ?? (await headCursor(services.db));
 
   reply.hijack();

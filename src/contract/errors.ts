@@ -95,7 +95,7 @@ export const errorCatalogue = {
     status: 429,
     title: 'Too many requests',
     owner_layer: 'control_plane',
-    cause: 'The server sheds load.',
+    cause: 'As many streams are open as the server keeps at once.',
     remedy: 'Wait `retry_after_seconds`, then repeat.',
   },
 
@@ -202,13 +202,6 @@ export const errorCatalogue = {
     owner_layer: 'request',
     cause: "This pool's driver launches its own machines.",
     remedy: 'Allocate from the pool instead.',
-  },
-  pool_external: {
-    status: 409,
-    title: 'External pools do not launch machines',
-    owner_layer: 'request',
-    cause: "No free node is there, and this pool's machines are brought by others.",
-    remedy: 'Enrol a node first.',
   },
   allocation_not_found: {
     status: 404,
@@ -349,7 +342,7 @@ export const errorCatalogue = {
     status: 503,
     title: 'The server is not ready',
     owner_layer: 'control_plane',
-    cause: 'It is starting up or shutting down.',
+    cause: 'It is shutting down.',
     remedy: 'Repeat after `retry_after_seconds`.',
   },
   internal_error: {

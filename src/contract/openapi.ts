@@ -35,12 +35,19 @@ function securityOf(route: RouteDeclaration): Json[] {
   return route.access.kind === 'agent' ? [{ instance_credential: [] }] : [];
 }
 
+/** One schema, whichever of its content types it comes in; lines have none, because each is an object of its own. */
+function bodyOf(route: RouteDeclaration, components: Json): Json | undefined {
+  if (!route.body && !route.also_reads) return undefined;
+  const schema = route.body
+    ? referTo(route.body, components)
+    : { type: 'string', description: 'One JSON object a line.' };
+  const types = [...(route.body ? ['application/json'] : []), ...(route.also_reads ?? [])];
+  return { content: Object.fromEntries(types.map((type) => [type, { schema }])), required: !route.body_optional };
+}
+
 function describe(name: string, route: RouteDeclaration, components: Json): Json {
   const role = route.access.kind === 'person' ? ` Role: ${route.access.role}.` : '';
-  const body = route.body && {
-    content: { 'application/json': { schema: referTo(route.body, components) } },
-    required: !route.body_optional,
-  };
+  const body = bodyOf(route, components);
   const content = route.reply
     ? { 'application/json': { schema: referTo(route.reply, components) } }
     : route.reply_type

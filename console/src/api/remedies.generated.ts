@@ -26,7 +26,6 @@ export const remedies: Record<string, string> = {
   driver_unknown: "Use one of those named in `detail`.",
   driver_fixed: "Declare a new pool.",
   pool_not_external: "Allocate from the pool instead.",
-  pool_external: "Enrol a node first.",
   allocation_not_found: "List your allocations.",
   node_not_found: "List the nodes.",
   operation_not_found: "List the operations.",
