@@ -236,12 +236,12 @@ describe('what happens together', () => {
       expect(outcome).toMatchObject({ moved: true });
       const after = await allocationNow(db, held.allocation_id);
       expect(after).toMatchObject({ status: allocation.to, reason: 'because' });
-      const facts = await db.query<{ xid: string; kind: string }>(
-        `select xid::text, kind from evidence where allocation_id = $1 and kind in ($2, $3) order by seq desc limit 2`,
+      const facts = await db.query<{ writer: string; kind: string }>(
+        `select xmin::text as writer, kind from evidence where allocation_id = $1 and kind in ($2, $3) order by seq desc limit 2`,
         [held.allocation_id, `node.${to}`, `allocation.${allocation.to}`],
       );
       expect(facts.map((fact) => fact.kind).sort()).toEqual([`allocation.${allocation.to}`, `node.${to}`].sort());
-      expect(facts[0]?.xid).toBe(facts[1]?.xid);
+      expect(facts[0]?.writer).toBe(facts[1]?.writer);
       const shared = ['provision', 'rescue'].includes(allocationStatuses[allocation.to].deadline ?? '');
       const standing = await nodeNow(db, node.node_id);
       if (shared && standing.deadline_at) expect(after.deadline_at).toEqual(standing.deadline_at);
