@@ -1,0 +1,56 @@
+/** With the database that the server brings along: `kill -9` takes Node only, and the next start finds the database alive. */
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createClient } from '../../src/contract/client.ts';
+import { routes } from '../../src/contract/routes.ts';
+import { findPostmaster, isProcessAlive } from '../../src/store/postgres/postmaster.ts';
+import { freePort } from '../support/free-port.ts';
+import { allocate, allocation, becomes, declarePool, release } from '../support/machine-life.ts';
+import { type SpawnedMain, spawnMain } from '../support/server.ts';
+import { until } from '../support/until.ts';
+
+let directory: string;
+let server: SpawnedMain;
+let args: string[];
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'slipway-embedded-'));
+  // Entered by the unprivileged account too, when the tests run as root.
+  await chmod(directory, 0o755);
+  args = ['--port', String(await freePort()), '--data-dir', join(directory, 'data'), '--log-level', 'info'];
+  server = await spawnMain(args);
+});
+afterEach(async () => {
+  await server.end('SIGTERM');
+  await rm(directory, { recursive: true, force: true });
+});
+
+const postmasterPid = () => findPostmaster(join(directory, 'data', 'postgres'))?.pid ?? 0;
+
+it('the database outlives the server and is adopted, and what was under way is finished', async () => {
+  const token = (await readFile(join(directory, 'data', 'admin.token'), 'utf8')).trim();
+  const client = createClient({ base_url: server.url, token, addresses: routes });
+  const gate = join(directory, 'gate');
+  await declarePool(client, 'slow', { spec: { setup: `while [ ! -e ${gate} ]; do sleep 0.1; done` } });
+  const id = await allocate(client, 'slow');
+  await until('it to be launched', async () => {
+    const { progress } = await allocation(client, id);
+    return progress?.phase === 'register';
+  });
+  const postmaster = postmasterPid();
+  expect(isProcessAlive(postmaster)).toBe(true);
+
+  await server.end('SIGKILL');
+  expect(isProcessAlive(postmaster)).toBe(true);
+  await writeFile(gate, '');
+  server = await spawnMain(args);
+  expect(postmasterPid()).toBe(postmaster);
+  const active = await becomes(client, id, 'active');
+  expect(active.node_id).toBeTruthy();
+  await release(client, id);
+  await becomes(client, id, 'released');
+
+  await server.end('SIGTERM');
+  await until('the database to stop with the server', () => !isProcessAlive(postmaster));
+}, 120_000);
