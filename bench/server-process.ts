@@ -1,0 +1,96 @@
+/** A server as a person starts it, with its own embedded database in a directory of its own. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { pause, systemClock } from '../src/base/clock.ts';
+import { type Client, createClient } from '../src/contract/client.ts';
+import { routes } from '../src/contract/routes.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+export async function freshDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'slipway-bench-'));
+  await chmod(directory, 0o755);
+  return directory;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  return typeof address === 'object' && address ? address.port : 0;
+}
+
+export interface ServerProcess {
+  url: string;
+  client(): Promise<Client>;
+  /** Memory of the Node process itself, in MB. */
+  residentMb(): number;
+  stop(): Promise<void>;
+}
+
+/** Resolves once `/readyz` says yes. */
+export async function startWithNpm(data_dir: string): Promise<ServerProcess> {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const args = ['start', '--silent', '--', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error'];
+  const child = spawn('npm', args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] });
+  while (!(await isReady(url))) {
+    if (child.exitCode !== null) throw new Error(`npm start ended with ${child.exitCode}`);
+    await pause(systemClock, 5);
+  }
+  return {
+    url,
+    async client() {
+      const token = (await readFile(join(data_dir, 'admin.token'), 'utf8')).trim();
+      return createClient({ base_url: url, token, addresses: routes });
+    },
+    residentMb: () => residentMb(serverPid(data_dir)),
+    stop: () => stop(child, serverPid(data_dir)),
+  };
+}
+
+async function isReady(url: string): Promise<boolean> {
+  try {
+    return (await fetch(`${url}/readyz`)).ok;
+  } catch (error) {
+    if (error instanceof TypeError) return false;
+    throw error;
+  }
+}
+
+/** npm stands between us and the server, so the server is found by what it was started with. */
+function serverPid(data_dir: string): number {
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    const argv = readOrNothing(`/proc/${name}/cmdline`).split('\0');
+    if (argv.includes(data_dir) && argv[1]?.endsWith('main.ts')) return Number(name);
+  }
+  throw new Error('the server is not running');
+}
+
+function readOrNothing(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error) return '';
+    throw error;
+  }
+}
+
+const residentMb = (pid: number) =>
+  Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+
+async function stop(child: ChildProcess, pid: number): Promise<void> {
+  const ended = once(child, 'exit');
+  process.kill(pid, 'SIGTERM');
+  await ended;
+}
+
+export const removeDirectory = (directory: string) => rm(directory, { recursive: true, force: true });
