@@ -14,6 +14,17 @@ export default defineConfig({
     target: 'es2022',
     // Inlined fonts and pictures would count as script and could not be cached by themselves.
     assetsInlineLimit: 0,
+    rolldownOptions: {
+      output: {
+        // Pages share much in small pieces; asked for one by one, dozens of them would queue for a handful of connections.
+        codeSplitting: {
+          groups: [
+            { name: 'framework', test: /node_modules\/(react|react-dom|scheduler|@tanstack)\// },
+            { name: 'shared', minShareCount: 3 },
+          ],
+        },
+      },
+    },
   },
   server: { proxy: { '/v1': server } },
 });

@@ -14,12 +14,10 @@ import { isSignedOut } from './api/failure.ts';
 import { sessionQuery } from './api/session.ts';
 import { FailedPage } from './components/FailedPage.tsx';
 import { LoadingPage } from './components/LoadingPage.tsx';
-import { NotFound } from './components/NotFound.tsx';
 import { fields } from './search.ts';
 
 const rootRoute = createRootRouteWithContext<{ queryClient: QueryClient }>()({
   component: Outlet,
-  notFoundComponent: NotFound,
 });
 
 const signInRoute = createRoute({
@@ -100,6 +98,12 @@ const poolsRoute = createRoute({
   component: lazyRouteComponent(() => import('./pages/PoolsPage.tsx'), 'PoolsPage'),
 });
 
+const nowhereRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '$',
+  component: lazyRouteComponent(() => import('./pages/NotFoundPage.tsx'), 'NotFoundPage'),
+});
+
 const routeTree = rootRoute.addChildren([
   signInRoute,
   frameRoute.addChildren([
@@ -111,6 +115,7 @@ const routeTree = rootRoute.addChildren([
     operationsRoute,
     operationRoute,
     poolsRoute,
+    nowhereRoute,
   ]),
 ]);
 

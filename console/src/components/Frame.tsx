@@ -1,7 +1,7 @@
 /** What every page stands in: navigation, who is signed in, whether the stream is live, and the keys that work everywhere. */
 
 import { AppShell, Burger, Group, NavLink, ScrollArea } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
+import { useDisclosure, useMediaQuery } from '@mantine/hooks';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { useEffect } from 'react';
@@ -21,6 +21,7 @@ export function Frame() {
   const cache = useQueryClient();
   const { pathname } = useLocation();
   const [opened, menu] = useDisclosure(false);
+  const isNarrow = useMediaQuery('(max-width: 48em)');
   const [helping, help] = useDisclosure(false);
 
   // Asking who one is ends in the sign-in page when the answer is nobody.
@@ -55,7 +56,8 @@ export function Frame() {
         </Group>
       </AppShell.Header>
 
-      <AppShell.Navbar className={styles.navbar} withBorder={false}>
+      {/* Out of sight it must be out of the tab order too. */}
+      <AppShell.Navbar className={styles.navbar} withBorder={false} inert={isNarrow && !opened}>
         <Group className={styles.top} justify="space-between" wrap="nowrap">
           <Brand />
           <Burger hiddenFrom="sm" opened={opened} onClick={menu.toggle} size="sm" aria-label="Close navigation" />

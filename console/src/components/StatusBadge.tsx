@@ -17,6 +17,7 @@ export function StatusBadge({ look, status, means, large }: Props) {
     <span
       className={styles.badge}
       style={toneStyle(look.tone)}
+      data-badge={status}
       data-loud={look.loud || undefined}
       data-large={large || undefined}
       title={means}

@@ -1,0 +1,142 @@
+/** A newcomer brings a machine up and takes it down by clicking, and watches it happen. */
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { inProcessServer, type TestServer } from '../support/server.ts';
+import { isLive, openBrowser, releaseEverything, signIn, statusOf, visit } from './support/console.ts';
+
+/** Up, looked at from every side, and down again, on a loaded machine. */
+const wholeLifeMs = 180_000;
+
+let server: TestServer;
+let browser: Browser;
+beforeAll(async () => {
+  [server, browser] = await Promise.all([inProcessServer(), openBrowser()]);
+  await server.client.call('pool-put', {
+    params: { pool: 'workshop' },
+    body: {
+      driver: 'local',
+      spec: {
+        setup: 'echo preparing the bench; sleep 2',
+        command: ['sh', '-c', 'echo the bench is free; exec sleep 600'],
+        boot_stages: [{ name: 'unpack', seconds: 0.2 }],
+      },
+    },
+  });
+});
+afterAll(async () => {
+  await browser?.close();
+  if (!server) return;
+  await releaseEverything(server);
+  await server.stop();
+});
+
+async function allocate(page: Page, pool: string, name: string): Promise<void> {
+  await page.getByRole('button', { name: 'Allocate' }).first().click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('combobox', { name: 'Pool' }).click();
+  await page.getByRole('option', { name: new RegExp(`^${pool} `) }).click();
+  await dialog.getByRole('textbox', { name: 'Name' }).fill(name);
+  await dialog.getByRole('button', { name: 'Allocate' }).click();
+  await page.getByRole('heading', { name }).waitFor();
+}
+
+it('shows a machine from the click to the proof, live on every page', { timeout: wholeLifeMs }, async () => {
+  const { page, context, complaints } = await visit(browser);
+  await signIn(page, server);
+  await page.getByText('No machines yet').waitFor();
+  await isLive(page);
+
+  // A second person watches the fleet and touches nothing.
+  const other = await visit(browser);
+  const watching = other.page;
+  await signIn(watching, server, '/fleet');
+  await watching.getByText('No machines yet').waitFor();
+  await isLive(watching);
+
+  await allocate(page, 'workshop', 'my-box');
+  const banner = page.getByRole('region', { name: /Progress of Node provision/ });
+  await banner.getByText(/^Step \d\/\d/).waitFor();
+  await banner.getByRole('listitem').filter({ hasText: 'Launching' }).waitFor();
+  await page.getByText(/left to (register|get a machine)/).waitFor();
+  await watching.locator('[data-node]').waitFor();
+
+  await statusOf(page, 'active').waitFor();
+  await watching.locator('[data-node][data-status="ready"]').waitFor();
+  await banner.getByText('Node provision done').waitFor();
+  expect(await banner.getByRole('progressbar').getAttribute('aria-valuenow')).toBe('100');
+
+  await page.getByRole('link', { name: /^node_/ }).click();
+  await statusOf(page, 'ready').waitFor();
+  await page.getByText('the node said it is ready', { exact: true }).waitFor();
+
+  await page.getByRole('tab', { name: 'Logs' }).click();
+  await page.getByRole('log').getByText('the bench is free', { exact: true }).waitFor();
+  await page.getByRole('tab', { name: 'Boot' }).click();
+  await page.getByText('unpack', { exact: true }).waitFor();
+  await page.getByRole('tab', { name: 'Timeline' }).click();
+  await page.getByRole('button', { name: 'provider' }).click();
+  await page.locator('summary', { hasText: /agent process \d+/ }).waitFor();
+  expect(await page.locator('summary', { hasText: 'workflow' }).count()).toBe(0);
+  expect(new URL(page.url()).searchParams.get('layer')).toBe('provider');
+
+  await page.getByRole('button', { name: 'Release' }).click();
+  await page.getByRole('dialog').getByLabel('Reason').fill('the work is done');
+  await page.getByRole('dialog').getByRole('button', { name: 'Release' }).click();
+  await statusOf(page, 'retired').waitFor();
+  await page.getByText('Gone, with proof.').first().waitFor();
+  await watching.getByText('No machines yet').waitFor();
+
+  // What the machine said outlives it.
+  await page.getByRole('tab', { name: 'Logs' }).click();
+  await page.getByRole('log').getByText('the bench is free', { exact: true }).waitFor();
+  const audit = await server.client.call('audit-list', { query: { limit: 100 } });
+  expect(JSON.stringify(audit.items)).toContain('the work is done');
+  expect([...complaints, ...other.complaints]).toEqual([]);
+  await Promise.all([context.close(), other.context.close()]);
+});
+
+it('finds machines by words and status, and the address says which', async () => {
+  const { page, context, complaints } = await visit(browser);
+  await signIn(page, server);
+  await allocate(page, 'local', 'lathe');
+  await statusOf(page, 'active').waitFor();
+
+  await page.getByRole('link', { name: 'Fleet' }).click();
+  const cells = page.getByRole('region', { name: /^Pool local/ }).locator('[data-node]');
+  await cells.first().waitFor();
+  await page.getByRole('searchbox').fill('nothing like it');
+  await page.getByText('No machine matches').waitFor();
+  await page.getByRole('button', { name: 'Show the whole fleet' }).click();
+  await page.getByRole('button', { name: /^ready/ }).click();
+  expect(await cells.count()).toBe(1);
+  await page.getByText('Table', { exact: true }).click();
+  const row = page.getByRole('row', { name: /^local/ });
+  await row.getByText('ready').waitFor();
+  expect(new URL(page.url()).search).toBe('?status=ready&view=table');
+  await page.reload();
+  await row.getByText('ready').waitFor();
+
+  await page.getByRole('link', { name: 'Allocations' }).click();
+  await page.getByRole('button', { name: 'Release lathe' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Release' }).click();
+  await page.getByRole('row', { name: /lathe/ }).getByText('released').waitFor();
+  expect(complaints).toEqual([]);
+  await context.close();
+});
+
+it('shows why a wish was refused, and loses nothing that was typed', async () => {
+  const { page, context } = await visit(browser);
+  await server.client.call('pool-put', { params: { pool: 'paused' }, body: { driver: 'local' } });
+  await signIn(page, server, '/allocations?dialog=allocate');
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('combobox', { name: 'Pool' }).click();
+  await page.getByRole('option', { name: /^paused/ }).click();
+  await dialog.getByRole('textbox', { name: 'Name' }).fill('too-late');
+  // Paused between the look and the click.
+  await server.client.call('pool-put', { params: { pool: 'paused' }, body: { driver: 'local', paused: true } });
+  await dialog.getByRole('button', { name: 'Allocate' }).click();
+  await dialog.getByRole('alert').getByText('The pool is paused').waitFor();
+  await dialog.getByRole('alert').getByText('Unpause the pool, or use another.').waitFor();
+  expect(await dialog.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('too-late');
+  await context.close();
+});

@@ -1,0 +1,74 @@
+/** Who may come in, how they learn where the token is, and that the page's scripts never hold it. */
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { inProcessServer, type TestServer } from '../support/server.ts';
+import { openBrowser, signIn, visit } from './support/console.ts';
+
+let server: TestServer;
+let browser: Browser;
+beforeAll(async () => {
+  [server, browser] = await Promise.all([inProcessServer(), openBrowser()]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+it('says what is wrong with a token, what to do, and where the first one is', async () => {
+  const { page, complaints } = await visit(browser);
+  await page.goto(server.url);
+  await page.getByText('admin.token').first().waitFor();
+  await page.getByLabel('Token', { exact: true }).fill('not-a-token-of-this-server');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  const alert = page.getByRole('alert');
+  await alert.getByText('This token is not known').waitFor();
+  expect(await alert.innerText()).toMatch(/What to do:.*token/s);
+  expect(await alert.getByRole('button', { name: /copy [0-9a-f]{32}/ }).count()).toBe(1);
+  expect(complaints).toEqual([]);
+  await page.context().close();
+});
+
+it('leads to where one wanted to go, keeps the session over a reload, and ends it', async () => {
+  const { page, context, complaints } = await visit(browser);
+  await signIn(page, server, '/operations?status=failed');
+  await page.getByRole('heading', { name: 'Operations' }).waitFor();
+  expect(new URL(page.url()).search).toBe('?status=failed');
+  expect(await page.getByRole('button', { name: /^failed/ }).getAttribute('aria-pressed')).toBe('true');
+
+  expect(await page.evaluate('document.cookie')).toBe('');
+  expect(await page.evaluate('JSON.stringify({ ...localStorage, ...sessionStorage })')).not.toContain(server.token);
+  const [cookie] = await context.cookies();
+  expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' });
+
+  await page.reload();
+  await page.getByRole('heading', { name: 'Operations' }).waitFor();
+
+  await page.getByRole('button', { name: /admin/ }).click();
+  await page.getByRole('menuitem', { name: 'Sign out' }).click();
+  await page.getByRole('button', { name: 'Sign in' }).waitFor();
+  await page.goto(`${server.url}/fleet`);
+  await page.getByRole('button', { name: 'Sign in' }).waitFor();
+  expect(complaints).toEqual([]);
+  await context.close();
+});
+
+it('never follows a link to somewhere else', async () => {
+  const { page, context } = await visit(browser);
+  await signIn(page, server, '/sign-in?next=//elsewhere.invalid/fleet');
+  expect(new URL(page.url()).origin).toBe(server.url);
+  await context.close();
+});
+
+it('asks to sign in again when the token is revoked, without being reloaded', async () => {
+  const { page, context } = await visit(browser);
+  const made = await server.client.call('token-create', { body: { name: 'guest', role: 'viewer' } });
+  await signIn(page, { ...server, token: made.token ?? '' }, '/fleet');
+  await page.getByText('No machines yet').waitFor();
+  // Only those who may act are offered an action.
+  expect(await page.getByRole('button', { name: 'Allocate' }).count()).toBe(0);
+  await server.client.call('token-delete', { params: { id: made.token_id } });
+  await page.getByRole('link', { name: 'Allocations' }).click();
+  await page.getByRole('button', { name: 'Sign in' }).waitFor();
+  expect(new URL(page.url()).searchParams.get('next')).toBe('/allocations');
+  await context.close();
+});

@@ -1,0 +1,81 @@
+/** A real browser in front of a real server: opens it, signs in, and listens for what a person would never be told. */
+import { AxeBuilder } from '@axe-core/playwright';
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { findChromium } from '../../../scripts/setup/chromium.mjs';
+import { allBecome, release } from '../../support/machine-life.ts';
+import type { TestServer } from '../../support/server.ts';
+
+/** For a loaded machine; a test that needs it is waiting for a condition. */
+const patienceMs = 45_000;
+
+/** Root has no sandbox to give, and nothing in a test may phone home. */
+const args = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+export async function openBrowser(): Promise<Browser> {
+  const executablePath = findChromium();
+  if (!executablePath)
+    throw new Error('no Chromium: install it (Debian: apt-get install chromium) or set CHROMIUM_PATH to its program');
+  return chromium.launch({ executablePath, args });
+}
+
+export interface Visit {
+  context: BrowserContext;
+  page: Page;
+  /** Errors of the page itself and what it wrote to its console as one; refused requests are the server's affair. */
+  complaints: string[];
+}
+
+export async function visit(browser: Browser, options: BrowserContextOptions = {}): Promise<Visit> {
+  const context = await browser.newContext({ viewport: { width: 1360, height: 900 }, ...options });
+  context.setDefaultTimeout(patienceMs);
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('pageerror', (error) => complaints.push(`${error.name}: ${error.message}`));
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+      complaints.push(message.text());
+  });
+  return { context, page, complaints };
+}
+
+export async function signIn(page: Page, server: TestServer, path = '/'): Promise<void> {
+  await page.goto(server.url + path);
+  await page.getByLabel('Token', { exact: true }).fill(server.token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('navigation', { name: 'Places' }).waitFor();
+}
+
+/** The badge that says what the thing on this page is now. */
+export const statusOf = (page: Page, status: string) => page.locator('[data-badge]', { hasText: status }).first();
+
+export const isLive = (page: Page) => page.getByText('Live', { exact: true }).filter({ visible: true }).waitFor();
+
+/** Everything that axe finds wrong, in words that lead to the place; other colours change nothing but contrast. */
+async function barriers(page: Page, only?: string): Promise<string[]> {
+  const axe = new AxeBuilder({ page });
+  const { violations } = await (only ? axe.withRules(only) : axe).analyze();
+  return violations.map(
+    ({ id, impact, nodes }) => `${impact} ${id}: ${nodes.map(({ target }) => target.join(' ')).join(', ')}`,
+  );
+}
+
+export async function expectNoBarriers(page: Page, where: string, only?: string): Promise<void> {
+  expect(await barriers(page, only), where).toEqual([]);
+}
+
+/** A server that is stopped leaves its machines running, as it should; a test must not. */
+export async function releaseEverything({ client }: TestServer): Promise<void> {
+  const { items } = await client.call('allocation-list', { query: { limit: 500 } });
+  const ids = items.filter(({ status }) => status !== 'released').map(({ allocation_id }) => allocation_id);
+  await Promise.all(ids.map((id) => release(client, id)));
+  await allBecome(client, ids, 'released');
+}

@@ -1,0 +1,70 @@
+/** The banner survives what happens to people and servers: a reload, and a server that is killed and comes back. */
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { freePort } from '../support/free-port.ts';
+import { type SpawnedServer, spawnServer } from '../support/server.ts';
+import { isLive, openBrowser, releaseEverything, signIn, statusOf, visit } from './support/console.ts';
+
+/** Two servers start in it, and a machine that takes its time. */
+const wholeStoryMs = 180_000;
+
+let server: SpawnedServer;
+let successor: SpawnedServer | undefined;
+let browser: Browser;
+let port: number;
+beforeAll(async () => {
+  port = await freePort();
+  [server, browser] = await Promise.all([spawnServer({ port }), openBrowser()]);
+  await server.client.call('pool-put', {
+    params: { pool: 'slow' },
+    body: { driver: 'local', spec: { setup: 'sleep 12' } },
+  });
+});
+afterAll(async () => {
+  await browser?.close();
+  if (successor) await releaseEverything(successor);
+  await successor?.stop();
+  await server?.stop();
+});
+
+const stepNow = async (page: Page): Promise<number> => {
+  const words = await page.getByText(/^Step \d\/\d/).innerText();
+  return Number(/^Step (\d)/.exec(words)?.[1]);
+};
+
+/** Keeps every width the bar has had, in the page itself, so that none is missed between two looks. */
+const watchTheBar = `
+  window.barWidths = [];
+  new MutationObserver(() => {
+    const now = Number(document.querySelector('[role=progressbar]')?.getAttribute('aria-valuenow') ?? NaN);
+    if (now !== window.barWidths.at(-1) && !Number.isNaN(now)) window.barWidths.push(now);
+  }).observe(document.body, { subtree: true, childList: true, attributes: true });
+`;
+
+it('keeps the banner over a reload and a killed server, and ends in the truth', { timeout: wholeStoryMs }, async () => {
+  const { page, context, complaints } = await visit(browser);
+  const { allocation } = await server.client.call('allocation-create', { body: { pool: 'slow', name: 'patient' } });
+  await signIn(page, server, `/allocations/${allocation.allocation_id}`);
+  await page.getByText('Waiting for it to register').first().waitFor();
+  const before = await stepNow(page);
+
+  await page.reload();
+  await page.getByText('Waiting for it to register').first().waitFor();
+  expect(await stepNow(page)).toBeGreaterThanOrEqual(before);
+  await isLive(page);
+  await page.evaluate(watchTheBar);
+
+  await server.kill();
+  await page.getByText('The live stream is stale.').waitFor();
+  expect(await stepNow(page)).toBeGreaterThanOrEqual(before);
+
+  successor = await spawnServer({ beside: server, port });
+  await isLive(page);
+  await page.getByText('The live stream is stale.').waitFor({ state: 'detached' });
+  await statusOf(page, 'active').waitFor();
+  const widths = await page.evaluate<number[]>('window.barWidths');
+  expect(widths.length).toBeGreaterThan(0);
+  expect(widths).toEqual(widths.toSorted((a, b) => a - b));
+  expect(complaints).toEqual([]);
+  await context.close();
+});

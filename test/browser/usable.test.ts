@@ -1,0 +1,128 @@
+/** Every page for everyone: no barrier that axe can find, in light and dark, by keyboard alone, on a phone, and quickly. */
+import { gzipSync } from 'node:zlib';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { allocate, becomes, declarePool } from '../support/machine-life.ts';
+import { inProcessServer, type TestServer } from '../support/server.ts';
+import { expectNoBarriers, openBrowser, releaseEverything, signIn, visit } from './support/console.ts';
+
+/** Every page, each looked at by axe, on a loaded machine. */
+const everyPageMs = 180_000;
+
+let server: TestServer;
+let browser: Browser;
+let pages: Record<string, string>;
+beforeAll(async () => {
+  [server, browser] = await Promise.all([inProcessServer(), openBrowser()]);
+  await declarePool(server.client, 'staged', { spec: { boot_stages: [{ name: 'unpack', seconds: 0.2 }] } });
+  const asked = await allocate(server.client, 'staged');
+  const { allocation_id, node_id, workflow_id } = await becomes(server.client, asked, 'active');
+  pages = {
+    '/fleet': 'staged',
+    '/fleet?view=table': 'staged',
+    '/fleet?q=nothing': 'No machine matches',
+    '/allocations': 'active',
+    [`/allocations/${allocation_id}`]: 'Timeline',
+    '/operations': 'Node provision',
+    [`/operations/${workflow_id}`]: 'Timeline',
+    [`/nodes/${node_id}`]: 'Ids',
+    [`/nodes/${node_id}?tab=logs`]: 'registered',
+    [`/nodes/${node_id}?tab=boot`]: 'All together',
+    '/nodes/node_nobody': 'There is no such node',
+    '/pools': 'After release',
+    '/nowhere': 'There is nothing at this address',
+  };
+});
+afterAll(async () => {
+  await browser?.close();
+  if (!server) return;
+  await releaseEverything(server);
+  await server.stop();
+});
+
+const open = async (page: Page, path: string, words: string) => {
+  await page.goto(server.url + path);
+  await page.getByText(words).first().waitFor();
+};
+
+const colours = [
+  { colorScheme: 'light', only: undefined },
+  { colorScheme: 'dark', only: 'color-contrast' },
+] as const;
+
+it.each(colours)('has no barriers in $colorScheme colours', { timeout: everyPageMs }, async ({ colorScheme, only }) => {
+  const { page, context } = await visit(browser, { colorScheme });
+  await page.goto(server.url);
+  await page.getByRole('button', { name: 'Sign in' }).waitFor();
+  await expectNoBarriers(page, 'sign-in', only);
+  await signIn(page, server);
+  for (const [path, words] of Object.entries(pages)) {
+    await open(page, path, words);
+    await expectNoBarriers(page, path, only);
+  }
+  await open(page, '/allocations?dialog=allocate', 'Allocate a machine');
+  await expectNoBarriers(page, 'the dialog', only);
+  await context.close();
+});
+
+it('fits a phone, page by page', { timeout: everyPageMs }, async () => {
+  const { page, context } = await visit(browser, { viewport: { width: 390, height: 844 }, hasTouch: true });
+  await page.goto(server.url);
+  await page.getByLabel('Token', { exact: true }).fill(server.token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('heading', { name: 'Fleet' }).waitFor();
+  for (const [path, words] of Object.entries(pages)) {
+    await open(page, path, words);
+    expect(await page.evaluate('document.documentElement.scrollWidth'), path).toBeLessThanOrEqual(390);
+  }
+  await page.getByRole('button', { name: 'Navigation', exact: true }).click();
+  await page.getByRole('link', { name: 'Pools' }).click();
+  await page.getByRole('heading', { name: 'Pools' }).waitFor();
+  await context.close();
+});
+
+it('is worked by keyboard alone', async () => {
+  const { page, context } = await visit(browser);
+  await signIn(page, server);
+  await page.locator('[data-node]').waitFor();
+  const press = async (...keys: string[]) => {
+    for (const key of keys) await page.keyboard.press(key);
+  };
+  await press('g', 'o');
+  await page.getByRole('heading', { name: 'Operations' }).waitFor();
+  await press('?');
+  await page.getByRole('dialog', { name: 'Keyboard' }).waitFor();
+  await press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await press('g', 'f');
+  await page.getByRole('heading', { name: 'Fleet' }).waitFor();
+  await press('/');
+  await page.keyboard.type('staged');
+  await page.waitForURL(/q=staged/);
+  await press('Escape', 'Escape');
+  await page.locator('[data-node]').focus();
+  await press('Enter');
+  await page.waitForURL(/\/nodes\//);
+  await page.getByRole('tab', { name: 'Timeline' }).focus();
+  await press('ArrowRight');
+  await page.waitForURL(/tab=logs/);
+  await context.close();
+});
+
+it('loads little before the first page stands', async () => {
+  const { page, context } = await visit(browser);
+  await signIn(page, server);
+  const scripts = new Set<string>();
+  page.on('request', (request) => {
+    if (request.resourceType() === 'script') scripts.add(request.url());
+  });
+  await page.goto(`${server.url}/fleet`);
+  await page.locator('[data-node]').waitFor();
+  await page.waitForLoadState('load');
+  const sizes = await Promise.all([...scripts].map(async (url) => gzipSync(await (await fetch(url)).bytes()).length));
+  const kilobytes = sizes.reduce((sum, bytes) => sum + bytes, 0) / 1024;
+  console.log(`first load: ${kilobytes.toFixed(0)} KB of script, gzipped, in ${scripts.size} files`);
+  expect(kilobytes).toBeGreaterThan(50);
+  expect(kilobytes).toBeLessThan(250);
+  await context.close();
+});
