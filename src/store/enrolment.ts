@@ -10,7 +10,7 @@ import {
   newNodeInstanceId,
 } from '../base/ids.ts';
 import type { RegisterRequest } from '../contract/agent.ts';
-import { ApiProblem } from '../contract/errors.ts';
+import { ApiProblem, errorCatalogue } from '../contract/errors.ts';
 import { heartbeatPolicy } from '../lifecycle/budgets.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import { amendNode } from './amend-node.ts';
@@ -317,6 +317,8 @@ async function tellRefusal(
     ? context.installation.readEnrollmentToken(request.enrollment_token)
     : undefined;
   const known = claims && (await nodeRow(db, claims.node_id));
+  // A stranger's knock is a denial, which the edge counts; written here one by one, strangers could fill the store.
+  if (!known && errorCatalogue[refused.code].owner_layer === 'auth') return;
   await recordEvidence(db, [
     {
       at: context.now,
