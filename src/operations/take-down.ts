@@ -3,7 +3,8 @@ import { now, secondsLater } from '../base/clock.ts';
 import type { OperationContext, RetryPolicy } from '../engine/engine.ts';
 import { StepFailed } from '../engine/engine.ts';
 import { resolveBudget } from '../lifecycle/budgets.ts';
-import { instanceRow } from '../store/instances.ts';
+import { once } from '../store/executions.ts';
+import { fenceInstance, instanceRow } from '../store/instances.ts';
 import { hasLeasedWork } from '../store/tasks.ts';
 import { type AgentLine, askAgent } from './agent-task.ts';
 import { freezeFromAgent, freezeFromDriver } from './freeze-evidence.ts';
@@ -95,7 +96,21 @@ export async function takeDown(context: OperationContext, services: OperationSer
   await stage(context, services, 'clean', () => clean(context, services, down, line));
   await stage(context, services, 'prove', async () => {
     // A machine that stays was proven clean by its agent's signed statement, which the stage before has kept.
-    if (!reuse) await proveByDriver(context, services, 'prove', subject, subject.driver.final_proof, policy);
+    if (reuse) return;
+    if (subject.driver.final_proof === 'revoked') await cutOff(context, services, subject);
+    await proveByDriver(context, services, 'prove', subject, subject.driver.final_proof, policy);
+  });
+}
+
+/** A machine that is not ours to destroy is let go by ending its credential; the proof is that it has none. */
+async function cutOff(context: OperationContext, services: OperationServices, subject: Subject): Promise<void> {
+  await context.step('prove:cut-off', () => {
+    const at = now(services.clock);
+    const fence = { ...subject.ids, workflow_id: context.workflow_id, reason: 'the machine was let go', revoke: true };
+    return once(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
+      await fenceInstance(tx, subject.node_instance_id, fence, at);
+      return null;
+    });
   });
 }
 

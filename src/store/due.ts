@@ -1,14 +1,22 @@
 /** Rows whose time has come, locked for the sweep that decides on them; rows another replica decides on are passed over. */
+import type { AllocationId } from '../base/ids.ts';
 import type { AllocationStatus, NodeStatus } from '../lifecycle/states.ts';
 import type { AllocationRow } from './allocations.ts';
 import type { Transaction } from './database.ts';
 import type { NodeRow } from './nodes.ts';
 
-export type DueNode = NodeRow & { last_seen_at: Date | null; stale_seconds: number | null };
+export type DueNode = NodeRow & {
+  last_seen_at: Date | null;
+  stale_seconds: number | null;
+  /** The allocation that still has a claim on the node. */
+  owner: AllocationId | null;
+};
 
 export function lockDueNodes(tx: Transaction, status: NodeStatus, now: Date, limit: number): Promise<DueNode[]> {
   return tx.query<DueNode>(
-    `select node.*, beat.last_seen_at, beat.stale_seconds from nodes node left join heartbeats beat on beat.node_instance_id = node.node_instance_id
+    `select node.*, beat.last_seen_at, beat.stale_seconds, (select allocation_id from allocations where node_id = node.node_id
+         and status in ('provisioning', 'active', 'releasing', 'release_failed')) as owner
+     from nodes node left join heartbeats beat on beat.node_instance_id = node.node_instance_id
      where node.status = $1 and node.deadline_at <= $2 order by node.deadline_at limit $3 for no key update of node skip locked`,
     [status, now, limit],
   );

@@ -53,13 +53,13 @@ export async function instanceRow(db: Queryable, id: string, lock?: 'for update'
   return (await db.query<InstanceRow>(`select * from instances where node_instance_id = $1 ${lock ?? ''}`, [id]))[0];
 }
 
-/** Adds to what the driver remembers of an instance. */
+/** What the driver wants to remember of an instance, whole. */
 export async function keepDriverState(
   db: Queryable,
   id: NodeInstanceId,
   state: Record<string, unknown>,
 ): Promise<void> {
-  await db.query('update instances set driver_state = driver_state || $2 where node_instance_id = $1', [id, state]);
+  await db.query('update instances set driver_state = $2 where node_instance_id = $1', [id, state]);
 }
 
 /** Whether the instance's agent has been heard within its own stale time, so that asking it something makes sense. */

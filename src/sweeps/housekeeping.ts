@@ -1,6 +1,6 @@
 /** `housekeeping`: forgets idempotency keys whose day is over. */
 import { forgetOldKeys } from '../store/idempotency.ts';
-import type { SweepServices } from './registry.ts';
+import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
 export const housekeeping = ({ db }: SweepServices): Sweep => ({

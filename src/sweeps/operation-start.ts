@@ -4,7 +4,7 @@
  */
 import type { Json } from '../engine/engine.ts';
 import { markStarted, queuedOperations } from '../store/executions.ts';
-import type { SweepServices } from './registry.ts';
+import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
 /** Small, because a started run waits until the whole batch is committed. */

@@ -2,7 +2,7 @@
 import { secondsBetween } from '../base/clock.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
 import { lockDueAllocations } from '../store/due.ts';
-import type { SweepServices } from './registry.ts';
+import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
 const batch = 500;

@@ -2,7 +2,7 @@
 import { newCorrelationId } from '../base/ids.ts';
 import { releaseIn } from '../operations/requests.ts';
 import { lockRetryableReleases } from '../store/due.ts';
-import type { SweepServices } from './registry.ts';
+import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
 const batch = 20;

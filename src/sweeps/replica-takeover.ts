@@ -9,7 +9,7 @@ import {
   renewLease,
   unfinishedReplicas,
 } from '../store/replicas.ts';
-import type { SweepServices } from './registry.ts';
+import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
 /** Why a replica counts as dead: its process is gone from this very host, or its lease ran out. */

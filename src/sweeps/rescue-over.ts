@@ -2,7 +2,7 @@
 
 import { retireIn } from '../operations/node-retire.ts';
 import { lockDueNodes } from '../store/due.ts';
-import type { SweepServices } from './registry.ts';
+import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
 const batch = 100;

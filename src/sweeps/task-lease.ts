@@ -1,6 +1,6 @@
 /** `task-lease`: leased → queued when a lease expired; → failed when it expired too often or the task is too old. */
 import { expireLeases } from '../store/tasks.ts';
-import type { SweepServices } from './registry.ts';
+import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
 const batch = 500;
