@@ -97,7 +97,7 @@ const textOf = (value: unknown): string | null => (typeof value === 'string' ? v
 const nextWords: Record<StatusDeclaration['class'], string> = {
   moving: 'It leaves this status by itself.',
   serving: 'Supervised by its heartbeat; nothing is due.',
-  parked: 'It stays here until a person acts; it is checked again at least hourly.',
+  parked: 'It is looked at again at least hourly; the actions above lead out.',
   terminal: 'Nothing follows.',
 };
 

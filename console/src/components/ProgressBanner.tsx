@@ -46,7 +46,9 @@ export function ProgressBanner({ progress, steps }: Props) {
               <span className="tabular">{time}</span>
             </span>
           </div>
-          {progress.message && <div className={styles.message}>{progress.message}</div>}
+          {progress.message && progress.message !== progress.error?.message && (
+            <div className={styles.message}>{progress.message}</div>
+          )}
         </div>
         {words.length > 0 && <div className={styles.outlook}>{words.join(' · ')}</div>}
       </div>
