@@ -1,4 +1,6 @@
 /** The composition root of the console: joins cache, router, theme and the reaction to a session that has ended. */
+import '@fontsource-variable/inter';
+import '@fontsource-variable/jetbrains-mono';
 import '@mantine/core/styles.layer.css';
 import '@mantine/notifications/styles.layer.css';
 import './global.css';

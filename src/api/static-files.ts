@@ -1,8 +1,10 @@
 /** The console's files and the API's documentation: public, and nothing else is. */
+import { join } from 'node:path';
 import fastifyStatic from '@fastify/static';
 import fastifySwagger from '@fastify/swagger';
 import fastifySwaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { ApiProblem } from '../contract/errors.ts';
 import { openapiDocument } from '../contract/openapi.ts';
 import { pathOf } from './addresses.ts';
 import { errorPage } from './error-page.ts';
@@ -41,20 +43,36 @@ export function isConsolePage(request: FastifyRequest, directory: string | null)
   );
 }
 
-/** Hashed file names never change, so they may be kept; the page that names them is asked for each time. */
+const headersFor = (caching: string) => (reply: { header(name: string, value: string): unknown }) => {
+  reply.header('cache-control', caching);
+  reply.header('content-security-policy', contentSecurityPolicy);
+};
+
+/**
+ * Hashed file names never change, so they may be kept; the page that names them is asked for each time. They are looked up
+ * when asked for, so that a console built anew under a running server is served whole.
+ */
 export async function serveConsole(app: FastifyInstance, directory: string | null): Promise<void> {
   if (directory !== null) {
     await app.register(fastifyStatic, {
       root: directory,
       wildcard: false,
+      globIgnore: ['assets/**'],
       index: false,
       cacheControl: false,
-      setHeaders(reply, path) {
-        reply.header('cache-control', path.includes('/assets/') ? 'public, max-age=31536000, immutable' : 'no-cache');
-        reply.header('content-security-policy', contentSecurityPolicy);
-      },
+      setHeaders: headersFor('no-cache'),
+    });
+    await app.register(fastifyStatic, {
+      root: join(directory, 'assets'),
+      prefix: '/assets/',
+      decorateReply: false,
+      index: false,
+      cacheControl: false,
+      setHeaders: headersFor('public, max-age=31536000, immutable'),
     });
   }
-  // Whatever is no page was refused before it came here.
-  app.setNotFoundHandler((_, reply) => reply.sendFile('index.html'));
+  app.setNotFoundHandler((request, reply) => {
+    if (isConsolePage(request, directory)) return reply.sendFile('index.html');
+    throw new ApiProblem('not_found', `There is nothing at ${request.method} ${pathOf(request)}.`);
+  });
 }
