@@ -1,7 +1,7 @@
 /** Asks a node's agent to do something and waits, within bounds, for its answer. */
 import { moment, now, secondsLater } from '../base/clock.ts';
 import { newTaskId } from '../base/ids.ts';
-import type { OperationContext } from '../engine/engine.ts';
+import type { Json, OperationContext } from '../engine/engine.ts';
 import { once } from '../store/executions.ts';
 import { isAgentFresh } from '../store/instances.ts';
 import { queueTask, taskRow } from '../store/tasks.ts';
@@ -10,6 +10,8 @@ import { isMachineGone, type Subject } from './subject.ts';
 
 export interface AgentAnswer {
   task_id: string;
+  /** What it was asked with. */
+  params: Record<string, Json>;
   status: 'succeeded' | 'failed' | 'unanswered';
   result: Record<string, unknown> | null;
   error: { code: string; message: string } | null;
@@ -31,7 +33,7 @@ export async function askAgent(
   name: string,
   subject: Subject,
   line: AgentLine,
-  task: { type: string; params: Record<string, unknown>; wait_seconds: number },
+  task: { type: string; params?: () => Record<string, Json>; wait_seconds: number },
 ): Promise<AgentAnswer | undefined> {
   const { db, clock } = services;
   if (line.silent) return undefined;
@@ -41,6 +43,7 @@ export async function askAgent(
     const until = secondsLater(at, task.wait_seconds);
     return once(db, context.workflow_id, `${name}:${context.attempt}`, services.executor, at, async (tx) => {
       const task_id = newTaskId(clock);
+      const params = task.params?.() ?? {};
       await queueTask(
         tx,
         {
@@ -48,7 +51,7 @@ export async function askAgent(
           node_id: subject.node.node_id,
           node_instance_id: subject.node_instance_id,
           type: task.type,
-          params: task.params,
+          params,
           lease_seconds: leaseSeconds,
           expires_at: until,
           correlation_id: subject.ids.correlation_id ?? null,
@@ -57,7 +60,7 @@ export async function askAgent(
         },
         at,
       );
-      return { task_id: task_id as string, until_ms: until.getTime() };
+      return { task_id: task_id as string, params, until_ms: until.getTime() };
     });
   });
   if (!queued) {
@@ -78,7 +81,12 @@ export async function askAgent(
     { until: moment(queued.until_ms), poll_seconds: pollSeconds },
   );
   const nothing = { status: 'unanswered', result: null, error: null, signature: null } as const;
-  const said = { task_id: queued.task_id, ...nothing, ...(answer as Partial<AgentAnswer> | undefined) };
+  const said = {
+    task_id: queued.task_id,
+    params: queued.params,
+    ...nothing,
+    ...(answer as Partial<AgentAnswer> | undefined),
+  };
   line.silent = said.status === 'unanswered';
   return said;
 }

@@ -24,15 +24,12 @@ async function stopBringingUp(context: OperationContext, services: OperationServ
   const until = secondsLater(now(services.clock), cancelWithinSeconds);
   const others = async () =>
     (await openOperationsOf(services.db, allocation_id)).filter((each) => each.workflow_id !== context.workflow_id);
-  await context.step('fence:cancel', async () => {
-    for (const other of await others()) await services.cancelRun(other.workflow_id, other.attempt);
-    return null;
-  });
-  const ended = await context.waitFor(
-    'fence:cancelled',
-    async () => ((await others()).length === 0 ? true : undefined),
-    { until, poll_seconds: pollSeconds },
-  );
+  const cancelOthers = async () => {
+    const open = await others();
+    for (const other of open) await services.cancelRun(other.workflow_id, other.attempt);
+    return open.length === 0 ? true : undefined;
+  };
+  const ended = await context.waitFor('fence:cancelled', cancelOthers, { until, poll_seconds: pollSeconds });
   if (!ended) {
     throw new StepFailed({
       step: 'fence',

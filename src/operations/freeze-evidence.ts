@@ -19,7 +19,6 @@ export async function freezeFromAgent(
 ): Promise<void> {
   const answer = await askAgent(context, services, name, subject, line, {
     type: 'release.freeze',
-    params: {},
     wait_seconds: agentAnswersWithinSeconds,
   });
   const missing =

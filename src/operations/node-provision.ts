@@ -180,6 +180,8 @@ async function giveUp(context: OperationContext, services: OperationServices, fa
   });
 }
 
+const isRetry = (params: Json) => typeof params === 'object' && params !== null && 'retry' in params;
+
 /** A retry replaces the failed instance: what is left of the old one goes first, with proof. */
 async function removeFormer(context: OperationContext, services: OperationServices): Promise<void> {
   const found = await context.step('assign:former', async () => {
@@ -203,10 +205,10 @@ export function nodeProvision(services: OperationServices): OperationDefinition 
   return {
     kind: nodeProvisionKind,
     revision: 1,
-    async run(context) {
+    async run(context, params) {
       try {
         await stage(context, services, 'assign', async () => {
-          await removeFormer(context, services);
+          if (isRetry(params)) await removeFormer(context, services);
           await assign(context, services);
         });
         const standing = await context.step('standing', async () => (await subjectOf(services, context)).node.status);

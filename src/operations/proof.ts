@@ -92,10 +92,9 @@ export async function proveByAgent(
   subject: Subject,
   line: AgentLine,
 ): Promise<{ proven: boolean; problem?: StepFailed }> {
-  const nonce = await context.step(`${name}:nonce`, async () => newNonce());
   const answer = await askAgent(context, services, name, subject, line, {
     type: 'release.clean',
-    params: { nonce },
+    params: () => ({ nonce: newNonce() }),
     wait_seconds: agentProvesWithinSeconds,
   });
   if (!answer || answer.status === 'unanswered') return { proven: false };
@@ -109,6 +108,7 @@ export async function proveByAgent(
     });
     return { proven: false, problem };
   }
+  const nonce = String(answer.params.nonce);
   await context.step(`${name}:kept`, async () => {
     if (!isSignedByAgent(subject, answer)) {
       throw new StepError({

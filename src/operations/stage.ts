@@ -127,12 +127,12 @@ export async function drive(
         if (answer.state) {
           await keepDriverState(services.db, options.subject.node_instance_id, answer.state);
         }
+        await tellProvider(context, services, name, options.subject, answer);
         return answer as unknown as Json;
       },
       options.policy,
     );
     const answer = outcome as unknown as Exclude<DriverOutcome, { outcome: 'failed' }>;
-    await tellProvider(context, services, `${name}:${round}:tell`, options.subject, answer);
     if (answer.outcome === 'done') return answer;
     await context.emit({
       message: answer.message,
@@ -143,17 +143,25 @@ export async function drive(
   }
 }
 
+/** Told in the driver's own step: a step of its own would be repeated by a crash just the same. */
 async function tellProvider(
   context: OperationContext,
   services: OperationServices,
   step: string,
-  subject: Subject,
+  { ids }: Subject,
   answer: { outcome: string; message: string; parts?: unknown },
 ): Promise<void> {
-  await tell(context, services, step, subject, 'provider', `driver.${answer.outcome}`, answer.message, {
-    stage: stageOf(step),
-    ...(answer.parts ? { parts: answer.parts } : {}),
-  });
+  await recordEvidence(services.db, [
+    {
+      at: now(services.clock),
+      layer: 'provider',
+      kind: `driver.${answer.outcome}`,
+      summary: answer.message,
+      data: { stage: stageOf(step), ...(answer.parts ? { parts: answer.parts } : {}) },
+      ...ids,
+      workflow_id: context.workflow_id,
+    },
+  ]);
 }
 
 /** Keeps a fact in a recorded step of its own. */

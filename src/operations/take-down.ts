@@ -62,7 +62,6 @@ async function stopWorkload(
 ): Promise<void> {
   const answer = await askAgent(context, services, 'stop:agent', subject, line, {
     type: 'release.stop',
-    params: {},
     wait_seconds: stopWithinSeconds,
   });
   if (answer?.status === 'succeeded') return;

@@ -5,9 +5,21 @@ import type { Engine } from '../engine/engine.ts';
 import type { Queryable } from '../store/database.ts';
 import { runningHere } from '../store/executions.ts';
 
-/** An operation's own words wake nobody; what nodes, rules, people and tasks did may. */
-const mayMatter = (fact: Evidence) =>
-  !fact.kind.startsWith('operation.progress') && !fact.kind.startsWith('step.') && !fact.kind.startsWith('driver.');
+/**
+ * What operations wait for: that a task was answered, a node changed its status, another operation ended, or the
+ * allocation was withdrawn. Each wake costs a recorded look, so whatever else happens wakes nobody.
+ */
+const awaited: Record<string, readonly string[]> = {
+  task: ['succeeded', 'failed', 'requeued'],
+  node: ['starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning', 'quarantined', 'retired'],
+  operation: ['succeeded', 'failed', 'cancelled'],
+  allocation: ['releasing', 'failed'],
+};
+
+function mayMatter({ kind }: Evidence): boolean {
+  const [about = '', what = ''] = kind.split('.');
+  return awaited[about]?.includes(what) ?? false;
+}
 
 const makesRoom = ['node.ready', 'node.retired', 'pool.declared'];
 /** One that waited in the queue and waits no more lets the next one come forward. */
@@ -24,22 +36,20 @@ export function operationWaker(
 ): (fact: Evidence) => void {
   const waking = new Set<string>();
   const wake = async (key: string, find: () => Promise<{ workflow_id: WorkflowId; attempt: number }[]>) => {
-    // Facts that come together need one wake; one that comes while we look is caught by looking after it.
+    // Facts that come together need one wake; we look after the last of them was handed to us.
     if (waking.has(key)) return;
     waking.add(key);
+    await Promise.resolve();
+    waking.delete(key);
     try {
-      const found = find();
-      waking.delete(key);
-      for (const { workflow_id, attempt } of await found) await engine.wake(workflow_id, attempt);
+      for (const { workflow_id, attempt } of await find()) await engine.wake(workflow_id, attempt);
     } catch (error) {
-      waking.delete(key);
       onError(error);
     }
   };
   return (fact) => {
-    if (!mayMatter(fact)) return;
     if (mayServeWaiting(fact)) void wake('waiting', () => runningHere(db, replica_id, { waiting: true }));
-    if (fact.node_id || fact.allocation_id) {
+    if (mayMatter(fact) && (fact.node_id || fact.allocation_id)) {
       const subject = { node_id: fact.node_id, allocation_id: fact.allocation_id };
       void wake(`${fact.node_id} ${fact.allocation_id}`, () => runningHere(db, replica_id, subject));
     }
