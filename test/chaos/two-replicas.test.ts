@@ -122,11 +122,14 @@ describe.each([
     const gate = killed.replace(' ', '-');
     await declarePool(living.client, `slow-${gate}`, { spec: { setup: waitFor(gate) } });
     await declarePool(living.client, `sticky-${gate}`, { spec: { clean: waitFor(gate) } });
-    const many = (pool: string) => Promise.all(Array.from({ length: each }, () => allocate(dying.client, pool)));
-    const leaving = await many(`sticky-${gate}`);
+    const leaving = await Promise.all(Array.from({ length: each }, () => allocate(living.client, `sticky-${gate}`)));
     await allBecome(living.client, leaving, 'active');
-    const arriving = await many(`slow-${gate}`);
-    await Promise.all(leaving.map((id) => release(dying.client, id)));
+    // One after another: whoever is asked hears of it first and starts it, unless it is busy.
+    const arriving: string[] = [];
+    for (const id of leaving) {
+      arriving.push(await allocate(dying.client, `slow-${gate}`));
+      await release(dying.client, id);
+    }
     const open = await until(
       'all operations to be in the middle',
       async () => {

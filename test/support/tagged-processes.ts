@@ -18,18 +18,27 @@ function readOrNothing(path: string): string {
   }
 }
 
+const parentOf = (pid: string): number =>
+  Number(
+    readOrNothing(`/proc/${pid}/stat`)
+      .replace(/^.*\) /s, '')
+      .split(' ')[1],
+  );
+
 export function taggedProcesses(installation_id: string): TaggedProcess[] {
-  return readdirSync('/proc')
+  const found = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .flatMap((pid) => {
       const environment = readOrNothing(`/proc/${pid}/environ`).split('\0');
       if (!environment.includes(`SLIPWAY_INSTALLATION_ID=${installation_id}`)) return [];
       const tag = environment.find((entry) => entry.startsWith('SLIPWAY_NODE_INSTANCE_ID=')) ?? '';
       const argv = readOrNothing(`/proc/${pid}/cmdline`).split('\0');
-      return [
-        { pid: Number(pid), node_instance_id: tag.slice(tag.indexOf('=') + 1), agent: argv.includes('--config') },
-      ];
+      const node_instance_id = tag.slice(tag.indexOf('=') + 1);
+      return [{ pid: Number(pid), parent: parentOf(pid), node_instance_id, agent: argv.includes('--config') }];
     });
+  // What an agent starts looks like the agent itself for a moment, until it has become the new program.
+  const ours = new Set(found.map(({ pid }) => pid));
+  return found.map(({ parent, ...process }) => ({ ...process, agent: process.agent && !ours.has(parent) }));
 }
 
 export interface LaunchWatch {
