@@ -32,7 +32,7 @@ import { isRevoked } from './store/instances.ts';
 import { migrate, SchemaTooNew } from './store/migrate.ts';
 import { startEmbeddedPostgres } from './store/postgres/embedded.ts';
 import { EmbeddedPostgresError } from './store/postgres/embedded-error.ts';
-import { endReplica, leaseSeconds, registerReplica } from './store/replicas.ts';
+import { announceReplica, endReplica, leaseSeconds, otherAddresses, registerReplica } from './store/replicas.ts';
 import { startTail } from './store/tail.ts';
 import { operationWaker } from './sweeps/operation-waker.ts';
 import { sweepRegistry } from './sweeps/registry.ts';
@@ -98,12 +98,12 @@ async function openStore({ settings, log, data_dir, parts, onError }: Opening) {
 
 type Store = Awaited<ReturnType<typeof openStore>>;
 
-async function openReplica({ settings, version, parts }: Opening, { db, clock }: Store, host: string) {
+async function openReplica({ version, parts }: Opening, { db, clock }: Store, host: string) {
   const executor = await registerReplica(db, {
     replica_id: newReplicaId(clock),
     host,
     pid: process.pid,
-    address: `${settings.host}:${settings.port}`,
+    address: '',
     version,
     started_at: now(clock),
     lease_until: secondsLater(now(clock), leaseSeconds),
@@ -137,6 +137,7 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
     executor,
     drivers: openDrivers(opening, store),
     server_url,
+    other_server_urls: () => otherAddresses(db, executor.replica_id, now(clock)),
     cancelRun: async (workflow_id, attempt) => {
       await engine.cancel(workflow_id, attempt);
     },
@@ -229,6 +230,7 @@ export async function startServer(settings: ServerSettings, log: Log): Promise<R
   const port = typeof bound === 'object' && bound ? bound.port : settings.port;
   const shownHost = settings.host.includes(':') ? `[${settings.host}]` : settings.host;
   url = settings.public_url ?? `${scheme}://${shownHost}:${port}`;
+  await announceReplica(store.db, services.executor.replica_id, url);
   // Only now: agents that an operation launches must find somebody at that address.
   runner.start();
   const { replica_id } = services.executor;

@@ -1,5 +1,6 @@
 /** The agent's life: boot, register, then beat, work, ship and supervise, all at once, until something ends it. */
 import { type AgentParts, type AgentSurroundings, agentParts } from './agent-parts.ts';
+import { anyServer } from './any-server.ts';
 import { boot } from './boot.ts';
 import type { CallFailure } from './call-failure.ts';
 import type { AgentConfig } from './config.ts';
@@ -19,7 +20,8 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
   const { clock, state, spool, time, timing, work } = parts;
   surroundings.atExit(work.kill);
   const life = ending(surroundings.stop);
-  const http = transport(config.server_url, clock, time);
+  const connect = (url: string) => transport(url, clock, time);
+  const http = anyServer([connect(config.server_url), ...config.other_server_urls.map(connect)]);
   const doubt = credentialDoubt(clock, timing.credential_doubt_ms);
   const server = controlPlane({
     transport: http,

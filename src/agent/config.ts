@@ -16,6 +16,8 @@ export interface Prerequisite {
 
 export interface AgentConfig {
   server_url: string;
+  /** Other replicas of the control plane, for when that one is gone. */
+  other_server_urls: string[];
   enrollment_token: string | null;
   join_token: string | null;
   /** Until when a first registration is tried, by the server's clock; null: for as long as it takes. */
@@ -61,6 +63,7 @@ export function configFrom(value: unknown): AgentConfig {
   if (!isAbsolute(dir)) throw new UsageError('`dir` must be an absolute path');
   return {
     server_url: serverUrl(requiredText(value, 'server_url')),
+    other_server_urls: (optional(value, 'other_server_urls', isTexts, 'a list of addresses') ?? []).map(serverUrl),
     enrollment_token: optionalText(value, 'enrollment_token'),
     join_token: optionalText(value, 'join_token'),
     deadline_at: deadline(value),

@@ -31,6 +31,8 @@ export interface EnsureTarget extends DriverTarget {
   /** What the machine needs in order to phone home. */
   bootstrap: {
     server_url: string;
+    /** Where else the control plane answers, should that replica be gone. */
+    other_server_urls?: string[];
     enrollment_token: string;
     deadline_at: string;
     requires: { name: string; check: string }[];

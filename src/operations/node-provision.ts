@@ -85,6 +85,7 @@ async function launch(context: OperationContext, services: OperationServices): P
       ...current.target,
       bootstrap: {
         server_url: services.server_url(),
+        other_server_urls: await services.other_server_urls(),
         enrollment_token: services.installation.enrollmentToken(current.target),
         deadline_at: (current.node.deadline_at ?? now(services.clock)).toISOString(),
         requires: current.pool.requires ?? [],

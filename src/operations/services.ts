@@ -17,6 +17,8 @@ export interface OperationServices {
   drivers: ReadonlyMap<string, Driver>;
   /** Where agents find this control plane. */
   server_url(): string;
+  /** Where they find the other replicas that live now. */
+  other_server_urls(): Promise<string[]>;
   /** Asks a running operation to stop, wherever it runs. */
   cancelRun(workflow_id: WorkflowId, attempt: number): Promise<void>;
 }

@@ -29,6 +29,21 @@ export async function registerReplica(db: Queryable, fresh: Omit<ReplicaRow, 'ep
   return { replica_id: fresh.replica_id, epoch: row.epoch };
 }
 
+/** Says where a replica is found, once it listens. */
+export async function announceReplica(db: Queryable, id: ReplicaId, address: string): Promise<void> {
+  await db.query('update replicas set address = $2 where replica_id = $1', [id, address]);
+}
+
+/** Where agents find the control plane besides the replica that asks. */
+export async function otherAddresses(db: Queryable, id: ReplicaId, now: Date): Promise<string[]> {
+  const rows = await db.query<{ address: string }>(
+    `select distinct address from replicas where replica_id <> $1 and ended_at is null and lease_until > $2 and address <> ''
+       and address is distinct from (select address from replicas where replica_id = $1)`,
+    [id, now],
+  );
+  return rows.map((row) => row.address);
+}
+
 /** False when this replica was declared dead meanwhile: it must not go on as if it were the same. */
 export async function renewLease(db: Queryable, id: ReplicaId, lease_until: Date): Promise<boolean> {
   const rows = await db.query(

@@ -3,10 +3,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createClient } from '../../src/contract/client.ts';
-import { routes } from '../../src/contract/routes.ts';
-import { freePort } from '../support/free-port.ts';
-import { type FrontDoor, openFrontDoor } from '../support/front-door.ts';
 import { expectNothingLeft, type Ledger, openLedger } from '../support/ledger.ts';
 import { allBecome, allocate, allocation, becomes, declarePool, release } from '../support/machine-life.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
@@ -17,7 +13,6 @@ import { buildTrap } from './trap.ts';
 /** What the issue promises; the figure that was measured is printed. */
 const promisedSeconds = 30;
 
-let front: FrontDoor;
 /** Made the database, and drops it when it is stopped, dead or alive. */
 let founder: SpawnedServer;
 let elder: SpawnedServer;
@@ -26,31 +21,17 @@ let ledger: Ledger;
 let launches: LaunchWatch;
 let gates: string;
 
-/** Agents reach whichever replica serves through one address; a dead one is passed over. */
-const portOf = new Map<SpawnedServer, number>();
-async function spawnReplica(port: number, beside?: SpawnedServer): Promise<SpawnedServer> {
-  const spawned = await spawnServer({ port, args: ['--public-url', front.url], ...(beside && { beside }) });
-  // Agents come through the front door; the test talks to each replica itself.
-  const base_url = `http://127.0.0.1:${port}`;
-  const server = { ...spawned, client: createClient({ base_url, token: spawned.token, addresses: routes }) };
-  portOf.set(server, port);
-  return server;
-}
-const leadTo = (...servers: SpawnedServer[]) => front.leadTo(servers.map((server) => portOf.get(server) ?? 0));
-
 /** A script that goes on when the test opens the gate. */
 const waitFor = (gate: string) => `while [ ! -e ${join(gates, gate)} ]; do sleep 0.2; done`;
 const openGate = (gate: string) => writeFile(join(gates, gate), '');
 
 beforeAll(async () => {
   gates = await mkdtemp(join(tmpdir(), 'slipway-gates-'));
-  front = await openFrontDoor();
-  founder = await spawnReplica(await freePort());
+  founder = await spawnServer();
   elder = founder;
   ledger = await openLedger(founder.database_url);
   launches = watchLaunches(ledger.installation_id);
-  younger = await spawnReplica(await freePort(), founder);
-  leadTo(elder, younger);
+  younger = await spawnServer({ beside: founder });
 });
 afterAll(async () => {
   launches?.stop();
@@ -58,15 +39,13 @@ afterAll(async () => {
   // Also one that a failed test left frozen.
   for (const server of [younger, elder]) await server?.kill();
   await founder?.stop();
-  await front?.close();
   await rm(gates, { recursive: true, force: true });
 });
 
 /** Another one in place of a dead one; it is the youngest then. */
 async function replace(dead: SpawnedServer): Promise<void> {
   if (dead === elder) elder = younger;
-  younger = await spawnReplica(await freePort(), founder);
-  leadTo(elder, younger);
+  younger = await spawnServer({ beside: founder });
 }
 
 const secondsSince = (startedMs: number) => (performance.now() - startedMs) / 1000;
@@ -178,7 +157,6 @@ it('a frozen replica that comes back changes nothing more and ends itself', asyn
     [id],
   );
   const [frozen, living] = operation?.replica_id === (await replicaOf(elder)) ? [elder, younger] : [younger, elder];
-  leadTo(living);
   process.kill(frozen.pid, 'SIGSTOP');
   await trap.clear('frozen');
   await until('the other to finish', async () => (await ledger.facts(id, 'operation.succeeded')) === 1, {
