@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { homedir, hostname } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createLiveFeed } from './api/live-feed.ts';
 import { createLogArrivals } from './api/log-arrivals.ts';
@@ -240,6 +240,16 @@ export async function startServer(settings: ServerSettings, log: Log): Promise<R
   return { url, replica_id, admin_token_path, lost, stop: () => opened.disposeAsync() };
 }
 
+const defaultUrl = 'http://127.0.0.1:7070';
+
+/** The command a newcomer can paste as it stands, whatever the port and the data directory. */
+function tryCommand(server: RunningServer): string {
+  const where = server.url === defaultUrl ? '' : ` --server ${server.url}`;
+  const directory = dirname(server.admin_token_path);
+  const token = directory === resolve('.slipway') ? '' : ` --data-dir ${directory}`;
+  return `./bin/slipway allocate --pool local --wait${where}${token}`;
+}
+
 function welcome(server: RunningServer): string {
   return [
     '',
@@ -248,11 +258,13 @@ function welcome(server: RunningServer): string {
     `  Console   ${server.url}`,
     `  Sign in   with the token in ${server.admin_token_path}`,
     '',
-    '  Try       ./bin/slipway allocate --pool local --wait',
+    `  Try       ${tryCommand(server)}`,
     '  Stop      Ctrl-C',
     '',
   ].join('\n');
 }
+
+const sameKeyMs = 1_000;
 
 async function serve(): Promise<void> {
   const argv = process.argv.slice(2);
@@ -268,14 +280,22 @@ async function serve(): Promise<void> {
     log.fatal({ error: reason }, 'this server must not go on');
     process.exit(1);
   });
-  let stopping = false;
+  let stoppingSinceMs: number | undefined;
   const stop = (signal: string) => {
-    // A second signal means that somebody does not want to wait.
-    if (stopping) process.exit(130);
-    stopping = true;
+    const nowMs = systemClock.monotonicMs();
+    if (stoppingSinceMs !== undefined) {
+      // A terminal and npm both pass one Ctrl-C on; only a later signal means that somebody does not want to wait.
+      if (nowMs - stoppingSinceMs > sameKeyMs) process.exit(130);
+      return;
+    }
+    stoppingSinceMs = nowMs;
     log.info({ signal }, 'stopping');
+    process.stdout.write('\n  Stopping …\n');
     server.stop().then(
-      () => process.exit(0),
+      () => {
+        process.stdout.write('  Stopped. Machines that are up stay up; the next start goes on with them.\n');
+        process.exit(0);
+      },
       (error) => {
         log.error({ error }, 'stopping failed');
         process.exit(1);

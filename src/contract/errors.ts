@@ -61,7 +61,7 @@ export const errorCatalogue = {
     title: "The pool's spec does not fit its driver",
     owner_layer: 'request',
     cause: "The driver's own schema refused `spec`.",
-    remedy: 'Correct the listed fields; the driver page documents its spec.',
+    remedy: 'Correct the listed fields; docs/pools.md documents every one.',
   },
   unsupported_media_type: {
     status: 415,
@@ -166,14 +166,14 @@ export const errorCatalogue = {
     title: 'The pool still has live nodes',
     owner_layer: 'request',
     cause: 'Deleting it would orphan them.',
-    remedy: 'Release and retire its nodes first.',
+    remedy: 'Release its allocations first; their machines go with them.',
   },
   pool_full: {
     status: 409,
     title: 'The pool is full',
     owner_layer: 'request',
     cause: 'The pool already holds as many nodes as `max_nodes` allows.',
-    remedy: 'Retire a node, or raise `max_nodes`.',
+    remedy: 'Release an allocation, or raise `max_nodes`.',
   },
   pool_paused: {
     status: 409,
@@ -271,7 +271,7 @@ export const errorCatalogue = {
     title: 'The name is held by a live instance',
     owner_layer: 'request',
     cause: 'Another machine is registered under this name.',
-    remedy: 'Choose another name, or retire the other node.',
+    remedy: 'Choose another name, or stop the other machine first.',
   },
   task_lease_lost: {
     status: 409,
@@ -288,7 +288,7 @@ export const errorCatalogue = {
     owner_layer: 'auth',
     detail_layer: 'credential',
     cause: 'The credential was never issued here, or was replaced.',
-    remedy: 'Re-enrol the node.',
+    remedy: 'Start the agent anew with a join token, or expect the machine anew for an enrolment token.',
   },
   enrollment_invalid: {
     status: 401,
@@ -296,7 +296,7 @@ export const errorCatalogue = {
     owner_layer: 'auth',
     detail_layer: 'credential',
     cause: 'Its signature does not match, or it was already used up.',
-    remedy: 'Re-enrol the node to get a new one.',
+    remedy: 'Expect the machine anew (POST /v1/nodes) to get a fresh one.',
   },
   enrollment_pending: {
     status: 425,
@@ -328,7 +328,7 @@ export const errorCatalogue = {
     owner_layer: 'node',
     detail_layer: 'fence',
     cause: 'The node is failed, draining, cleaning, quarantined or retired, and this call is barred for it.',
-    remedy: 'Wait, or let an operator reactivate the node.',
+    remedy: 'Wait until the node is free again; its status says what holds it.',
   },
 
   store_unavailable: {

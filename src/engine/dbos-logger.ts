@@ -7,7 +7,8 @@ export function dbosLogger(log: EngineLog): DLogger {
   return {
     debug: (entry) => log.debug(fields, String(entry)),
     info: (entry) => log.debug(fields, String(entry)),
-    warn: (entry) => log.warn(fields, String(entry)),
+    // Shutting down while runs are under way is what durable execution is for.
+    warn: (entry) => log[String(entry).startsWith('Shutting down while') ? 'debug' : 'warn'](fields, String(entry)),
     error: (entry, metadata) => log.error({ ...fields, err: metadata?.error ?? metadata?.stack }, String(entry)),
   };
 }

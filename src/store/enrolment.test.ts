@@ -145,6 +145,14 @@ test('a restart is counted, changes no status and moves neither registered_at no
   expect(facts.length).toBe(1);
 });
 
+test('an agent that restarts while its node is being cleaned may come back and help', async () => {
+  const { node, token } = await enrolled('provisioning');
+  const { credential } = await admitted({ enrollment_token: token });
+  await fleet.move({ node_id: node.node_id, to: 'cleaning', by: 'release', reason: 'released' });
+  await admitted({ version: '1.1' }, credential);
+  expect(await nodeNow(db, node.node_id)).toMatchObject({ status: 'cleaning', restarts: 1 });
+});
+
 test('an enrolment can be repeated until its credential is used, and not after', async () => {
   const { token } = await enrolled('provisioning');
   const first = await admitted({ enrollment_token: token });

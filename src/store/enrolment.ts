@@ -42,7 +42,7 @@ interface Context {
 }
 
 /** What a registration does to a node that stands at each status. */
-const onRegistration: Record<NodeStatus, 'start' | 'rescue' | 'count' | 'fenced' | 'barred'> = {
+const onRegistration: Record<NodeStatus, 'start' | 'rescue' | 'count' | 'return' | 'fenced' | 'barred'> = {
   provisioning: 'start',
   starting: 'count',
   ready: 'count',
@@ -50,7 +50,8 @@ const onRegistration: Record<NodeStatus, 'start' | 'rescue' | 'count' | 'fenced'
   offline: 'count',
   failed: 'rescue',
   draining: 'count',
-  cleaning: 'fenced',
+  // Its release waits for it: an agent that restarted can still clean up and prove it.
+  cleaning: 'return',
   quarantined: 'barred',
   retired: 'fenced',
 };
@@ -92,10 +93,11 @@ async function admit(
   if (instance.fenced_at || node.node_instance_id !== instance.node_instance_id)
     throw fencedProblem(instance.fence_reason);
   const effect = onRegistration[node.status];
-  if (effect === 'fenced') throw fencedProblem(`the node is ${node.status}`);
+  const unknownSoFar = effect === 'return' && !instance.registered_at;
+  if (effect === 'fenced' || unknownSoFar) throw fencedProblem(`the node is ${node.status}`);
   if (effect === 'barred')
     throw new ApiProblem('node_fenced', 'The node is quarantined; an operator can reactivate it.');
-  if (effect === 'count') {
+  if (effect === 'count' || effect === 'return') {
     if (!instance.registered_at) return node;
     const restarts = node.restarts + 1;
     return amendNode(
