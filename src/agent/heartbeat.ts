@@ -30,6 +30,11 @@ export interface HeartbeatLoop {
 /** An interval that a server could mean; anything else would flood it or fall silent. */
 const sane = (seconds: number) => Math.min(3600, Math.max(0.05, seconds));
 
+/** A released machine that is free again must not idle until its next regular beat before it works again. */
+const whileCleaningSeconds = 1;
+const nextSeconds = ({ node_status, heartbeat_interval_seconds }: BeatReply) =>
+  node_status === 'cleaning' ? Math.min(whileCleaningSeconds, heartbeat_interval_seconds) : heartbeat_interval_seconds;
+
 export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
   const { clock, server, claims, state, log, timing, signal, onReply } = parts;
   const rest = waker(clock, signal);
@@ -43,7 +48,7 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
       pauses.reset();
       keep(answer.body);
       onReply(answer.body);
-      return jittered(sane(answer.body.heartbeat_interval_seconds) * 1000);
+      return jittered(sane(nextSeconds(answer.body)) * 1000);
     }
     if (signal.aborted) return 0;
     const retry_ms = Math.max(pauses.nextMs(), (answer.failure.retry_after_seconds ?? 0) * 1000);
