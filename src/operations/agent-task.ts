@@ -18,7 +18,7 @@ export interface AgentAnswer {
   signature: string | null;
 }
 
-/** What a run has learned of the agent: one that was silent once is not asked again, or each step would wait for nothing. */
+/** What a run has learned of the agent: one that is gone is not asked again, or each step would wait for nothing. */
 export interface AgentLine {
   silent: boolean;
 }
@@ -87,6 +87,7 @@ export async function askAgent(
     ...nothing,
     ...(answer as Partial<AgentAnswer> | undefined),
   };
-  line.silent = said.status === 'unanswered';
+  // One that runs and was late, perhaps because we were away ourselves, is asked again; one that is gone is not.
+  line.silent = answer !== undefined && said.status === 'unanswered';
   return said;
 }

@@ -15,24 +15,32 @@ import type { OperationServices } from './services.ts';
 import { drive } from './stage.ts';
 import type { Subject } from './subject.ts';
 
-const cancelWithinSeconds = 60;
+const endWithinSeconds = 60;
 const pollSeconds = 1;
 
-/** Whatever still brings the machine up must end first, or it would work against us. */
-async function stopBringingUp(context: OperationContext, services: OperationServices): Promise<void> {
+/** Whatever still works on the allocation must end first, or it would work against us. */
+export async function awaitOthers(
+  context: OperationContext,
+  services: OperationServices,
+  stageName: string,
+  { cancel }: { cancel: boolean },
+): Promise<void> {
   const { allocation_id } = await allocationOperation(services, context);
-  const until = secondsLater(now(services.clock), cancelWithinSeconds);
+  const until = secondsLater(now(services.clock), endWithinSeconds);
+  // Who cancels ends all others; who only waits waits for those before it, so that no two wait for each other.
   const others = async () =>
-    (await openOperationsOf(services.db, allocation_id)).filter((each) => each.workflow_id !== context.workflow_id);
-  const cancelOthers = async () => {
+    (await openOperationsOf(services.db, allocation_id)).filter(({ workflow_id }) =>
+      cancel ? workflow_id !== context.workflow_id : workflow_id < context.workflow_id,
+    );
+  const lookForOthers = async () => {
     const open = await others();
-    for (const other of open) await services.cancelRun(other.workflow_id, other.attempt);
+    if (cancel) for (const other of open) await services.cancelRun(other.workflow_id, other.attempt);
     return open.length === 0 ? true : undefined;
   };
-  const ended = await context.waitFor('fence:cancelled', cancelOthers, { until, poll_seconds: pollSeconds });
+  const ended = await context.waitFor(`${stageName}:others`, lookForOthers, { until, poll_seconds: pollSeconds });
   if (!ended) {
     throw new StepFailed({
-      step: 'fence',
+      step: stageName,
       code: 'operation_still_running',
       owner_layer: 'workflow',
       message: 'another operation on this allocation did not end in time',
@@ -43,7 +51,7 @@ async function stopBringingUp(context: OperationContext, services: OperationServ
 
 /** Bars the node. An instance that never registered is fenced for good, so that a late registration is told the truth. */
 export async function fence(context: OperationContext, services: OperationServices): Promise<void> {
-  await stopBringingUp(context, services);
+  await awaitOthers(context, services, 'fence', { cancel: true });
   await context.step('fence:bar', () => {
     const at = now(services.clock);
     return once(

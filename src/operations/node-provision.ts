@@ -6,12 +6,15 @@ import { allocationRow } from '../store/allocations.ts';
 import { transition } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
 import { fenced, once } from '../store/executions.ts';
+import { fenceInstance } from '../store/instances.ts';
 import { nodeRow } from '../store/nodes.ts';
 import { type OperationRow, operationRow } from '../store/operations.ts';
 import { type Assignment, assignNode } from './assign-node.ts';
+import { awaitOthers } from './fence.ts';
 import { freezeFromDriver } from './freeze-evidence.ts';
 import type { OperationServices } from './services.ts';
 import { drive, type PlanStep, skipStage, stage } from './stage.ts';
+import { steadily } from './steadily.ts';
 import { isMachineGone, readSubject, type Subject } from './subject.ts';
 import { removeMachine } from './take-down.ts';
 
@@ -32,7 +35,7 @@ const queuePollSeconds = 5;
 const outlastSeconds = 365 * 24 * 3600;
 
 const operationOf = async (services: OperationServices, context: OperationContext): Promise<OperationRow> => {
-  const row = await operationRow(services.db, context.workflow_id);
+  const row = await steadily(services.clock, () => operationRow(services.db, context.workflow_id));
   if (!row) throw new Error(`operation ${context.workflow_id} is not in the store`);
   return row;
 };
@@ -198,6 +201,19 @@ async function removeFormer(context: OperationContext, services: OperationServic
   if (!found) return;
   const subject = await readSubject(services, services.db, found.node_id, await operationOf(services, context));
   if (!subject.driver.launches) return;
+  await context.step('assign:cut-off', () => {
+    const at = now(services.clock);
+    const fence = {
+      ...subject.ids,
+      workflow_id: context.workflow_id,
+      reason: 'another try was asked for',
+      revoke: true,
+    };
+    return once(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
+      await fenceInstance(tx, subject.node_instance_id, fence, at);
+      return null;
+    });
+  });
   await freezeFromDriver(context, services, 'assign:freeze', subject);
   await removeMachine(context, services, 'assign', subject, launchPolicy);
 }
@@ -209,7 +225,11 @@ export function nodeProvision(services: OperationServices): OperationDefinition 
     async run(context, params) {
       try {
         await stage(context, services, 'assign', async () => {
-          if (isRetry(params)) await removeFormer(context, services);
+          if (isRetry(params)) {
+            // The try that failed may still be keeping what its machine knew.
+            await awaitOthers(context, services, 'assign', { cancel: false });
+            await removeFormer(context, services);
+          }
           await assign(context, services);
         });
         const standing = await context.step('standing', async () => (await subjectOf(services, context)).node.status);

@@ -13,7 +13,7 @@ import type { AllocationCreate } from '../contract/allocation.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import type { Actor } from '../contract/evidence.ts';
 import type { Cause } from '../lifecycle/transitions.ts';
-import { type AllocationRow, allocationRow } from '../store/allocations.ts';
+import { type AllocationRow, allocationRow, isHeldByAnother, lockAllocation } from '../store/allocations.ts';
 import type { Transaction } from '../store/database.ts';
 import { isUniqueViolation } from '../store/database.ts';
 import { createNode } from '../store/door.ts';
@@ -98,6 +98,12 @@ const visible = (allocation: AllocationRow | undefined, asker: Asker): Allocatio
   return allocation;
 };
 
+/** Asking again for what is already under way is no mistake: the answer is the operation that does it. */
+function underWay(allocation: AllocationRow): Touched {
+  if (!allocation.workflow_id) throw new Error(`allocation ${allocation.allocation_id} is releasing by no operation`);
+  return { allocation_id: allocation.allocation_id, workflow_id: allocation.workflow_id };
+}
+
 export async function releaseIn(
   tx: Transaction,
   services: OperationServices,
@@ -107,11 +113,11 @@ export async function releaseIn(
 ): Promise<Touched> {
   const at = now(services.clock);
   const before = visible(await allocationRow(tx, id), asker);
-  // Asking again for what is already under way is no mistake: the answer is the operation that does it.
-  if (before.status === 'releasing' && before.workflow_id)
-    return { allocation_id: before.allocation_id, workflow_id: before.workflow_id };
+  if (before.status === 'releasing') return underWay(before);
   // An operation's own step locks the operation and then the allocation; taken the other way round, the two would wait for each other.
   const open = await openOperationsOf(tx, before.allocation_id, 'for no key update');
+  // The machine a failed allocation had may serve another one by now; it is then nothing of this one's to take down.
+  const lost = before.node_id !== null && (await isHeldByAnother(tx, before.node_id, before.allocation_id));
   const workflow_id = newWorkflowId(services.clock);
   const reason = asker.reason ?? (by === 'release' ? 'asked to be released' : 'the release is tried again');
   const [outcome] = await moveAllocations(
@@ -125,12 +131,14 @@ export async function releaseIn(
         actor: asker.actor,
         correlation_id: asker.correlation_id,
         workflow_id,
-        set: { workflow_id },
+        set: { workflow_id, ...(lost && { node_id: null }) },
       },
     ],
     at,
     services.environment,
   );
+  if (outcome && !outcome.moved && outcome.because === 'already_there' && outcome.allocation)
+    return underWay(outcome.allocation);
   if (!outcome?.moved)
     throw new ApiProblem(
       'action_illegal',
@@ -144,7 +152,7 @@ export async function releaseIn(
       kind: allocationReleaseKind,
       revision: 1,
       allocation_id: before.allocation_id,
-      node_id: before.node_id,
+      node_id: lost ? null : before.node_id,
       tenant: before.tenant,
       correlation_id: asker.correlation_id,
       actor: asker.actor,
@@ -164,14 +172,17 @@ export function requestRelease(services: OperationServices, id: string, asker: A
 export function requestRetry(services: OperationServices, id: string, asker: Asker): Promise<Touched> {
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
-    const allocation = visible(await allocationRow(tx, id), asker);
+    // Locked, so that of many who ask at once one makes the try and the others are answered with it.
+    const allocation = visible(await lockAllocation(tx, id), asker);
     if (allocation.status !== 'failed')
       throw new ApiProblem(
         'action_illegal',
         `The allocation is ${allocation.status}; only a failed one can be tried again.`,
       );
-    const [open] = await openOperationsOf(tx, allocation.allocation_id);
-    if (open) return { allocation_id: allocation.allocation_id, workflow_id: open.workflow_id };
+    // Asking twice is one try; but the operation that failed, and may still be ending, is not the try that is asked for.
+    const open = await openOperationsOf(tx, allocation.allocation_id);
+    const asked = open.find((operation) => operation.created_at > allocation.status_since);
+    if (asked) return { allocation_id: allocation.allocation_id, workflow_id: asked.workflow_id };
     const workflow_id = newWorkflowId(services.clock);
     await queueOperation(
       tx,

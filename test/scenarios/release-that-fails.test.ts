@@ -3,12 +3,15 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { expectNothingLeft, type Ledger, openLedger } from '../support/ledger.ts';
 import { allocate, allocation, becomes, declarePool, release } from '../support/machine-life.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { taggedProcesses } from '../support/tagged-processes.ts';
 import { until } from '../support/until.ts';
+
+// Longer than any single wait, so that the wait itself says what did not come.
+vi.setConfig({ testTimeout: 150_000 });
 
 let server: TestServer;
 let ledger: Ledger;
