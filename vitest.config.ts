@@ -24,7 +24,7 @@ export default defineConfig({
         'src/**/*.test.ts',
         'console/src/**/*.test.{ts,tsx}',
         'scripts/**/*.test.ts',
-        'test/tidy.test.ts',
+        'test/*.test.ts',
         'test/support/**/*.test.ts',
       ]),
       suite('api', 1, 2, ['test/api/**/*.test.ts']),

@@ -72,6 +72,8 @@ export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
     // A replica that freezes inside a transaction loses it before another one takes over.
     idle_in_transaction_session_timeout: 8_000,
   });
+  // A connection that breaks while it is handed out fails its statement; that is where it is told.
+  pool.on('connect', (client) => client.on('error', () => {}));
   // While we shut down, the database may close a connection before our own goodbye reaches it.
   pool.on('error', (error) => {
     if (!stop.signal.aborted) log.warn({ err: error }, 'an idle engine connection failed');

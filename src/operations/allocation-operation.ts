@@ -2,12 +2,13 @@
 import type { OperationContext } from '../engine/engine.ts';
 import { type OperationRow, operationRow } from '../store/operations.ts';
 import type { OperationServices } from './services.ts';
+import { steadily } from './steadily.ts';
 
 export async function allocationOperation(
   services: OperationServices,
   context: OperationContext,
 ): Promise<OperationRow & { allocation_id: NonNullable<OperationRow['allocation_id']> }> {
-  const row = await operationRow(services.db, context.workflow_id);
+  const row = await steadily(services.clock, () => operationRow(services.db, context.workflow_id));
   if (!row?.allocation_id) throw new Error(`operation ${context.workflow_id} has no allocation`);
   return { ...row, allocation_id: row.allocation_id };
 }

@@ -2,7 +2,7 @@
 import { now } from '../base/clock.ts';
 import type { OwnerLayer } from '../contract/problem.ts';
 import type { OperationContext, OperationDefinition } from '../engine/engine.ts';
-import { StepFailed } from '../engine/engine.ts';
+import { OperationCancelled, StepFailed } from '../engine/engine.ts';
 import { allocationRow } from '../store/allocations.ts';
 import { transition } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
@@ -143,6 +143,18 @@ async function admitFailure(
   });
 }
 
+/** Whatever ended the release, it ends as a failed one that is tried again; only its words differ. */
+const asFailure = (error: unknown): StepFailed =>
+  error instanceof StepFailed
+    ? error
+    : new StepFailed({
+        step: 'release',
+        code: 'internal_error',
+        owner_layer: 'control_plane',
+        message: String(error),
+        tries: 1,
+      });
+
 export function allocationRelease(services: OperationServices): OperationDefinition {
   const subjectOf = async (context: OperationContext): Promise<Subject | undefined> => {
     const operation = await allocationOperation(services, context);
@@ -169,7 +181,7 @@ export function allocationRelease(services: OperationServices): OperationDefinit
         await context.emit({ message: 'Released' });
         return null;
       } catch (error) {
-        if (error instanceof StepFailed) await admitFailure(context, services, error);
+        if (!(error instanceof OperationCancelled)) await admitFailure(context, services, asFailure(error));
         throw error;
       }
     },

@@ -5,11 +5,10 @@ import { bindNodeToOperation } from '../store/amend-node.ts';
 import type { Transaction } from '../store/database.ts';
 import { createNode, transition } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
-import { createInstance, fenceInstance } from '../store/instances.ts';
+import { createInstance, instanceRow } from '../store/instances.ts';
 import { lockFreeNode, lockNode, type NodeRow } from '../store/nodes.ts';
 import { bindOperationToNode, type OperationRow } from '../store/operations.ts';
 import { currentPool, type PoolRow } from '../store/pools.ts';
-import { idsOf } from './allocation-operation.ts';
 import { whatIsMissing } from './queue-turn.ts';
 import type { OperationServices } from './services.ts';
 
@@ -70,15 +69,10 @@ async function renewFailed(
   operation: OperationRow,
   now: Date,
 ): Promise<NodeRow | undefined> {
-  if (node.status !== 'failed') return undefined;
+  const former = node.node_instance_id ? await instanceRow(tx, node.node_instance_id) : undefined;
+  // Only an instance that was cut off before it was proven gone may be replaced; any other one may still be running.
+  if (node.status !== 'failed' || (former && !former.revoked_at)) return undefined;
   const node_instance_id = newNodeInstanceId(services.clock);
-  if (node.node_instance_id)
-    await fenceInstance(
-      tx,
-      node.node_instance_id,
-      { reason: 'another try was asked for', revoke: true, ...idsOf(operation) },
-      now,
-    );
   const enrollment_token = services.installation.enrollmentToken({
     pool: node.pool,
     node_id: node.node_id,
@@ -116,15 +110,16 @@ export async function assignNode(
   operation: OperationRow,
   now: Date,
 ): Promise<Assignment> {
-  const before = operation.allocation_id ? await allocationRow(tx, operation.allocation_id) : undefined;
-  if (!before) return withdrawn(before);
+  const asked = operation.allocation_id ? await allocationRow(tx, operation.allocation_id) : undefined;
+  if (!asked) return withdrawn(asked);
+  // The pool's row serialises the count against max_nodes; what is decided on is read behind it.
+  const pool = await currentPool(tx, asked.pool, 'for update of pool');
+  const before = (await allocationRow(tx, asked.allocation_id)) ?? asked;
   // Only an operation that was asked for as another try may revive what failed; one that waited in the queue lost its turn.
   const retrying = before.status === 'failed' && operation.params.retry === true;
   if (before.status === 'provisioning' && before.node_id)
     return { assigned: true, node_id: before.node_id, free: false };
   if (before.status !== 'requested' && !retrying) return withdrawn(before);
-  // The pool's row serialises the count against max_nodes.
-  const pool = await currentPool(tx, before.pool, 'for update of pool');
   if (!pool) return { assigned: false, waiting_for: `pool ${before.pool} to be declared again` };
   const launches = services.drivers.get(pool.driver)?.launches ?? false;
 
@@ -151,8 +146,7 @@ export async function assignNode(
     now,
     services.environment,
   );
-  if (!moved?.moved && moved?.because !== 'already_there')
-    throw new Error(`allocation ${before.allocation_id} could not be assigned: ${moved?.because}`);
+  if (!moved?.moved) throw new Error(`allocation ${before.allocation_id} could not be assigned: ${moved?.because}`);
   if (isFree) {
     await moveAllocations(
       tx,

@@ -12,6 +12,7 @@ import { operationRow, queueOperation } from '../store/operations.ts';
 import { releasePolicy } from './release-policy.ts';
 import type { OperationServices } from './services.ts';
 import { type PlanStep, stage } from './stage.ts';
+import { steadily } from './steadily.ts';
 import { readSubject, type Subject } from './subject.ts';
 import { takeDown, takeDownPlan } from './take-down.ts';
 
@@ -67,7 +68,7 @@ export async function retireIn(
 
 export function nodeRetire(services: OperationServices): OperationDefinition {
   const subjectOf = async (context: OperationContext): Promise<Subject> => {
-    const operation = await operationRow(services.db, context.workflow_id);
+    const operation = await steadily(services.clock, () => operationRow(services.db, context.workflow_id));
     if (!operation?.node_id) throw new Error(`operation ${context.workflow_id} has no node`);
     return readSubject(services, services.db, operation.node_id, operation);
   };

@@ -7,6 +7,7 @@ import { type InstanceRow, instanceRow } from '../store/instances.ts';
 import { type NodeRow, nodeRow } from '../store/nodes.ts';
 import { poolGeneration } from '../store/pools.ts';
 import type { OperationServices } from './services.ts';
+import { steadily } from './steadily.ts';
 
 export interface Subject {
   node: NodeRow;
@@ -24,10 +25,13 @@ export async function readSubject(
   node_id: string,
   operation: { workflow_id: WorkflowId; correlation_id: CorrelationId; allocation_id: KnownIds['allocation_id'] },
 ): Promise<Subject> {
-  const node = await nodeRow(db, node_id);
-  const instance = node?.node_instance_id && (await instanceRow(db, node.node_instance_id));
+  const { node, instance, pool } = await steadily(services.clock, async () => {
+    const node = await nodeRow(db, node_id);
+    const instance = node?.node_instance_id ? await instanceRow(db, node.node_instance_id) : undefined;
+    const pool = node && (await poolGeneration(db, node.pool, node.pool_generation));
+    return { node, instance, pool };
+  });
   if (!node || !instance) throw new Error(`node ${node_id} or its instance is not in the store`);
-  const pool = await poolGeneration(db, node.pool, node.pool_generation);
   const driver = pool && services.drivers.get(pool.driver);
   if (!pool || !driver) throw new Error(`pool ${node.pool} of node ${node_id} has no driver here`);
   return {

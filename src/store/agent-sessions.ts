@@ -6,6 +6,7 @@ import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Evidence } from '../contract/evidence.ts';
 import { heartbeatPolicy } from '../lifecycle/budgets.ts';
 import { isFenced, type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
+import { holderOf } from './allocations.ts';
 import type { Database } from './database.ts';
 import { hashSecret, type InstanceRow, instanceByCredential } from './instances.ts';
 
@@ -48,7 +49,7 @@ const nodeKinds = new Set(nodeStatusNames.map((status) => `node.${status}`));
 const load = `
   select node.status as node_status, node.reported_status, node.node_instance_id as current_instance, node.correlation_id,
     generation.document -> 'heartbeat' as heartbeat,
-    (select allocation_id from allocations where node_id = node.node_id and status <> 'released' order by allocation_id desc limit 1) as allocation_id,
+    ${holderOf('node.node_id')} as allocation_id,
     (select count(*)::int from tasks where node_instance_id = $2 and status = 'queued') as tasks_waiting
   from nodes node join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
   where node.node_id = $1`;

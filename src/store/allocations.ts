@@ -5,7 +5,7 @@ import type { BudgetSource, Verdict } from '../contract/node.ts';
 import type { Labels, Page } from '../contract/primitives.ts';
 import type { OwnerLayer } from '../contract/problem.ts';
 import type { AllocationStatus } from '../lifecycle/states.ts';
-import type { Queryable } from './database.ts';
+import type { Queryable, Transaction } from './database.ts';
 import { readOperations } from './operations.ts';
 
 export interface AllocationRow {
@@ -136,16 +136,20 @@ export async function countAllocations(db: Queryable): Promise<Record<string, nu
   return Object.fromEntries(rows.map((row) => [row.status, row.count]));
 }
 
-/** The allocation that each node belongs to: the one that holds it, else the last that was on it unless it was released. */
+/**
+ * The one answer to "whose node is this": the allocation that holds it, else the one that last failed on it and was not
+ * followed by another. What a node says is kept under that allocation, and read by its tenant alone.
+ */
+export const holderOf = (node_id: string): string =>
+  `(select case when last.status <> 'released' then last.allocation_id end from allocations last where last.node_id = ${node_id}
+    order by last.status in ('provisioning', 'active', 'releasing', 'release_failed') desc, last.status_since desc limit 1)`;
+
 export async function holdersOf(db: Queryable, nodes: NodeId[]): Promise<Map<NodeId, AllocationId>> {
-  const rows = await db.query<{ node_id: NodeId; allocation_id: AllocationId }>(
-    `select node_id, allocation_id from (
-       select distinct on (node_id) node_id, allocation_id, status from allocations where node_id = any($1)
-       order by node_id, status in ('provisioning', 'active', 'releasing', 'release_failed') desc, status_since desc) last
-     where status <> 'released'`,
+  const rows = await db.query<{ node_id: NodeId; allocation_id: AllocationId | null }>(
+    `select asked.node_id, ${holderOf('asked.node_id')} as allocation_id from unnest($1::text[]) as asked(node_id)`,
     [nodes],
   );
-  return new Map(rows.map((row) => [row.node_id, row.allocation_id]));
+  return new Map(rows.flatMap((row) => (row.allocation_id ? [[row.node_id, row.allocation_id] as const] : [])));
 }
 
 export async function isHeldByAnother(db: Queryable, node_id: NodeId, allocation_id: AllocationId): Promise<boolean> {
@@ -163,4 +167,10 @@ export async function countWaitingBefore(db: Queryable, allocation: AllocationRo
     [allocation.pool, allocation.allocation_id],
   );
   return row?.ahead ?? 0;
+}
+
+export async function lockAllocation(tx: Transaction, id: string): Promise<AllocationRow | undefined> {
+  return (
+    await tx.query<AllocationRow>('select * from allocations where allocation_id = $1 for no key update', [id])
+  )[0];
 }

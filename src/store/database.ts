@@ -76,6 +76,8 @@ export function openDatabase(options: {
     idle_in_transaction_session_timeout: idleTransactionMs,
   });
   // An idle connection that breaks (the server restarted) is replaced at the next use; without a listener it would end the process.
+  // A connection can break between being handed out and being used; the statement then fails, and that is where it is told.
+  pool.on('connect', (client) => client.on('error', () => {}));
   pool.on('error', (error) => {
     if (!pool.ending) options.on_idle_error?.(error);
   });

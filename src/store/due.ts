@@ -48,3 +48,18 @@ export function lockRetryableReleases(tx: Transaction, now: Date, limit: number)
     [now, limit],
   );
 }
+
+/** Releases that are overdue, or whose operation has ended while the allocation still waits for it. */
+export function lockLostReleases(
+  tx: Transaction,
+  now: Date,
+  limit: number,
+): Promise<(AllocationRow & { operation_ended: boolean })[]> {
+  return tx.query(
+    `select allocation.*, operation.finished_at is not null as operation_ended from allocations allocation
+     left join operations operation on operation.workflow_id = allocation.workflow_id
+     where allocation.status = 'releasing' and (allocation.deadline_at <= $1 or operation.finished_at is not null)
+     order by allocation.deadline_at limit $2 for no key update of allocation skip locked`,
+    [now, limit],
+  );
+}

@@ -5,6 +5,7 @@ import { offlineDeadline } from './offline-deadline.ts';
 import { operationStart } from './operation-start.ts';
 import { provisionDeadline } from './provision-deadline.ts';
 import { queueDeadline } from './queue-deadline.ts';
+import { releaseDeadline } from './release-deadline.ts';
 import { releaseRetry } from './release-retry.ts';
 import { replicaTakeover } from './replica-takeover.ts';
 import { rescueOver } from './rescue-over.ts';
@@ -24,6 +25,7 @@ export const sweepRegistry = (services: SweepServices): Sweep[] => [
   cleanDeadline(services),
   queueDeadline(services),
   rescueOver(services),
+  releaseDeadline(services),
   releaseRetry(services),
   taskLease(services),
   housekeeping(services),

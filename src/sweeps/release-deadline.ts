@@ -1,0 +1,38 @@
+/**
+ * `release-deadline`: releasing → release_failed, when the release is overdue, or when its operation ended without saying so.
+ * From there `release-retry` goes on; nothing waits for an operation that no longer runs.
+ */
+import { secondsBetween } from '../base/clock.ts';
+import { moveAllocations } from '../store/door-allocation.ts';
+import { lockLostReleases } from '../store/due.ts';
+import type { SweepServices } from './services.ts';
+import type { Sweep } from './sweep.ts';
+
+const batch = 500;
+
+export const releaseDeadline = ({ db, environment }: SweepServices): Sweep => ({
+  name: 'release-deadline',
+  every_seconds: 2,
+  woken_by: (kind) => kind === 'operation.failed',
+  run: (now) =>
+    db.transaction(async (tx) => {
+      const lost = await lockLostReleases(tx, now, batch);
+      const outcomes = await moveAllocations(
+        tx,
+        lost.map((allocation) => ({
+          allocation_id: allocation.allocation_id,
+          from: ['releasing'] as const,
+          to: 'release_failed' as const,
+          by: 'release-deadline' as const,
+          owner_layer: 'workflow' as const,
+          reason: allocation.operation_ended
+            ? 'its release ended without an outcome'
+            : `its release is overdue (waited ${Math.round(secondsBetween(allocation.status_since, now))} s, budget from ${allocation.budget_source})`,
+          set: { release_tries: allocation.release_tries + 1 },
+        })),
+        now,
+        environment,
+      );
+      return { decided: outcomes.filter((outcome) => outcome.moved).length };
+    }),
+});
