@@ -13,6 +13,7 @@ import { type Client, createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
 import { startServer } from '../../src/main.ts';
 import { testDatabase } from './database.ts';
+import { endProcessesIn } from './tagged-processes.ts';
 import { until } from './until.ts';
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -75,6 +76,7 @@ export async function inProcessServer(options: { args?: string[] } = {}): Promis
     as,
     async stop() {
       await server.stop();
+      endProcessesIn(data_dir);
       await database.drop();
       await rm(data_dir, { recursive: true, force: true });
     },
@@ -177,6 +179,7 @@ export async function spawnServer(
     kill: () => end('SIGKILL'),
     async stop() {
       await end('SIGTERM');
+      endProcessesIn(own.data_dir);
       await database?.drop();
       await rm(own.data_dir, { recursive: true, force: true });
     },

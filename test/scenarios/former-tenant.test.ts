@@ -1,0 +1,78 @@
+/** A machine goes from one tenant to another: the former one sees nothing of the present one, and can still be done with. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Client } from '../../src/contract/client.ts';
+import { type SpawnedServer, spawnServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
+
+let server: SpawnedServer;
+beforeAll(async () => {
+  server = await spawnServer();
+});
+afterAll(() => server.stop());
+
+const budgets = { offline_seconds: 0.5, rescue_seconds: 600 };
+
+async function tenant(at: SpawnedServer, name: string): Promise<Client> {
+  const { token } = await at.client.call('token-create', { body: { name, role: 'operator', tenant: name } });
+  return at.as(token ?? '');
+}
+
+async function join(name: string): Promise<Client> {
+  const { token } = await server.client.call('join-token-create', { params: { pool: 'shared' } });
+  const { credential } = await server
+    .as('')
+    .call('agent-register', { body: { join_token: token, name, version: 'test' } });
+  const agent = server.as(credential ?? '');
+  await agent.call('agent-heartbeat', { body: { status: 'ready' } });
+  return agent;
+}
+
+const allocationIs = (client: Client, id: string, status: string) =>
+  until(`the allocation to be ${status}`, async () => {
+    const allocation = await client.call('allocation-get', { params: { id } });
+    return allocation.status === status ? allocation : undefined;
+  });
+
+async function allocate(client: Client) {
+  const { allocation } = await client.call('allocation-create', { body: { pool: 'shared' } });
+  return allocationIs(client, allocation.allocation_id, 'active');
+}
+
+it('shows the present tenant alone what the machine says, also to a replica that has just started', async () => {
+  await server.client.call('pool-put', { params: { pool: 'shared' }, body: { driver: 'external', budgets } });
+  const acme = await tenant(server, 'acme');
+  const bmart = await tenant(server, 'bmart');
+  // The older allocation ends up on the machine on which the newer one failed.
+  const first = await join('m1');
+  const older = await allocate(bmart);
+  const second = await join('m2');
+  const newer = await allocate(acme);
+  await second.call('agent-heartbeat', { body: { status: 'stopping' } });
+  await allocationIs(acme, newer.allocation_id, 'failed');
+  await first.call('agent-heartbeat', { body: { status: 'stopping' } });
+  await allocationIs(bmart, older.allocation_id, 'failed');
+  const back = await join('m2');
+  await bmart.call('allocation-retry', { params: { id: older.allocation_id } });
+  expect((await allocationIs(bmart, older.allocation_id, 'active')).node_id).toBe(newer.node_id);
+
+  const fresh = await spawnServer({ beside: server });
+  try {
+    const credential = back.headers().authorization?.slice('Bearer '.length) ?? '';
+    const line = JSON.stringify({ seq: 1, at: '2026-01-01T00:00:00Z', stream: 'stdout', line: 'for bmart only' });
+    const shipped = await fetch(`${fresh.url}/v1/agent/logs`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/x-ndjson' },
+      body: line,
+    });
+    expect(shipped.status).toBe(200);
+  } finally {
+    await fresh.stop();
+  }
+  const params = { id: newer.node_id ?? '' };
+  expect((await bmart.call('node-logs', { params })).items.map((each) => each.line)).toEqual(['for bmart only']);
+  expect((await acme.call('node-logs', { params })).items).toEqual([]);
+
+  await acme.call('allocation-release', { params: { id: newer.allocation_id } });
+  await allocationIs(acme, newer.allocation_id, 'released');
+  expect((await bmart.call('allocation-get', { params: { id: older.allocation_id } })).status).toBe('active');
+});
