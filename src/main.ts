@@ -9,7 +9,7 @@ import { createLogArrivals } from './api/log-arrivals.ts';
 import { createMetrics } from './api/metrics.ts';
 import { createApiServer } from './api/server.ts';
 import type { ApiServices } from './api/services.ts';
-import { now, secondsLater, systemClock } from './base/clock.ts';
+import { now, pause, secondsLater, systemClock } from './base/clock.ts';
 import { hostIdentity, isProcessAlive } from './base/host.ts';
 import { newReplicaId } from './base/ids.ts';
 import { createLog, type Log } from './base/log.ts';
@@ -95,6 +95,9 @@ async function openStore({ settings, log, data_dir, parts, onError }: Opening) {
   const lost = embedded?.lost ?? new Promise<Error>(() => {});
   return { database_url, db, clock, installation, tail, lost };
 }
+
+/** A database that takes longer than this to say anything cannot serve anybody. */
+const readyWithinMs = 2_000;
 
 type Store = Awaited<ReturnType<typeof openStore>>;
 
@@ -194,8 +197,9 @@ async function openApi(opening: Opening, store: Store, services: OperationServic
     feed,
     arrivals: createLogArrivals(clock),
     readiness: async () => {
-      await db.query('select 1');
-      return { database: { ok: true, detail: null } };
+      const answered = await Promise.race([db.query('select 1').then(() => true), pause(clock, readyWithinMs)]);
+      const detail = answered ? null : `no answer within ${readyWithinMs / 1000} s`;
+      return { database: { ok: detail === null, detail } };
     },
     metrics,
   };

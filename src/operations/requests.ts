@@ -179,6 +179,10 @@ export function requestRetry(services: OperationServices, id: string, asker: Ask
         'action_illegal',
         `The allocation is ${allocation.status}; only a failed one can be tried again.`,
       );
+    const pool = await currentPool(tx, allocation.pool);
+    if (!pool) throw new ApiProblem('pool_not_found', `The pool ${allocation.pool} was deleted.`);
+    if (pool.document.paused)
+      throw new ApiProblem('pool_paused', `The pool ${pool.name} launches nothing while it is paused.`);
     // Asking twice is one try; but the operation that failed, and may still be ending, is not the try that is asked for.
     const open = await openOperationsOf(tx, allocation.allocation_id);
     const asked = open.find((operation) => operation.created_at > allocation.status_since);

@@ -149,7 +149,12 @@ export function openDatabase(options: {
       }
     },
     async connect(application_name) {
-      const client = new pg.Client({ connectionString: options.url, application_name, keepAlive: true });
+      const client = new pg.Client({
+        connectionString: options.url,
+        application_name,
+        keepAlive: true,
+        connectionTimeoutMillis: 5_000,
+      });
       await client.connect().catch((error) => {
         throw classify(error);
       });

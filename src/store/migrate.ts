@@ -30,7 +30,11 @@ async function migrationsIn(folder: string): Promise<Migration[]> {
 
 export async function migrate(url: string, folder = ownMigrations): Promise<{ applied: string[] }> {
   const known = await migrationsIn(folder);
-  const client = new pg.Client({ connectionString: url, application_name: 'slipway migrate' });
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'slipway migrate',
+    connectionTimeoutMillis: 15_000,
+  });
   await client.connect();
   try {
     await client.query('select pg_advisory_lock($1)', [migrationLock]);

@@ -39,6 +39,14 @@ function checkDocument(name: string, document: PoolDocument, person: Person, ser
       errors: [{ path: '/body/name', message: 'must agree with the address' }],
     });
   }
+  const { runtime_class } = document;
+  if (runtime_class !== undefined && !Object.hasOwn(services.environment.runtime_classes, runtime_class)) {
+    const known = Object.keys(services.environment.runtime_classes).join(', ');
+    throw new ApiProblem('invalid_request', {
+      detail: `There is no runtime class ${runtime_class}; this server has ${known}.`,
+      errors: [{ path: '/body/runtime_class', message: `must be one of ${known}` }],
+    });
+  }
   const driver = services.drivers.get(document.driver);
   if (!driver)
     throw new ApiProblem(
