@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 /** Bounds for a slow machine under load; a test that needs them is waiting for a condition, not sleeping. */
 const shared = {
   pool: 'forks' as const,
-  testTimeout: 60_000,
+  testTimeout: 120_000,
   hookTimeout: 120_000,
   teardownTimeout: 30_000,
 };

@@ -65,7 +65,7 @@ export async function keepDriverState(
 /** Whether the instance's agent has been heard within its own stale time, so that asking it something makes sense. */
 export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date): Promise<boolean> {
   const [row] = await db.query<{ fresh: boolean }>(
-    `select instance.registered_at is not null and instance.revoked_at is null
+    `select instance.registered_at is not null and instance.fenced_at is null and instance.revoked_at is null
        and greatest(instance.registered_at, beat.last_seen_at) > $2::timestamptz - make_interval(secs => coalesce(beat.stale_seconds, 30)) as fresh
      from instances instance left join heartbeats beat on beat.node_instance_id = instance.node_instance_id where instance.node_instance_id = $1`,
     [id, now],

@@ -202,7 +202,7 @@ describe('what a reader gets', () => {
 describe('an open stream', () => {
   it('shows now and then that it lives', async () => {
     const reader = await openEvents(world.url, world.token);
-    await until('a sign of life', () => reader.comments.includes('alive'), { seconds: 15 });
+    await until('a sign of life', () => reader.comments.includes('alive'), { seconds: 60 });
     await reader.close();
   });
 
@@ -210,10 +210,10 @@ describe('an open stream', () => {
     const [revoked, expiring] = [await world.tokenFor('viewer'), await world.tokenFor('viewer', { ttl_seconds: 1 })];
     const readers = [await openEvents(world.url, revoked.token), await openEvents(world.url, expiring.token)];
     await world.client.call('token-delete', { params: { id: revoked.token_id } });
-    for (const reader of readers) await until('the stream to end', () => reader.ended(), { seconds: 15 });
+    for (const reader of readers) await until('the stream to end', () => reader.ended(), { seconds: 60 });
   });
 
-  it('lets a reader go that does not read, and no other', { timeout: 60_000 }, async () => {
+  it('lets a reader go that does not read, and no other', { timeout: 180_000 }, async () => {
     const machine = await readyMachine(world, 'talker');
     const quick = await openEvents(world.url, world.token, '?topics=evidence');
     const { hostname, port } = new URL(world.url);

@@ -6,7 +6,7 @@ export async function until<T>(
   ask: () => T | undefined | Promise<T | undefined>,
   options: { seconds?: number; every_ms?: number } = {},
 ): Promise<NonNullable<T>> {
-  const mostMs = (options.seconds ?? 30) * 1000;
+  const mostMs = (options.seconds ?? 60) * 1000;
   const started = systemClock.monotonicMs();
   for (;;) {
     const answer = await ask();

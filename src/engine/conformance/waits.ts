@@ -80,7 +80,8 @@ export function waitsConform(adapter: Adapter): void {
       });
       await it.start();
       expect(await it.outcome()).toEqual({ status: 'succeeded', result: { answered: false, late: true } });
-      expect(askedAt.length).toBeGreaterThanOrEqual(3);
+      // A busy machine may sleep through the look in the middle, never through the first and the last.
+      expect(askedAt.length).toBeGreaterThanOrEqual(2);
       expect(askedAt.length).toBeLessThanOrEqual(5);
     });
 

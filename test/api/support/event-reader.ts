@@ -62,7 +62,7 @@ export async function openEvents(url: string, token: string, query = '', last_ev
     comments,
     lastId: () => last,
     ended: () => ended,
-    waitFor: (what, fits, seconds = 15) => until(what, () => events.find(fits), { seconds }),
+    waitFor: (what, fits, seconds = 60) => until(what, () => events.find(fits), { seconds }),
     async close() {
       abort.abort();
       await reading;
