@@ -5,6 +5,7 @@ import { ApiProblem } from '../contract/errors.ts';
 import type { RouteDeclaration } from '../contract/route.ts';
 
 const ndjson = 'application/x-ndjson';
+const plainText = 'text/plain';
 
 export function readBodies(app: FastifyInstance): void {
   const json = app.getDefaultJsonParser('error', 'error');
@@ -13,7 +14,7 @@ export function readBodies(app: FastifyInstance): void {
     if (body === '') done(null, undefined);
     else json(request, body as string, done);
   });
-  app.addContentTypeParser(ndjson, { parseAs: 'string' }, (_, body, done) => done(null, body));
+  app.addContentTypeParser([ndjson, plainText], { parseAs: 'string' }, (_, body, done) => done(null, body));
   app.addContentTypeParser(
     ['application/yaml', 'text/yaml', 'application/x-yaml'],
     { parseAs: 'string' },
@@ -34,9 +35,16 @@ const readBy = (route: RouteDeclaration): readonly string[] =>
 const isEmpty = (body: unknown) =>
   body === undefined || (typeof body === 'object' && body !== null && Object.keys(body).length === 0);
 
+const typeOf = (request: FastifyRequest) => request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
+
+/** After this the body is what the route describes, in whichever form it came. */
+export function readTextBody(request: FastifyRequest, route: RouteDeclaration): void {
+  if (route.reads_text && typeOf(request) === plainText) request.body = route.reads_text(String(request.body ?? ''));
+}
+
 /** Refuses a content type that the server can read but this route does not take, and a body where none is taken. */
 export function checkBodyKind(request: FastifyRequest, route: RouteDeclaration): void {
-  const given = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
+  const given = typeOf(request);
   if (request.body === undefined || !given) return;
   const taken = readBy(route);
   if (!taken.includes(given.endsWith('yaml') ? 'application/yaml' : given))

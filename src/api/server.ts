@@ -8,7 +8,7 @@ import type { RouteDeclaration } from '../contract/route.ts';
 import { type OperationName, routes } from '../contract/routes.ts';
 import { answersHead, refuseUnrouted } from './addresses.ts';
 import { authorize, checkOrigin } from './auth.ts';
-import { checkBodyKind, readBodies } from './bodies.ts';
+import { checkBodyKind, readBodies, readTextBody } from './bodies.ts';
 import { answerBadAddress, answerBrokenBytes } from './broken-requests.ts';
 import { changeOnce } from './changes.ts';
 import { correlationOf } from './correlation.ts';
@@ -53,7 +53,7 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
   const handler = handlers[name] as Handler<OperationName>;
   const checkParams = route.params && compileCheck(route.params, 'path');
   const checkQuery = compileCheck(route.query ?? nothing, 'query');
-  const checkBody = route.body && compileCheck(route.body, 'body');
+  const checkBody = route.body && compileCheck(route.body, 'body', 'invalid_request', route.refusals);
   const checkReply = route.reply && compileReply(route.reply);
   app.route({
     method: route.method,
@@ -67,6 +67,7 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
     },
     preHandler: async (request) => {
       checkBodyKind(request, route);
+      readTextBody(request, route);
       if (checkParams) request.params = checkParams(request.params);
       request.query = checkQuery(request.query);
       if (checkBody && !(route.body_optional && request.body === undefined))

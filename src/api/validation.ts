@@ -2,16 +2,36 @@
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { ApiProblem, type ErrorCode } from '../contract/errors.ts';
+import type { Refusal } from '../contract/route.ts';
 import { faultIn } from './plain-data.ts';
 
 export type Check = (value: unknown) => unknown;
 
 const mostErrors = 20;
 
-function problemsOf(validator: ReturnType<typeof Compile>, value: unknown, where: string) {
-  return [...validator.Errors(value)]
+interface FieldError {
+  path: string;
+  message: string;
+}
+
+const fieldErrors = (errors: { instancePath: string; message: string }[], where: string): FieldError[] =>
+  errors
     .slice(0, mostErrors)
     .map((error) => ({ path: `${where}${error.instancePath}` || '/', message: error.message }));
+
+const isAt = (pattern: string, pointer: string) => {
+  const [wanted, given] = [pattern.split('/'), pointer.split('/')];
+  return wanted.length === given.length && wanted.every((part, index) => part === '*' || part === given[index]);
+};
+
+/** The first fault decides, as it is the one that `detail` names. */
+function codeOf(
+  first: { instancePath: string; keyword: string } | undefined,
+  refusals: readonly Refusal[],
+): ErrorCode | undefined {
+  return refusals.find(
+    ({ at, when }) => first && isAt(at, first.instancePath) && when.some((keyword) => keyword === first.keyword),
+  )?.code;
 }
 
 const numeral = /^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?$/;
@@ -37,13 +57,14 @@ export function compileCheck(
   schema: TSchema,
   where: 'body' | 'query' | 'path',
   code: ErrorCode = 'invalid_request',
+  refusals: readonly Refusal[] = [],
 ): Check {
   const validator = Compile(schema);
   const isText = where !== 'body';
-  const refuse = (errors: { path: string; message: string }[]) => {
+  const refuse = (errors: FieldError[], own = code) => {
     const [first] = errors;
     const detail = first ? `${first.path} ${first.message}.` : 'The request does not match its schema.';
-    return new ApiProblem(code, { detail, errors });
+    return new ApiProblem(own, { detail, errors });
   };
   return (given) => {
     const value = isText ? { ...(given as object) } : given;
@@ -51,7 +72,8 @@ export function compileCheck(
     if (fault) throw refuse([{ ...fault, path: `/${where}${fault.path}` }]);
     const read = isText ? fromText(schema, value as Record<string, unknown>) : value;
     if (validator.Check(read)) return read;
-    throw refuse(problemsOf(validator, read, `/${where}`));
+    const errors = validator.Errors(read);
+    throw refuse(fieldErrors(errors, `/${where}`), codeOf(errors[0], refusals));
   };
 }
 
@@ -60,6 +82,6 @@ export function compileReply(schema: TSchema): (value: unknown) => void {
   const validator = Compile(schema);
   return (value) => {
     if (validator.Check(value)) return;
-    throw new Error(`a reply does not match its schema: ${JSON.stringify(problemsOf(validator, value, ''))}`);
+    throw new Error(`a reply does not match its schema: ${JSON.stringify(fieldErrors(validator.Errors(value), ''))}`);
   };
 }

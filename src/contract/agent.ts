@@ -1,7 +1,7 @@
 /** The agent protocol: what a node's agent says and hears. */
 import { type Static, Type } from 'typebox';
 import { BootStage, NodeStatusName } from './node.ts';
-import { Labels, Moment, Name, nullable, OpenObject, strict, Timestamp } from './primitives.ts';
+import { Id, Labels, Moment, Name, nullable, OpenObject, strict, Timestamp } from './primitives.ts';
 
 export const agentClaims = ['starting', 'ready', 'degraded', 'stopping'] as const;
 export type AgentClaim = (typeof agentClaims)[number];
@@ -45,12 +45,20 @@ export const RegisterReply = Type.Object(
     task_keys: Type.Array(TaskKey),
     heartbeat_interval_seconds: Type.Number(),
     deadline_at: nullable(Timestamp),
+    requires: Type.Optional(
+      Type.Array(Type.Object({ name: Type.String(), check: Type.String() }), {
+        description: "The pool's prerequisites, which the agent checks before it claims to be ready.",
+      }),
+    ),
   },
   { $id: 'RegisterReply' },
 );
 export type RegisterReply = Static<typeof RegisterReply>;
 
 const beatFields = {
+  node_instance_id: Type.Optional(
+    Type.String({ ...Id, description: 'Whose beat it is meant to be; refused when the credential is of another one.' }),
+  ),
   status: Type.Optional(Type.Enum([...agentClaims])),
   health_score: Type.Optional(Type.Number({ minimum: 0, maximum: 100 })),
   error_rate: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
@@ -158,6 +166,18 @@ export const BootReport = Type.Object(
   { stages: Type.Array(BootStage, { minItems: 1, maxItems: 256 }) },
   { ...strict, $id: 'BootReport' },
 );
+
+/** What the checks of the pool's `requires` said, each time that one says something else than before. */
+export const PrerequisiteReport = Type.Object(
+  {
+    results: Type.Array(
+      Type.Object({ name: Name, ok: Type.Boolean(), detail: Type.Optional(Type.String({ maxLength: 1024 })) }, strict),
+      { minItems: 1, maxItems: 64 },
+    ),
+  },
+  { ...strict, $id: 'PrerequisiteReport' },
+);
+export type PrerequisiteReport = Static<typeof PrerequisiteReport>;
 
 /** What the machine alone saw, kept until it could be said: failed calls, crashes, checks. */
 export const AgentEvidence = Type.Object(

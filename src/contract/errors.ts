@@ -68,7 +68,8 @@ export const errorCatalogue = {
     title: 'This content type is not accepted here',
     owner_layer: 'request',
     cause: 'The content type is missing or not one the route reads.',
-    remedy: 'Send application/json (pools also take application/yaml, logs application/x-ndjson).',
+    remedy:
+      'Send application/json (pools also take application/yaml, logs application/x-ndjson, boot reports text/plain).',
   },
   body_too_large: {
     status: 413,
@@ -289,6 +290,38 @@ export const errorCatalogue = {
     detail_layer: 'credential',
     cause: 'The credential was never issued here, or was replaced.',
     remedy: 'Start the agent anew with a join token, or expect the machine anew for an enrolment token.',
+  },
+  credential_mismatch: {
+    status: 403,
+    title: 'The beat names another instance than its credential',
+    owner_layer: 'auth',
+    detail_layer: 'credential',
+    cause: 'The credential is valid, but it was given to another instance than the one in `node_instance_id`.',
+    remedy: 'Send each beat with the credential of the instance that it is about; nothing was recorded.',
+  },
+  claim_status_unknown: {
+    status: 400,
+    title: 'The node claims a status that does not exist',
+    owner_layer: 'node',
+    detail_layer: 'claim',
+    cause: '`status` is none of starting, ready, degraded and stopping.',
+    remedy: 'Correct the agent, or use one that fits this server; nothing of the request was recorded.',
+  },
+  claim_out_of_range: {
+    status: 400,
+    title: 'The node claims a number that cannot be',
+    owner_layer: 'node',
+    detail_layer: 'claim',
+    cause: 'A score, a rate, a count or a duration is outside its range; `errors` says which.',
+    remedy: 'Correct the agent; /docs shows the ranges. Nothing of the request was recorded.',
+  },
+  claim_from_future: {
+    status: 400,
+    title: 'The node claims what has not happened yet',
+    owner_layer: 'node',
+    detail_layer: 'claim',
+    cause: "A boot stage started later than the server's clock, by more than five minutes.",
+    remedy: "Correct the machine's clock, or leave `started_at` out; nothing of the request was recorded.",
   },
   enrollment_invalid: {
     status: 401,

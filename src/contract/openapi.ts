@@ -42,7 +42,11 @@ function bodyOf(route: RouteDeclaration, components: Json): Json | undefined {
     ? referTo(route.body, components)
     : { type: 'string', description: 'One JSON object a line.' };
   const types = [...(route.body ? ['application/json'] : []), ...(route.also_reads ?? [])];
-  return { content: Object.fromEntries(types.map((type) => [type, { schema }])), required: !route.body_optional };
+  const schemaFor = (type: string) => (type === 'text/plain' ? { type: 'string' } : schema);
+  return {
+    content: Object.fromEntries(types.map((type) => [type, { schema: schemaFor(type) }])),
+    required: !route.body_optional,
+  };
 }
 
 function describe(name: string, route: RouteDeclaration, components: Json): Json {

@@ -1,5 +1,6 @@
 /** What a route declares about itself. The server, the OpenAPI document, the clients and the authorization test read it. */
 import type { Static, TSchema } from 'typebox';
+import type { ErrorCode } from './errors.ts';
 import type { Role } from './token.ts';
 
 /**
@@ -16,6 +17,15 @@ export type Access =
   | { kind: 'agent' }
   | { kind: 'body'; credential: 'token' | 'enrolment' | 'instances' };
 
+/** A fault in the body that has a code of its own, because whoever sent it has something else to do about it. */
+export interface Refusal {
+  /** JSON pointer into the body, with `*` for any item of a list. */
+  at: string;
+  /** The keywords of the schema that were not met. */
+  when: readonly ('enum' | 'minimum' | 'maximum')[];
+  code: ErrorCode;
+}
+
 export interface RouteDeclaration {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** With `{name}` for parameters. */
@@ -30,6 +40,10 @@ export interface RouteDeclaration {
   body_optional?: boolean;
   /** Content types read besides application/json. */
   also_reads?: readonly string[];
+  /** How a body of text/plain becomes what `body` describes; throws the problem of a text that is something else. */
+  reads_text?: (text: string) => unknown;
+  /** The first fault decides; one that is not here is an `invalid_request`. */
+  refusals?: readonly Refusal[];
   body_limit_bytes?: number;
   success: number;
   reply?: TSchema;

@@ -63,6 +63,7 @@ function examplesFor({ acme, join_token }: TenantWorld, ids: { join_token_id: st
     'agent-task-result': { ...task, body: { status: 'succeeded' } },
     'agent-logs': {},
     'agent-boot': { body: { stages: [{ name: 'more', seconds: 1 }] } },
+    'agent-prerequisites': { body: { results: [{ name: 'more', ok: true }] } },
     'agent-evidence': {
       body: { facts: [{ at: '2030-01-01T00:00:00Z', layer: 'node', kind: 'more', summary: 'more' }] },
     },

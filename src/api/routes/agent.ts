@@ -2,6 +2,7 @@
 import { now } from '../../base/clock.ts';
 import { type Heartbeat, type HeartbeatReply, ShippedLine } from '../../contract/agent.ts';
 import { ApiProblem, errorCatalogue } from '../../contract/errors.ts';
+import type { BootStage } from '../../contract/node.ts';
 import { effectiveStaleSeconds } from '../../lifecycle/budgets.ts';
 import type { AgentSession } from '../../store/agent-sessions.ts';
 import { movedByAnyBeat, recordClaim } from '../../store/claims.ts';
@@ -16,6 +17,8 @@ import { compileCheck } from '../validation.ts';
 const checkLine = compileCheck(ShippedLine, 'body');
 const mostLines = 5_000;
 const jitter = 0.1;
+/** Clocks differ a little; a machine that is further ahead than this would put its boot where nobody looks for it. */
+const mostAheadMs = 5 * 60_000;
 
 /** Spread, so that a fleet that started together does not beat together. */
 const assignedInterval = (session: AgentSession) =>
@@ -27,7 +30,25 @@ const needsTheDoor = (session: AgentSession, beat: Heartbeat) =>
   movedByAnyBeat.includes(session.node_status) ||
   (session.node_status === 'starting' && beat.status === 'ready');
 
-async function takeBeat(session: AgentSession, beat: Heartbeat, services: ApiServices): Promise<HeartbeatReply> {
+function refuseFuture(stages: BootStage[], path: string, services: ApiServices): void {
+  const latestMs = services.clock.nowMs() + mostAheadMs;
+  const index = stages.findIndex(({ started_at }) => started_at !== undefined && Date.parse(started_at) > latestMs);
+  const stage = stages[index];
+  if (!stage) return;
+  const at = `${path}/${index}/started_at`;
+  throw new ApiProblem('claim_from_future', {
+    detail: `Boot stage ${stage.name} started at ${stage.started_at}, but here it is ${now(services.clock).toISOString()}.`,
+    errors: [{ path: at, message: 'must not be more than 5 minutes ahead' }],
+  });
+}
+
+async function takeBeat(
+  session: AgentSession,
+  { node_instance_id: meant, ...beat }: Heartbeat,
+  services: ApiServices,
+): Promise<HeartbeatReply> {
+  if (meant !== undefined && meant !== session.node_instance_id)
+    throw new ApiProblem('credential_mismatch', `The credential is not that of the instance ${meant}.`);
   const interval = assignedInterval(session);
   const { status: _, ...reported } = beat;
   services.beats.add({
@@ -77,12 +98,14 @@ type AgentRoutes =
   | 'agent-heartbeats'
   | 'agent-logs'
   | 'agent-boot'
+  | 'agent-prerequisites'
   | 'agent-evidence'
   | 'agent-credential-rotate';
 
 export const agentHandlers: Pick<Handlers, AgentRoutes> = {
   async 'agent-register'({ body, request, reply, correlation_id }, services) {
     const at = now(services.clock);
+    refuseFuture(body.boot?.stages ?? [], '/body/boot/stages', services);
     const credential = bearerOf(request);
     const known = credential ? await services.sessions.instance(credential, at) : undefined;
     if (credential !== undefined && !known) throw new ApiProblem('credential_unknown');
@@ -127,7 +150,26 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     return { acknowledged_seq };
   },
   async 'agent-boot'({ agent, body }, services) {
+    refuseFuture(body.stages, '/body/stages', services);
     await storeBootStages(services.db, agent(), body.stages, now(services.clock));
+    return { ok: true };
+  },
+  async 'agent-prerequisites'({ agent, body, correlation_id }, services) {
+    const { node_id, node_instance_id, allocation_id, correlation_id: own } = agent();
+    await recordEvidence(
+      services.db,
+      body.results.map(({ name, ok, detail }) => ({
+        at: now(services.clock),
+        layer: 'node',
+        kind: ok ? 'prerequisite.met' : 'prerequisite.missing',
+        summary: `prerequisite ${name} is ${ok ? 'met' : 'missing'}${detail ? `: ${detail}` : ''}`,
+        data: { name, ...(detail && { detail }) },
+        node_id,
+        node_instance_id,
+        allocation_id: allocation_id as never,
+        correlation_id: (own as never) ?? correlation_id,
+      })),
+    );
     return { ok: true };
   },
   async 'agent-evidence'({ agent, body, correlation_id }, services) {

@@ -2,10 +2,19 @@
 
 import { instance } from '../access.ts';
 import * as agent from '../agent.ts';
+import { readBootReport } from '../boot-report.ts';
 import { IdParams } from '../primitives.ts';
-import type { RouteDeclaration } from '../route.ts';
+import type { Refusal, RouteDeclaration } from '../route.ts';
 
 const megabyte = 1024 * 1024;
+
+const outOfRange = (at: string): Refusal => ({ at, when: ['minimum', 'maximum'], code: 'claim_out_of_range' });
+const badBeats = (at: string): Refusal[] => [
+  { at: `${at}/status`, when: ['enum'], code: 'claim_status_unknown' },
+  outOfRange(`${at}/health_score`),
+  outOfRange(`${at}/error_rate`),
+  outOfRange(`${at}/active_tasks`),
+];
 
 export const agentRoutes = {
   'agent-register': {
@@ -15,6 +24,7 @@ export const agentRoutes = {
     tag: 'agent',
     access: { kind: 'body', credential: 'enrolment' },
     body: agent.RegisterRequest,
+    refusals: [outOfRange('/boot/stages/*/seconds')],
     success: 201,
     reply: agent.RegisterReply,
   },
@@ -26,6 +36,7 @@ export const agentRoutes = {
     access: instance,
     body: agent.Heartbeat,
     body_optional: true,
+    refusals: badBeats(''),
     success: 200,
     reply: agent.HeartbeatReply,
   },
@@ -36,6 +47,7 @@ export const agentRoutes = {
     tag: 'agent',
     access: { kind: 'body', credential: 'instances' },
     body: agent.HeartbeatBatch,
+    refusals: badBeats('/beats/*'),
     body_limit_bytes: megabyte,
     success: 200,
     reply: agent.HeartbeatBatchReply,
@@ -87,10 +99,23 @@ export const agentRoutes = {
   'agent-boot': {
     method: 'POST',
     path: '/v1/agent/boot',
-    summary: 'Report boot stages as they come',
+    summary: 'Report boot stages as they come; text/plain: what `cloud-init analyze blame` or `show` printed',
     tag: 'agent',
     access: instance,
     body: agent.BootReport,
+    also_reads: ['text/plain'],
+    reads_text: readBootReport,
+    refusals: [outOfRange('/stages/*/seconds')],
+    success: 200,
+    reply: agent.Acknowledged,
+  },
+  'agent-prerequisites': {
+    method: 'POST',
+    path: '/v1/agent/prerequisites',
+    summary: "Say which of the pool's prerequisites are met",
+    tag: 'agent',
+    access: instance,
+    body: agent.PrerequisiteReport,
     success: 200,
     reply: agent.Acknowledged,
   },
