@@ -2,7 +2,7 @@
 import { type Static, Type } from 'typebox';
 import { Name, nullable, OpenObject, PositiveSeconds, pageOf, Seconds, strict, Timestamp } from './primitives.ts';
 
-const Budgets = Type.Object(
+export const Budgets = Type.Object(
   {
     queue_seconds: Type.Optional(PositiveSeconds),
     provision_seconds: Type.Optional(PositiveSeconds),
@@ -11,6 +11,7 @@ const Budgets = Type.Object(
     drain_seconds: Type.Optional(PositiveSeconds),
     release_seconds: Type.Optional(PositiveSeconds),
     rescue_seconds: Type.Optional(Seconds),
+    silence_seconds: Type.Optional(PositiveSeconds),
     policy: Type.Optional(Type.Enum(['fixed', 'learned'])),
     floor_seconds: Type.Optional(PositiveSeconds),
     ceiling_seconds: Type.Optional(PositiveSeconds),

@@ -17,6 +17,7 @@ export interface BudgetSettings {
   drain_seconds?: number;
   release_seconds?: number;
   rescue_seconds?: number;
+  silence_seconds?: number;
   ceiling_seconds?: number;
 }
 
@@ -46,8 +47,12 @@ export interface BudgetQuestion {
   phase: BudgetPhase;
   pool: BudgetSettings;
   runtime_class?: BudgetSettings;
+  /** The server's own defaults, where it sets any. */
+  server?: BudgetSettings | undefined;
   /** The allocation's own provision budget; capped at the pool's ceiling. */
   requested_seconds?: number | null;
+  /** What the pool's recorded boots suggest, where its policy asks for that and there are enough of them. */
+  learned_seconds?: number | null;
   external?: boolean;
 }
 
@@ -60,10 +65,14 @@ export function resolveBudget(question: BudgetQuestion): Budget {
     const ceiling = pool.ceiling_seconds ?? runtime_class?.ceiling_seconds ?? Number.POSITIVE_INFINITY;
     return { seconds: Math.min(requested_seconds, ceiling), source: 'allocation' };
   }
+  if (phase === 'provision' && typeof question.learned_seconds === 'number')
+    return { seconds: question.learned_seconds, source: 'learned' };
   const fromPool = settingOf(pool, phase);
   if (fromPool !== undefined) return { seconds: fromPool, source: 'pool' };
   const fromClass = settingOf(runtime_class, phase);
   if (fromClass !== undefined) return { seconds: fromClass, source: 'class' };
+  const fromServer = settingOf(question.server, phase);
+  if (fromServer !== undefined) return { seconds: fromServer, source: 'default' };
   if (phase !== 'rescue') return { seconds: defaultBudgets[phase], source: 'default' };
   if (question.external) return { seconds: externalRescueSeconds, source: 'default' };
   const provision = resolveBudget({ ...question, phase: 'provision' });

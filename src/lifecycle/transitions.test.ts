@@ -62,6 +62,9 @@ const additions: Record<string, string> = {
   'new → requested by allocation-create': 'the specification leaves the birth of an allocation unsaid',
   'requested → failed by provision-error': 'the operation can end in error before any machine was assigned',
   'provisioning → failed by node-lost': 'its node can be retired or set aside before it ever was ready',
+  'starting → failed by prerequisite-missing': 'a machine that joined by itself learns what is asked of it only then',
+  'ready → degraded by liveness': 'silent, but it answers a probe',
+  'degraded → ready by heartbeat-returned': 'it was degraded by silence alone, and beats again',
   'release_failed → released by force-release': 'forcing is most needed where releasing has failed',
 };
 
@@ -118,6 +121,7 @@ test('verdicts are what the rules decide, and an operation that ends in error', 
     'rescue-over',
     'stuck-starting',
     'start-deadline',
+    'prerequisite-missing',
     'probe-promotes',
     'liveness',
     'goodbye',

@@ -1,0 +1,76 @@
+/** What lines of a console or a log say about a boot that goes wrong. Diagnoses only; what decides is a rule. Pure. */
+
+export interface CrashSign {
+  /** Short and stable: the same in evidence, metrics and docs. */
+  code: string;
+  pattern: RegExp;
+  says: string;
+  /** Waiting longer cannot help. */
+  certain: boolean;
+}
+
+/** In the order of what they explain: the first that matches is the cause, what follows are its consequences. */
+export const crashSigns: readonly CrashSign[] = [
+  { code: 'kernel_panic', pattern: /Kernel panic - not syncing/, says: 'the kernel panicked', certain: true },
+  {
+    code: 'no_root_device',
+    pattern: /(VFS: Unable to mount root fs|ALERT!\s+\S+ does not exist|Gave up waiting for root)/,
+    says: 'the root disk was not found',
+    certain: true,
+  },
+  {
+    code: 'out_of_memory',
+    pattern: /(Out of memory: Kill(ed)? process|oom-kill:|Memory cgroup out of memory)/,
+    says: 'the machine ran out of memory',
+    certain: false,
+  },
+  { code: 'disk_full', pattern: /No space left on device/, says: 'a disk is full', certain: false },
+  {
+    code: 'emergency_mode',
+    pattern: /You are in emergency mode/,
+    says: 'it booted into emergency mode',
+    certain: true,
+  },
+  {
+    code: 'cloud_init_failed',
+    pattern: /cloud-init\[\d+\]:.*(Failed to run module|Traceback|failed to start)/i,
+    says: 'cloud-init failed',
+    certain: false,
+  },
+  {
+    code: 'image_pull_failed',
+    pattern: /(ImagePullBackOff|ErrImagePull|manifest unknown|pull access denied)/,
+    says: 'the image could not be pulled',
+    certain: false,
+  },
+  {
+    code: 'name_resolution_failed',
+    pattern: /(Temporary failure in name resolution|Could not resolve host)/,
+    says: 'names do not resolve on the machine',
+    certain: false,
+  },
+  {
+    code: 'segmentation_fault',
+    pattern: /(segfault at|Segmentation fault)/,
+    says: 'a process crashed',
+    certain: false,
+  },
+];
+
+export interface Finding {
+  code: string;
+  says: string;
+  certain: boolean;
+  line: string;
+}
+
+const longestLine = 400;
+
+/** The first sign found, by the order of causes, with the line that shows it. */
+export function readSigns(text: string): Finding | undefined {
+  for (const { code, pattern, says, certain } of crashSigns) {
+    const line = text.split('\n').find((each) => pattern.test(each));
+    if (line !== undefined) return { code, says, certain, line: line.trim().slice(0, longestLine) };
+  }
+  return undefined;
+}

@@ -1,0 +1,233 @@
+/** What a machine waits for, what happens next and when, in words a tired person understands. Pure. */
+import type { BudgetSource } from './budgets.ts';
+import { degradedFrom, type Prerequisites, wellBelow } from './claims.ts';
+import { type NodeStatus, nodeStatuses } from './states.ts';
+
+export interface ExplainedNode {
+  status: NodeStatus;
+  status_since: Date;
+  deadline_at: Date | null;
+  budget_seconds: number | null;
+  budget_source: BudgetSource | null;
+  /** `capacity` while the provider has none to give. */
+  waiting_for: string | null;
+  prerequisites: Prerequisites;
+  last_seen_at: Date | null;
+  stale_seconds: number | null;
+  verdict: { rule: string } | null;
+  held: { rule: string; reason: string; held_until: string } | null;
+  would_have: { rule: string } | null;
+}
+
+export interface ExplainFacts {
+  node: ExplainedNode;
+  observed_only: boolean;
+  /** The machine is handed on after its release. */
+  reuse: boolean;
+  /** An allocation owns the cleanup. */
+  owned: boolean;
+  /** What the operation that works on it is doing, if one is. */
+  operation: string | null;
+}
+
+export interface NextStep {
+  if: string;
+  leads_to: string;
+  at: Date | null;
+}
+
+export interface Explanation {
+  waiting_for: string | null;
+  next: NextStep[];
+}
+
+type Way = (facts: ExplainFacts) => Explanation;
+
+const silentAt = ({ last_seen_at, stale_seconds }: ExplainedNode): Date | null =>
+  last_seen_at && stale_seconds !== null ? new Date(last_seen_at.getTime() + stale_seconds * 1000) : null;
+
+const share = (rate: number) => `${rate * 100} %`;
+
+const provisioning: Way = ({ node, operation }) =>
+  node.waiting_for === 'capacity'
+    ? {
+        waiting_for: 'the provider to grant capacity; its boot budget does not run meanwhile',
+        next: [
+          { if: 'the provider grants capacity', leads_to: 'its boot budget starts', at: null },
+          { if: 'it does not by then', leads_to: 'failed, by provision-deadline', at: node.deadline_at },
+        ],
+      }
+    : {
+        waiting_for: operation ?? 'its agent to register',
+        next: [
+          { if: 'its agent registers', leads_to: 'starting', at: null },
+          { if: 'it has not registered by then', leads_to: 'failed, by provision-deadline', at: node.deadline_at },
+        ],
+      };
+
+const prerequisiteWait: Partial<Record<NonNullable<Prerequisites>, string>> = {
+  unchecked: 'its prerequisites to be checked, and then to say that it is ready',
+  missing: 'a missing prerequisite',
+};
+
+const starting: Way = ({ node }) => ({
+  waiting_for: (node.prerequisites && prerequisiteWait[node.prerequisites]) ?? 'the machine to say that it is ready',
+  next: [
+    { if: 'it says ready or answers a probe', leads_to: 'ready', at: null },
+    { if: 'it still beats then', leads_to: 'ready, by stuck-starting', at: node.deadline_at },
+    { if: 'it is silent then', leads_to: 'failed, by start-deadline', at: node.deadline_at },
+  ],
+});
+
+const silence = (node: ExplainedNode): NextStep => ({
+  if: 'it says nothing until then',
+  leads_to: 'offline, by liveness (degraded if it answers a probe)',
+  at: silentAt(node),
+});
+
+const ready: Way = ({ node }) => ({
+  waiting_for: null,
+  next: [{ if: `${share(degradedFrom)} of its work fails`, leads_to: 'degraded', at: null }, silence(node)],
+});
+
+const degraded: Way = ({ node }) => ({
+  waiting_for:
+    node.verdict?.rule === 'liveness' ? 'its heartbeat; it answers only probes' : 'its errors to become fewer',
+  next: [
+    node.verdict?.rule === 'liveness'
+      ? { if: 'it beats again', leads_to: 'ready', at: null }
+      : { if: `it says so, or less than ${share(wellBelow)} of its work fails`, leads_to: 'ready', at: null },
+    silence(node),
+  ],
+});
+
+const offline: Way = ({ node }) => ({
+  waiting_for: 'a heartbeat',
+  next: [
+    { if: 'it beats again', leads_to: 'back to what it was', at: null },
+    { if: 'it stays silent until then', leads_to: 'failed, by offline-deadline', at: node.deadline_at },
+  ],
+});
+
+const failed: Way = ({ node }) => ({
+  waiting_for: 'the end of its rescue window, or a sign of life',
+  next: [
+    { if: 'it registers or beats before then', leads_to: 'starting, rescued by late-registration', at: null },
+    { if: 'it does not', leads_to: 'cleaning, by rescue-over: destroyed, with proof', at: node.deadline_at },
+  ],
+});
+
+const draining: Way = ({ node }) => ({
+  waiting_for: 'running work to end',
+  next: [
+    { if: 'it is empty', leads_to: 'set aside or retired, as was asked', at: null },
+    { if: 'it is not empty by then', leads_to: 'the same, by drain-deadline', at: node.deadline_at },
+  ],
+});
+
+const cleaning: Way = ({ node, reuse, owned, operation }) => ({
+  waiting_for: operation ?? 'the proof that nothing is left',
+  next: [
+    { if: 'there is proof', leads_to: reuse ? 'ready, free for the next' : 'retired', at: null },
+    owned
+      ? {
+          if: 'it takes longer than that',
+          leads_to: 'its allocation is release_failed and is tried again',
+          at: node.deadline_at,
+        }
+      : { if: 'it takes longer than that', leads_to: 'quarantined, by clean-deadline', at: node.deadline_at },
+  ],
+});
+
+const quarantined: Way = () => ({ waiting_for: 'a person to decide', next: [] });
+const retired: Way = () => ({ waiting_for: null, next: [] });
+
+const ways: Record<NodeStatus, Way> = {
+  provisioning,
+  starting,
+  ready,
+  degraded,
+  offline,
+  failed,
+  draining,
+  cleaning,
+  quarantined,
+  retired,
+};
+
+const byRule = /, by ([a-z-]+)/;
+
+/** In an observed pool no rule changes anything; the step is still told, as what would happen. */
+const asObserved = (step: NextStep): NextStep =>
+  byRule.test(step.leads_to) ? { ...step, leads_to: `would be ${step.leads_to}; the pool is only observed` } : step;
+
+export function explain(facts: ExplainFacts): Explanation {
+  const { node } = facts;
+  const told = ways[node.status](facts);
+  const held = node.held && {
+    if: `the hold ends (${node.held.reason})`,
+    leads_to: `${node.held.rule} is asked again`,
+    at: new Date(node.held.held_until),
+  };
+  return {
+    waiting_for: held ? `the end of a hold: ${node.held?.reason}` : told.waiting_for,
+    next: [...(held ? [held] : []), ...(facts.observed_only ? told.next.map(asObserved) : told.next)],
+  };
+}
+
+/** One sentence on where it stands. */
+export const meaningOf = (status: NodeStatus): string => nodeStatuses[status].means;
+
+export interface TimedStage {
+  name: string;
+  seconds: number;
+  parent?: string | undefined;
+}
+
+const slowFactor = 2;
+const slowShare = 0.25;
+const worthNamingSeconds = 1;
+
+export interface SlowStage {
+  name: string;
+  seconds: number;
+  /** What the stage usually takes in this pool, where that is known. */
+  usual_seconds: number | null;
+  says: string;
+}
+
+const took = (seconds: number) => `${Math.round(seconds * 10) / 10} s`;
+
+/**
+ * The stages that made a boot long: slower than the pool knows them, or, where nothing is known, a large part of the whole.
+ * A stage's own parts are named instead of it when they explain it.
+ */
+export function slowStages(stages: readonly TimedStage[], usual: ReadonlyMap<string, number>): SlowStage[] {
+  const whole = stages.filter((stage) => !stage.parent).reduce((sum, stage) => sum + stage.seconds, 0);
+  const found = stages.flatMap((stage): SlowStage[] => {
+    const expected = usual.get(stage.name);
+    if (stage.seconds < worthNamingSeconds) return [];
+    if (expected !== undefined)
+      return stage.seconds > slowFactor * expected
+        ? [
+            {
+              name: stage.name,
+              seconds: stage.seconds,
+              usual_seconds: expected,
+              says: `${stage.name} took ${took(stage.seconds)}, usually ${took(expected)}`,
+            },
+          ]
+        : [];
+    return stage.seconds > slowShare * whole
+      ? [
+          {
+            name: stage.name,
+            seconds: stage.seconds,
+            usual_seconds: null,
+            says: `${stage.name} took ${took(stage.seconds)} of ${took(whole)}`,
+          },
+        ]
+      : [];
+  });
+  return found.sort((a, b) => b.seconds - a.seconds);
+}

@@ -1,0 +1,57 @@
+/** The rules that decide on nodes by themselves, as data: what each may be stopped by, and whom it speaks of. Pure. */
+import type { NodeStatus } from './states.ts';
+import type { Cause } from './transitions.ts';
+
+export interface NodeRule {
+  /** Turns a machine for the worse, so a maintenance window holds it. */
+  negative: boolean;
+  /**
+   * What many such verdicts at once lead to: `hold` keeps the rest back, since the machine would be taken for gone or be
+   * destroyed; `pause-launches` writes them, since they can be undone, and launches nothing more into the same failure.
+   */
+  en_masse: 'hold' | 'pause-launches' | null;
+  /** Whom the share of failing machines is taken of. */
+  phase: readonly NodeStatus[];
+}
+
+const live: readonly NodeStatus[] = [
+  'provisioning',
+  'starting',
+  'ready',
+  'degraded',
+  'offline',
+  'failed',
+  'draining',
+  'cleaning',
+  'quarantined',
+];
+
+export const nodeRules = {
+  'provision-deadline': { negative: true, en_masse: 'pause-launches', phase: ['provisioning'] },
+  'start-deadline': { negative: true, en_masse: 'pause-launches', phase: ['starting'] },
+  'stuck-starting': { negative: false, en_masse: null, phase: ['starting'] },
+  'probe-promotes': { negative: false, en_masse: null, phase: ['starting'] },
+  liveness: { negative: true, en_masse: 'hold', phase: ['ready', 'degraded'] },
+  'offline-deadline': { negative: true, en_masse: 'pause-launches', phase: ['offline'] },
+  // Of all that live: a pool in which everything failed is the very case in which nothing should be destroyed in haste.
+  'rescue-over': { negative: true, en_masse: 'hold', phase: live },
+  'drain-deadline': { negative: true, en_masse: null, phase: ['draining'] },
+  'clean-deadline': { negative: true, en_masse: null, phase: ['cleaning'] },
+} as const satisfies Partial<Record<Cause, NodeRule>>;
+
+export type NodeRuleName = keyof typeof nodeRules;
+
+export const isNodeRule = (name: string): name is NodeRuleName => Object.hasOwn(nodeRules, name);
+
+/** Rules that finish what a person asked for go on in an observed pool as well; else a release would stand still there. */
+const finishing: ReadonlySet<Cause> = new Set<Cause>([
+  'node-ready',
+  'node-failed',
+  'node-lost',
+  'rescue',
+  'clean-deadline',
+]);
+
+/** Whether a rule only says what it would have done, in a pool that is merely observed. */
+export const isObserved = (cause: Cause, trigger: string, mode: 'enforce' | 'observe' | undefined): boolean =>
+  mode === 'observe' && trigger === 'rule' && !finishing.has(cause);
