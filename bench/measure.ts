@@ -4,16 +4,26 @@ import { parseArgs } from 'node:util';
 import { systemClock } from '../src/base/clock.ts';
 
 const { values } = parseArgs({
-  options: { json: { type: 'boolean', default: false }, rounds: { type: 'string', default: '5' } },
+  options: {
+    json: { type: 'boolean', default: false },
+    rounds: { type: 'string', default: '5' },
+    quick: { type: 'boolean', default: false },
+  },
 });
 export const rounds = Math.max(1, Number(values.rounds));
+/** Smaller sizes, where a benchmark has them. */
+export const quick = values.quick;
 
-export function median(numbers: number[]): number {
+/** The value below which a share of the numbers lies; between two neighbours it is interpolated. */
+export function quantile(numbers: number[], share: number): number {
   const sorted = numbers.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  const [low = Number.NaN, high = low] = sorted.length % 2 ? [sorted[middle]] : [sorted[middle - 1], sorted[middle]];
-  return (low + high) / 2;
+  const place = share * (sorted.length - 1);
+  const below = Math.floor(place);
+  const low = sorted[below] ?? Number.NaN;
+  return low + ((sorted[below + 1] ?? low) - low) * (place - below);
 }
+
+export const median = (numbers: number[]): number => quantile(numbers, 0.5);
 
 export async function secondsOf(work: () => Promise<unknown>): Promise<number> {
   const startedMs = systemClock.monotonicMs();
@@ -24,28 +34,43 @@ export async function secondsOf(work: () => Promise<unknown>): Promise<number> {
 export interface Figure {
   what: string;
   value: number;
-  unit: 's' | 'MB' | '×';
+  unit: 's' | 'ms' | 'MB' | '×';
   /** What it should stay below on the machine that the target was set for. */
   target?: number;
   samples?: number[];
 }
 
-const shown = (value: number, unit: string) => `${value.toFixed(unit === 'MB' ? 0 : 2)} ${unit}`;
+const digits: Record<Figure['unit'], number> = { s: 2, ms: 1, MB: 0, '×': 2 };
+const shown = (value: number, unit: Figure['unit']) => `${value.toFixed(digits[unit])} ${unit}`;
 
-export function report(name: string, figures: Figure[], loadBefore: number[]): void {
+/** Each, where the eye can still take them in; otherwise how far they lie apart. */
+function spreadOf(samples: number[], unit: Figure['unit']): string {
+  const written = (values: number[], between: string) =>
+    values.map((value) => value.toFixed(Math.max(1, digits[unit]))).join(between);
+  if (samples.length <= 7) return `[${written(samples, ' ')}]`;
+  return `[${written([quantile(samples, 0), quantile(samples, 1)], ' … ')}]`;
+}
+
+export function report(
+  name: string,
+  figures: Figure[],
+  loadBefore: number[],
+  { medianOf = rounds, jsonToo = false }: { medianOf?: number; jsonToo?: boolean } = {},
+): void {
   const load = { before: loadBefore, after: loadavg(), cores: cpus().length };
+  const json = `${JSON.stringify({ benchmark: name, load, figures })}\n`;
   if (values.json) {
-    process.stdout.write(`${JSON.stringify({ benchmark: name, load, figures })}\n`);
+    process.stdout.write(json);
     return;
   }
   const width = Math.max(...figures.map((figure) => figure.what.length));
   const lines = figures.map(({ what, value, unit, target, samples }) => {
-    const spread = samples?.map((sample) => sample.toFixed(2)).join(' ');
     const aim = target === undefined ? '' : `target < ${shown(target, unit)}`;
-    return `  ${what.padEnd(width)}  ${shown(value, unit).padStart(10)}  ${aim.padEnd(18)} ${spread ? `[${spread}]` : ''}`;
+    return `  ${what.padEnd(width)}  ${shown(value, unit).padStart(10)}  ${aim.padEnd(18)} ${samples ? spreadOf(samples, unit) : ''}`.trimEnd();
   });
   const loads = [load.before, load.after].map((each) => each.map((figure) => figure.toFixed(1)).join(' '));
   process.stdout.write(
-    `${name}: median of ${rounds}, ${load.cores} cores, load average ${loads[0]} → ${loads[1]}\n${lines.join('\n')}\n`,
+    `${name}: median of ${medianOf}, ${load.cores} cores, load average ${loads[0]} → ${loads[1]}\n${lines.join('\n')}\n`,
   );
+  if (jsonToo) process.stdout.write(json);
 }

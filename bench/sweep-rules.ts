@@ -1,0 +1,95 @@
+/** The rules that are measured: how their nodes fall due, and the bare UPDATE that only writes the same columns. */
+import { secondsLater } from '../src/base/clock.ts';
+import type { NodeId } from '../src/base/ids.ts';
+import type { NodeStatus } from '../src/lifecycle/states.ts';
+import type { Queryable, Transaction } from '../src/store/database.ts';
+
+export interface MeasuredRule {
+  /** As in the registry; a rule that is not there yet is left out. */
+  name: string;
+  from: NodeStatus;
+  to: NodeStatus;
+  /** By their own deadline, or by their silence alone. */
+  dueBy: 'deadline' | 'silence';
+  /** Whether they are still heard of when their time has come. */
+  beats: boolean;
+}
+
+export const measuredRules: MeasuredRule[] = [
+  { name: 'provision-deadline', from: 'provisioning', to: 'failed', dueBy: 'deadline', beats: true },
+  { name: 'stuck-starting', from: 'starting', to: 'ready', dueBy: 'deadline', beats: true },
+  { name: 'start-deadline', from: 'starting', to: 'failed', dueBy: 'deadline', beats: false },
+  { name: 'liveness', from: 'ready', to: 'offline', dueBy: 'silence', beats: false },
+];
+
+const daySeconds = 86_400;
+
+const hearOf = (db: Queryable, ids: NodeId[], seen: Date) =>
+  db.query(
+    `update heartbeats set last_seen_at = $2
+     where node_instance_id in (select node_instance_id from nodes where node_id = any($1))`,
+    [ids, seen],
+  );
+
+/** Their time came within the last second, one after the other. */
+export async function fallDue(db: Queryable, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
+  const byDeadline = rule.dueBy === 'deadline';
+  await db.query(
+    `update nodes set status = $3, status_since = $4, registered_at = $4, verdict = null,
+       deadline_at = case when $5 then $2::timestamptz - interval '1 second' * random() end,
+       budget_seconds = case when $5 then 720 end, budget_source = case when $5 then 'pool' end
+     where node_id = any($1)`,
+    [ids, now, rule.from, secondsLater(now, -daySeconds), byDeadline],
+  );
+  if (!rule.beats) await hearOf(db, ids, secondsLater(now, -daySeconds));
+}
+
+export async function backInFlight(db: Queryable, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
+  await db.query(
+    `update nodes set status = 'provisioning', status_since = $3, registered_at = null, verdict = null, held = null,
+       deadline_at = $2::timestamptz + interval '1 hour' * (1 + random()), budget_seconds = 720, budget_source = 'pool'
+     where node_id = any($1)`,
+    [ids, now, secondsLater(now, -daySeconds)],
+  );
+  if (!rule.beats) await hearOf(db, ids, now);
+}
+
+const dueCondition: Record<MeasuredRule['dueBy'], string> = {
+  deadline: 'status = $5 and deadline_at <= $1',
+  // Told who they are: finding them is no part of the baseline.
+  silence: 'status = $5 and node_id = any($6)',
+};
+
+/** What the door writes when a status changes, with nothing asked and nobody told. */
+export async function bareUpdate(tx: Transaction, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
+  await tx.query(
+    `update nodes set status = $2, status_since = $1, deadline_at = $3, budget_seconds = 3600, budget_source = 'pool',
+       verdict = $4, held = null where ${dueCondition[rule.dueBy]}`,
+    [
+      now,
+      rule.to,
+      secondsLater(now, 3600),
+      { rule: rule.name, reason: 'waited 86400 s, budget from pool', at: now.toISOString() },
+      rule.from,
+      ...(rule.dueBy === 'silence' ? [ids] : []),
+    ],
+  );
+}
+
+const told =
+  'at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id';
+
+/** Keeps what a pass told of its nodes, so that the baseline can tell exactly as much. */
+export async function keepFacts(db: Queryable, ids: NodeId[], at: Date): Promise<void> {
+  await db.query('drop table if exists kept_facts');
+  await db.query(`create unlogged table kept_facts as select ${told} from evidence limit 0`);
+  await db.query(`insert into kept_facts select ${told} from evidence where node_id = any($1) and at = $2`, [ids, at]);
+}
+
+export const bareInsert = (tx: Transaction) =>
+  tx.query(`insert into evidence (${told}) select ${told} from kept_facts`);
+
+export async function countAt(db: Queryable, ids: NodeId[], status: NodeStatus): Promise<number> {
+  const rows = await db.query('select 1 from nodes where node_id = any($1) and status = $2', [ids, status]);
+  return rows.length;
+}

@@ -1,0 +1,47 @@
+/** All that sweeps need of a server, without the server: nothing is queued here, so the engine has nothing to run. */
+import { now, secondsLater } from '../src/base/clock.ts';
+import { hostIdentity, isProcessAlive } from '../src/base/host.ts';
+import { newReplicaId } from '../src/base/ids.ts';
+import { virtualClock } from '../src/base/virtual-clock.ts';
+import { createVirtualEngine } from '../src/engine/virtual-engine.ts';
+import { defaultRuntimeClasses } from '../src/lifecycle/budgets.ts';
+import { engineListener } from '../src/operations/engine-listener.ts';
+import type { Database } from '../src/store/database.ts';
+import { databaseClock } from '../src/store/database-clock.ts';
+import { openInstallation } from '../src/store/installation.ts';
+import { registerReplica } from '../src/store/replicas.ts';
+import type { SweepServices } from '../src/sweeps/services.ts';
+
+const benchSeconds = 3600;
+
+export async function sweepServices(db: Database): Promise<SweepServices> {
+  const clock = await databaseClock(db);
+  const host = hostIdentity();
+  const executor = await registerReplica(db, {
+    replica_id: newReplicaId(clock),
+    host,
+    pid: process.pid,
+    address: '',
+    version: 'bench',
+    started_at: now(clock),
+    lease_until: secondsLater(now(clock), benchSeconds),
+  });
+  const services: SweepServices = {
+    db,
+    clock,
+    environment: { runtime_classes: defaultRuntimeClasses },
+    installation: await openInstallation(db, now(clock)),
+    executor,
+    drivers: new Map(),
+    server_url: () => 'http://127.0.0.1',
+    other_server_urls: async () => [],
+    cancelRun: async () => {},
+    engine: createVirtualEngine({ clock: virtualClock(), listener: engineListener(() => services) }),
+    host,
+    isProcessAlive,
+    onDeclaredDead: (error) => {
+      throw error;
+    },
+  };
+  return services;
+}
