@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import {
   type BudgetQuestion,
   type BudgetSettings,
+  type BudgetSource,
   defaultBudgets,
   defaultRuntimeClasses,
   effectiveStaleSeconds,
@@ -27,7 +28,9 @@ const questions: fc.Arbitrary<BudgetQuestion> = fc.record(
     phase: fc.constantFrom(...phases),
     pool: settings,
     runtime_class: settings,
+    server: settings,
     requested_seconds: fc.option(seconds),
+    learned_seconds: fc.option(seconds),
     external: fc.boolean(),
   },
   { requiredKeys: ['phase', 'pool'] },
@@ -36,23 +39,50 @@ const questions: fc.Arbitrary<BudgetQuestion> = fc.record(
 /** Cleaning has no setting of its own: it is the end of a release. */
 const keyOf = (phase: BudgetPhase) => `${phase === 'clean' ? 'release' : phase}_seconds` as const;
 
-test('the first that says something decides: allocation, pool, class, default', () => {
+test('the first that says something decides: allocation, learned, pool, class, server, default', () => {
   fc.assert(
     fc.property(questions, (question) => {
-      const { phase, pool, runtime_class, requested_seconds } = question;
+      const { phase, pool, runtime_class, server, requested_seconds, learned_seconds } = question;
+      const provision = phase === 'provision';
+      const ceiling = pool.ceiling_seconds ?? runtime_class?.ceiling_seconds ?? Number.POSITIVE_INFINITY;
+      const own = provision && typeof requested_seconds === 'number' ? Math.min(requested_seconds, ceiling) : undefined;
+      const levels: [BudgetSource, number | undefined][] = [
+        ['allocation', own],
+        ['learned', provision ? (learned_seconds ?? undefined) : undefined],
+        ['pool', pool[keyOf(phase)]],
+        ['class', runtime_class?.[keyOf(phase)]],
+        ['default', server?.[keyOf(phase)]],
+      ];
       const budget = resolveBudget(question);
-      const own = phase === 'provision' ? (requested_seconds ?? undefined) : undefined;
-      const fromPool = pool[keyOf(phase)];
-      const fromClass = runtime_class?.[keyOf(phase)];
-      if (own !== undefined) {
-        const ceiling = pool.ceiling_seconds ?? runtime_class?.ceiling_seconds ?? Number.POSITIVE_INFINITY;
-        expect(budget).toEqual({ seconds: Math.min(own, ceiling), source: 'allocation' });
-      } else if (fromPool !== undefined) expect(budget).toEqual({ seconds: fromPool, source: 'pool' });
-      else if (fromClass !== undefined) expect(budget).toEqual({ seconds: fromClass, source: 'class' });
-      else expect(budget.source).toBe('default');
+      const [source, seconds] = levels.find(([, each]) => each !== undefined) ?? ['default', budget.seconds];
+      expect(budget).toEqual({ seconds, source });
       expect(budget.seconds).toBeGreaterThan(0);
     }),
+    { numRuns: 1000 },
   );
+});
+
+test.for(['pool', 'runtime_class'] as const)(
+  'what an allocation asks for is capped at the ceiling of its %s',
+  (level) => {
+    const asking = { phase: 'provision', pool: {}, [level]: { ceiling_seconds: 900 } } as const;
+    expect(resolveBudget({ ...asking, requested_seconds: 1000 })).toEqual({ seconds: 900, source: 'allocation' });
+    expect(resolveBudget({ ...asking, requested_seconds: 60 })).toEqual({ seconds: 60, source: 'allocation' });
+  },
+);
+
+test('the ceiling of the pool goes before that of its class', () => {
+  const ceilings = { pool: { ceiling_seconds: 900 }, runtime_class: { ceiling_seconds: 100 } };
+  expect(resolveBudget({ phase: 'provision', ...ceilings, requested_seconds: 1000 }).seconds).toBe(900);
+});
+
+test('what the boots of a pool taught is a budget to provision, and the rescue window is half of it', () => {
+  for (const phase of phases) {
+    const learned = resolveBudget({ phase, pool: {}, learned_seconds: 1000 });
+    if (phase === 'provision') expect(learned).toEqual({ seconds: 1000, source: 'learned' });
+    else if (phase === 'rescue') expect(learned).toEqual({ seconds: 500, source: 'default' });
+    else expect(learned).toEqual(resolveBudget({ phase, pool: {} }));
+  }
 });
 
 test('the defaults are the documented numbers', () => {
@@ -82,7 +112,10 @@ test('the rescue window is half of what provisioning gets, never under a minute;
         seconds: Math.max(60, provision_seconds / 2),
         source: 'default',
       });
-      expect(resolveBudget({ phase: 'rescue', pool, external: true }).seconds).toBe(7 * 24 * 3600);
+      expect(resolveBudget({ phase: 'rescue', pool, external: true })).toEqual({
+        seconds: 7 * 24 * 3600,
+        source: 'default',
+      });
     }),
   );
 });

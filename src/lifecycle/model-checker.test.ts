@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { checkModel, type Finding } from './model-checker.ts';
 import { type Model, slipwayModel } from './model-moves.ts';
 import { type AllocationStatus, allocationStatusNames, type NodeStatus, nodeStatusNames } from './states.ts';
-import { type Cause, causes, type Edge, type Trigger } from './transitions.ts';
+import { type Cause, causes, type Edge, type PairedChange, type Trigger } from './transitions.ts';
 
 const whereOf = (findings: Finding[]) => findings.map(({ where, what }) => `${where}: ${what}`);
 
@@ -128,9 +128,10 @@ describe('the checker names the limbo', () => {
     'of an allocation that is not told that its node is $node.to ($allocation.from)',
     (dropped) => {
       const pairedChanges = slipwayModel.pairedChanges.filter((pair) => pair !== dropped);
-      const found = checkModel({ ...slipwayModel, pairedChanges }).findings;
       const { node, allocation } = dropped;
-      expect(found.map(({ where }) => where)).toContain(`node ${node.to} with allocation ${allocation.from}`);
+      expect(whereOf(checkModel({ ...slipwayModel, pairedChanges }).findings)).toContain(
+        `node ${node.to} with allocation ${allocation.from}: the allocation does not follow its node`,
+      );
     },
   );
 
@@ -142,6 +143,97 @@ describe('the checker names the limbo', () => {
     );
     expect(whereOf(checkModel({ ...slipwayModel, pairedChanges }).findings)).toContain(
       'node failed with allocation active: the allocation does not follow its node',
+    );
+  });
+
+  test('of an allocation that is not told that its node went on from ready', () => {
+    const pairedChanges = slipwayModel.pairedChanges.filter((pair) => pair.allocation.by !== 'node-ready');
+    expect(whereOf(checkModel({ ...slipwayModel, pairedChanges }).findings)).toContain(
+      'node degraded with allocation provisioning: the allocation does not follow its node',
+    );
+  });
+
+  test.for(['provisioning', 'active'] as const)('of an allocation that is %s without any machine', (to) => {
+    const allocationEdges: Edge<AllocationStatus>[] = [
+      ...slipwayModel.allocationEdges,
+      { from: 'requested', to, by: ['release-retry'] },
+    ];
+    expect(whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings)).toContain(
+      `node none with allocation ${to}: the allocation does not follow its node`,
+    );
+  });
+
+  test('of a status whose phase no rule ends', () => {
+    const declared = { ...slipwayModel.allocationStatuses.requested, deadline: 'drain' as const };
+    const allocationStatuses = { ...slipwayModel.allocationStatuses, requested: declared };
+    expect(whereOf(checkModel({ ...slipwayModel, allocationStatuses }).findings)).toEqual([
+      'allocation requested: is moving and no rule ends its drain phase',
+    ]);
+  });
+
+  test('of a node that only a person or the machine itself could move on', () => {
+    const nodeEdges = without<NodeStatus>(slipwayModel.nodeEdges, 'offline', by('rule'));
+    expect(whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings)).toContain(
+      'node offline with allocation none: node offline is never left by itself',
+    );
+  });
+
+  test('of a node that serves while nothing would notice its end', () => {
+    const nodeEdges = without<NodeStatus>(slipwayModel.nodeEdges, 'ready', by('rule'));
+    const found = whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings);
+    expect(found).toContain('node ready with allocation none: node ready is not supervised');
+    expect(found).toContain('node ready with allocation active: allocation active is not supervised');
+    expect(found).not.toContain('node quarantined with allocation active: allocation active is not supervised');
+  });
+
+  test('of a parked status that one leaves by itself, but by no action', () => {
+    const allocationEdges = without<AllocationStatus>(slipwayModel.allocationEdges, 'release_failed', by('operator'));
+    const nodeEdges = without<NodeStatus>(slipwayModel.nodeEdges, 'quarantined', by('operator'));
+    expect(whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings)).toContain(
+      'node cleaning with allocation release_failed: no action leads out of allocation release_failed',
+    );
+    expect(whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings)).toContain(
+      'node quarantined with allocation none: no action leads out of node quarantined',
+    );
+  });
+
+  test('of a failed release that is never tried again by itself', () => {
+    const allocationEdges = without<AllocationStatus>(slipwayModel.allocationEdges, 'release_failed', by('rule'));
+    expect(whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings)).toContain(
+      'node cleaning with allocation release_failed: the release never ends by itself',
+    );
+  });
+
+  test('of a status that nothing leads to', () => {
+    const allocationEdges = slipwayModel.allocationEdges.filter((edge) => edge.to !== 'release_failed');
+    expect(whereOf(checkModel({ ...slipwayModel, allocationEdges }).findings)).toContain(
+      'allocation release_failed: is never reached',
+    );
+  });
+
+  test('of a pair that one of the tables does not know', () => {
+    const pairing = (node: PairedChange['node'], allocation: PairedChange['allocation']) =>
+      whereOf(
+        checkModel({ ...slipwayModel, pairedChanges: [...slipwayModel.pairedChanges, { node, allocation }] }).findings,
+      );
+    const lost = { from: 'active', to: 'failed', by: 'node-lost' } as const;
+    expect(pairing({ from: ['failed', 'ready'], to: 'starting' }, lost)).toContain(
+      'the pair of node starting and allocation failed: is no edge of the node',
+    );
+    expect(pairing({ from: ['failed'], to: 'starting' }, { ...lost, to: 'released' })).toContain(
+      'the pair of node starting and allocation released: is no edge of the allocation',
+    );
+    expect(pairing({ from: ['failed'], to: 'starting' }, { ...lost, by: 'rescue' })).toContain(
+      'the pair of node starting and allocation failed: is no edge of the allocation',
+    );
+  });
+
+  test('of a machine that may be used again with proof or without', () => {
+    const nodeEdges = slipwayModel.nodeEdges.map((edge) =>
+      edge.from === 'cleaning' && edge.to === 'ready' ? { ...edge, by: [...edge.by, 'reactivate' as const] } : edge,
+    );
+    expect(whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings)).toContain(
+      'node cleaning: becomes ready without proof',
     );
   });
 

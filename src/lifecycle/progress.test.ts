@@ -89,6 +89,27 @@ test('a step counts for as long as it usually takes', () => {
   expect(progressOf(facts(steps, 90)).percent).toBe(90);
 });
 
+test('a step that is left out counts as one that is over', () => {
+  const steps = [step(1, 'skipped', 30, null), step(2, 'pending', 70, null)];
+  expect(progressOf(facts(steps, 1))).toMatchObject({ percent: 30, step: 2, phase: 'step-2', label: 'Step 2' });
+});
+
+test('a step that nobody has an expectation for weighs as much as one of five seconds', () => {
+  const steps = [step(1, 'done', null, 0), step(2, 'pending', 15, null)];
+  expect(progressOf(facts(steps, 5)).percent).toBe(25);
+});
+
+test('after the time it usually takes, a step shows 60 % of itself', () => {
+  for (const [usual, expected] of [
+    [10, 10],
+    [1000, 1000],
+    [null, 5],
+    // A step that usually takes no time at all still has a little.
+    [0, 0.5],
+  ] as const)
+    expect(progressOf(facts([step(1, 'running', usual, 0)], expected)).percent).toBeCloseTo(95 * (1 - Math.exp(-1)), 0);
+});
+
 test('what failed stands where it stood', () => {
   const steps = [step(1, 'done', 10, 0), step(2, 'failed', 10, 10), step(3, 'pending', 10, null)];
   const over = { status: 'failed' as const, finished_at: at(15) };

@@ -1,0 +1,271 @@
+/** How a node and its allocation move on together. The specification's tables say where to; these say who moves whom. */
+import { describe, expect, test } from 'vitest';
+import { type AllocationPart, type Model, movesFrom, type NodePart, slipwayModel } from './model-moves.ts';
+import type { AllocationStatus, NodeStatus } from './states.ts';
+import type { Cause, Edge } from './transitions.ts';
+
+type Place = `${NodePart}/${AllocationPart}`;
+
+/** Every move from a place, as `kind: node/allocation by cause`. */
+function waysFrom(place: Place, model: Model = slipwayModel): string[] {
+  const [node, allocation] = place.split('/') as [NodePart, AllocationPart];
+  return movesFrom(model, { node, allocation }).map(
+    ({ kind, to, by }) => `${kind}: ${to.node}/${to.allocation} by ${by}`,
+  );
+}
+
+const waysBy = (place: Place, ...causes: string[]) =>
+  waysFrom(place).filter((way) => causes.some((cause) => way.endsWith(` by ${cause}`)));
+
+const lacking = <S extends string>(edges: readonly Edge<S>[], from: S | 'new', to: S, cause: Cause): Edge<S>[] =>
+  edges.map((edge) =>
+    edge.from === from && edge.to === to ? { ...edge, by: edge.by.filter((by) => by !== cause) } : edge,
+  );
+
+describe('where only a few things can happen, these are all of them', () => {
+  test.for<[Place, string[]]>([
+    [
+      'none/none',
+      [
+        'operator: provisioning/none by node-create',
+        'chance: provisioning/none by join',
+        'operator: none/requested by allocation-create',
+      ],
+    ],
+    [
+      'none/requested',
+      [
+        'automatic: none/failed by queue-deadline',
+        'automatic: none/failed by provision-error',
+        'operator: none/releasing by release',
+        'automatic: provisioning/provisioning by node-assigned',
+        'automatic: ready/active by node-assigned',
+      ],
+    ],
+    [
+      'none/failed',
+      [
+        'operator: none/releasing by release',
+        'automatic: none/over by window-over',
+        'view: none/none by forgotten',
+        'operator: provisioning/provisioning by retry',
+      ],
+    ],
+    [
+      'cleaning/none',
+      [
+        'automatic: ready/none by proof',
+        'automatic: provisioning/none by proof',
+        'automatic: retired/none by proof',
+        'automatic: quarantined/none by clean-deadline',
+        'operator: quarantined/none by quarantine',
+        'chance: quarantined/none by drift',
+      ],
+    ],
+    [
+      'cleaning/releasing',
+      [
+        'operator: quarantined/releasing by quarantine',
+        'chance: quarantined/releasing by drift',
+        'automatic: cleaning/release_failed by release-deadline',
+        'automatic: ready/released by proof',
+        'automatic: retired/released by proof',
+        'operator: quarantined/released by force-release',
+      ],
+    ],
+    [
+      'cleaning/release_failed',
+      [
+        'operator: quarantined/release_failed by quarantine',
+        'chance: quarantined/release_failed by drift',
+        'automatic: cleaning/releasing by release-retry',
+        'operator: cleaning/releasing by release',
+        'operator: quarantined/released by force-release',
+      ],
+    ],
+    [
+      'retired/releasing',
+      [
+        'automatic: retired/released by proof',
+        'operator: retired/released by force-release',
+        'automatic: retired/release_failed by release-deadline',
+      ],
+    ],
+    [
+      'none/releasing',
+      [
+        'automatic: none/released by proof',
+        'operator: none/released by force-release',
+        'automatic: none/release_failed by release-deadline',
+      ],
+    ],
+  ])('%s', ([place, expected]) => {
+    expect(waysFrom(place).sort()).toEqual(expected.sort());
+  });
+});
+
+describe('a birth', () => {
+  test('of a node is nothing that an allocation waits beside', () => {
+    expect(waysBy('none/requested', 'node-create', 'join')).toEqual([]);
+    expect(waysBy('none/failed', 'node-create', 'join')).toEqual([]);
+  });
+
+  test('of an allocation starts where no other one stands and no node is its own', () => {
+    expect(waysBy('ready/none', 'allocation-create')).toEqual([]);
+    expect(waysBy('none/requested', 'allocation-create')).toEqual([]);
+  });
+
+  test('of a machine for an allocation moves both or none', () => {
+    const unborn = lacking<NodeStatus>(slipwayModel.nodeEdges, 'new', 'provisioning', 'node-provision');
+    const unassigned = lacking<AllocationStatus>(
+      slipwayModel.allocationEdges,
+      'requested',
+      'provisioning',
+      'node-assigned',
+    );
+    const both = 'automatic: provisioning/provisioning by node-assigned';
+    expect(waysFrom('none/requested')).toContain(both);
+    expect(waysFrom('none/requested', { ...slipwayModel, nodeEdges: unborn })).not.toContain(both);
+    expect(waysFrom('none/requested', { ...slipwayModel, allocationEdges: unassigned })).not.toContain(both);
+  });
+});
+
+describe('a free machine', () => {
+  test('is handed out at once, and to one that asks for it later', () => {
+    expect(waysBy('none/requested', 'node-assigned')).toContain('automatic: ready/active by node-assigned');
+    expect(waysBy('ready/none', 'node-assigned')).toEqual(['operator: ready/active by node-assigned']);
+  });
+
+  test.for<Place>([
+    'ready/requested',
+    'ready/active',
+    'ready/releasing',
+    'ready/over',
+    'degraded/none',
+    'starting/none',
+  ])('is none in %s', (place) => {
+    expect(waysBy(place, 'node-assigned')).toEqual([]);
+  });
+
+  test.for<[AllocationStatus, AllocationStatus, Cause]>([
+    ['requested', 'provisioning', 'node-assigned'],
+    ['provisioning', 'active', 'node-ready'],
+  ])('is not handed out where no allocation gets from %s to %s', ([from, to, cause]) => {
+    const allocationEdges = lacking<AllocationStatus>(slipwayModel.allocationEdges, from, to, cause);
+    const model = { ...slipwayModel, allocationEdges };
+    expect(waysFrom('ready/none', model)).not.toContain('operator: ready/active by node-assigned');
+    expect(waysFrom('none/requested', model)).not.toContain('automatic: ready/active by node-assigned');
+  });
+});
+
+describe('an allocation follows its node', () => {
+  test('to active, in the move that makes it ready', () => {
+    expect(waysBy('starting/provisioning', 'claim-ready', 'stuck-starting', 'probe-promotes')).toEqual([
+      'chance: ready/active by claim-ready',
+      'automatic: ready/active by stuck-starting',
+      'chance: ready/active by probe-promotes',
+    ]);
+    expect(waysBy('starting/provisioning', 'node-ready')).toEqual([]);
+  });
+
+  test('to failed, and back with it while both are failed', () => {
+    expect(waysBy('starting/provisioning', 'start-deadline')).toEqual(['automatic: failed/failed by start-deadline']);
+    expect(waysBy('offline/active', 'offline-deadline')).toEqual(['automatic: failed/failed by offline-deadline']);
+    expect(waysBy('failed/failed', 'late-registration')).toEqual([
+      'chance: starting/provisioning by late-registration',
+    ]);
+    expect(waysBy('failed/over', 'late-registration')).toEqual(['chance: starting/over by late-registration']);
+    expect(waysBy('failed/none', 'late-registration')).toEqual(['chance: starting/none by late-registration']);
+  });
+
+  test('and never moves by itself for what its node alone can bring about', () => {
+    const places: Place[] = ['provisioning/provisioning', 'ready/active', 'failed/failed', 'quarantined/failed'];
+    for (const place of places)
+      expect(waysBy(place, 'node-ready', 'node-failed', 'node-lost', 'rescue'), place).toEqual([]);
+  });
+});
+
+describe('a retry', () => {
+  test('of a failed pair moves both', () => {
+    expect(waysBy('failed/failed', 'retry')).toEqual(['operator: provisioning/provisioning by retry']);
+  });
+
+  test('of an allocation that lost its machine takes another one', () => {
+    expect(waysBy('cleaning/failed', 'retry')).toEqual(['operator: provisioning/provisioning by retry']);
+  });
+
+  test.for<Place>(['failed/none', 'failed/over', 'failed/active', 'ready/active', 'retired/over'])(
+    'is none in %s',
+    (place) => {
+      expect(waysBy(place, 'retry')).toEqual([]);
+    },
+  );
+
+  test('moves both or none', () => {
+    const nodeEdges = lacking<NodeStatus>(slipwayModel.nodeEdges, 'failed', 'provisioning', 'retry');
+    const allocationEdges = lacking<AllocationStatus>(slipwayModel.allocationEdges, 'failed', 'provisioning', 'retry');
+    const retried = 'operator: provisioning/provisioning by retry';
+    expect(waysFrom('failed/failed', { ...slipwayModel, nodeEdges })).not.toContain(retried);
+    expect(waysFrom('failed/failed', { ...slipwayModel, allocationEdges })).not.toContain(retried);
+    expect(waysFrom('cleaning/failed', { ...slipwayModel, allocationEdges })).not.toContain(retried);
+  });
+});
+
+describe('a release', () => {
+  test('fences its machine by itself once it was asked for, and no machine without it', () => {
+    expect(waysBy('ready/releasing', 'release')).toEqual(['automatic: cleaning/releasing by release']);
+    expect(waysBy('ready/active', 'release')).toEqual(['operator: ready/releasing by release']);
+    expect(waysBy('ready/none', 'release')).toEqual([]);
+  });
+
+  test('that still has a machine needs its proof or its force together with that machine', () => {
+    for (const node of ['ready', 'draining', 'quarantined'] as const)
+      expect(waysBy(`${node}/releasing`, 'proof', 'force-release'), node).toEqual([]);
+    expect(waysBy('retired/release_failed', 'force-release')).toEqual(['operator: retired/released by force-release']);
+  });
+
+  test('owns the cleanup, so nothing else ends it', () => {
+    for (const allocation of ['releasing', 'release_failed'] as const)
+      expect(waysBy(`cleaning/${allocation}`, 'clean-deadline'), allocation).toEqual([]);
+    for (const allocation of ['none', 'failed', 'released', 'over'] as const)
+      expect(waysBy(`cleaning/${allocation}`, 'clean-deadline'), allocation).toHaveLength(1);
+  });
+});
+
+describe('an allocation that is at its end', () => {
+  test.for<Place>(['ready/released', 'ready/over', 'none/over', 'cleaning/failed', 'none/failed'])(
+    'is forgotten in %s',
+    (place) => {
+      expect(waysBy(place, 'forgotten')).toEqual([`view: ${place.split('/')[0]}/none by forgotten`]);
+    },
+  );
+
+  test.for<Place>(['failed/failed', 'ready/active', 'ready/none', 'cleaning/releasing', 'starting/provisioning'])(
+    'is not in %s',
+    (place) => {
+      expect(waysBy(place, 'forgotten', 'window-over').filter((way) => way.startsWith('view'))).toEqual([]);
+    },
+  );
+
+  test('was failed until its window ended, if it has one', () => {
+    expect(waysBy('failed/failed', 'window-over')).toEqual(['automatic: failed/over by window-over']);
+    expect(waysBy('ready/active', 'window-over')).toEqual([]);
+    const failed = { ...slipwayModel.allocationStatuses.failed, deadline: null };
+    const allocationStatuses = { ...slipwayModel.allocationStatuses, failed };
+    expect(waysFrom('failed/failed', { ...slipwayModel, allocationStatuses }).join()).not.toContain('window-over');
+  });
+});
+
+test('nobody can count on what may never happen: claims, and rules that no deadline makes fire', () => {
+  for (const [place, cause] of [
+    ['ready/active', 'goodbye'],
+    ['offline/active', 'heartbeat-returned'],
+    ['provisioning/provisioning', 'registration'],
+    ['ready/active', 'drift'],
+    ['ready/active', 'degraded'],
+    ['starting/provisioning', 'probe-promotes'],
+  ] as const) {
+    expect(waysBy(place, cause).length, cause).toBeGreaterThan(0);
+    for (const way of waysBy(place, cause)) expect(way).toMatch(/^chance: /);
+  }
+});
