@@ -21,16 +21,17 @@ export interface AdvancingPhase {
 /**
  * The deadline after an advance, or undefined when it stays. Provisioning is moved only where the pool asked for it; then a
  * boot that falls silent fails sooner than its budget, and one that advances is spared beyond it, up to a hard ceiling.
- * Start-up is postponed by advance everywhere: it cannot be over while stages still come.
+ * Start-up is postponed by advance everywhere, since it cannot be over while stages still come. It never ends sooner: its
+ * deadline makes a machine that beats ready, and that must not happen before start-up had its time.
  */
 export function deadlineAfterAdvance(phase: AdvancingPhase, now: Date): Date | undefined {
   const ceiling = phase.clock_from.getTime() + ceilingFactor * phase.budget_seconds * 1000;
   const move = (seconds: number) => new Date(Math.min(ceiling, now.getTime() + seconds * 1000));
-  if (phase.progress_aware) return changed(phase, move(silenceSeconds(phase.budget_seconds, phase.silence_seconds)));
-  if (phase.status === 'provisioning') return undefined;
-  const postponed = move(phase.budget_seconds);
-  return postponed > phase.deadline_at ? postponed : undefined;
+  if (phase.status === 'starting') {
+    const postponed = move(phase.budget_seconds);
+    return postponed > phase.deadline_at ? postponed : undefined;
+  }
+  if (!phase.progress_aware) return undefined;
+  const renewed = move(silenceSeconds(phase.budget_seconds, phase.silence_seconds));
+  return renewed.getTime() === phase.deadline_at.getTime() ? undefined : renewed;
 }
-
-const changed = (phase: AdvancingPhase, deadline: Date): Date | undefined =>
-  deadline.getTime() === phase.deadline_at.getTime() ? undefined : deadline;
