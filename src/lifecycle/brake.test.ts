@@ -1,0 +1,138 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  type BrakeSettings,
+  defaultBrakePolicy,
+  defaultBrakeSettings,
+  heardThrough,
+  isMassFailure,
+  leaveOf,
+  paceOf,
+  type Share,
+  turnOf,
+} from './brake.ts';
+
+const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
+const now = at(0);
+
+const leave = (share: Partial<Share>, open?: { held_until: Date; resumed: boolean }, settings = defaultBrakeSettings) =>
+  leaveOf({ due: 0, recent: 0, population: 100, ...share }, defaultBrakePolicy, settings, open, now);
+
+test('the numbers are the documented ones', () => {
+  expect(defaultBrakePolicy).toEqual({ fraction: 0.2, min_nodes: 5 });
+  expect(defaultBrakeSettings).toEqual({
+    window_seconds: 60,
+    self_fault_seconds: 10 * 60,
+    mass_failure_seconds: 60 * 60,
+    resume_fraction: 0.05,
+  });
+});
+
+describe('a mass failure', () => {
+  test.for([
+    { of: 100, is: 21, not: 20 },
+    { of: 1000, is: 201, not: 200 },
+    // Small pools are never braked to a standstill: fewer than five are no mass, whatever their share.
+    { of: 10, is: 5, not: 4 },
+    { of: 5, is: 5, not: 4 },
+  ])('of $of machines is $is of them, and $not are none', ({ of, is, not }) => {
+    expect(isMassFailure(is, of, defaultBrakePolicy)).toBe(true);
+    expect(isMassFailure(not, of, defaultBrakePolicy)).toBe(false);
+  });
+
+  test('follows the policy of the pool', () => {
+    expect(isMassFailure(2, 4, { fraction: 0.4, min_nodes: 2 })).toBe(true);
+    expect(isMassFailure(2, 5, { fraction: 0.4, min_nodes: 2 })).toBe(false);
+    expect(isMassFailure(2, 4, { fraction: 0.4, min_nodes: 3 })).toBe(false);
+  });
+});
+
+describe('the brake', () => {
+  test('lets a few through', () => {
+    expect(leave({ due: 20 })).toEqual({ leave: 'all' });
+    expect(leave({})).toEqual({ leave: 'all' });
+  });
+
+  test('holds all that remain once it would be a mass failure, for as long as it may', () => {
+    const held = { leave: 'none', held_until: at(defaultBrakeSettings.mass_failure_seconds), opens: true };
+    expect(leave({ due: 21 })).toEqual(held);
+    expect(leave({ due: 60 })).toEqual(held);
+  });
+
+  test('counts those that turned within the window with those that would turn now', () => {
+    expect(leave({ due: 1, recent: 19 })).toEqual({ leave: 'all' });
+    expect(leave({ due: 1, recent: 20 })).toMatchObject({ leave: 'none', opens: true });
+  });
+
+  test('keeps to the end that its hold named, however many there are', () => {
+    const open = { held_until: at(10), resumed: false };
+    for (const due of [0, 1, 90])
+      expect(leave({ due }, open)).toEqual({ leave: 'none', held_until: at(10), opens: false });
+  });
+
+  test('lets all through once an operator said so, also under mass failure', () => {
+    expect(leave({ due: 90 }, { held_until: at(10), resumed: true })).toEqual({ leave: 'all' });
+  });
+
+  test('goes on by itself when the hold has ended, at its pace', () => {
+    const over = { held_until: now, resumed: false };
+    expect(leave({ due: 90 }, over)).toEqual({ leave: 'some', now: 5, a_minute: 5 });
+    expect(leave({ due: 90, recent: 3 }, over)).toEqual({ leave: 'some', now: 2, a_minute: 5 });
+    expect(leave({ due: 90, recent: 50 }, over)).toEqual({ leave: 'some', now: 0, a_minute: 5 });
+  });
+});
+
+describe('the pace after a hold', () => {
+  test.for([
+    [1000, 50],
+    [100, 5],
+    [39, 1],
+    [20, 1],
+    [3, 1],
+    [0, 1],
+  ] as const)('of %i machines is %i a minute', ([population, pace]) => {
+    expect(paceOf(population, defaultBrakeSettings)).toBe(pace);
+  });
+
+  test('gives each its turn, so that every hold names its end', () => {
+    expect([0, 4, 5, 9, 10].map((place) => turnOf(place, 5, now))).toEqual([at(60), at(60), at(120), at(120), at(180)]);
+  });
+});
+
+test('the brake is never limbo: whatever is held has an end, and after it at least one goes on in each minute', () => {
+  const counts = fc.nat({ max: 5000 });
+  const settings: fc.Arbitrary<BrakeSettings> = fc.record({
+    window_seconds: fc.constant(60),
+    self_fault_seconds: fc.integer({ min: 1, max: 600 }),
+    mass_failure_seconds: fc.integer({ min: 1, max: 3600 }),
+    resume_fraction: fc.double({ min: 0, max: 1, noNaN: true }),
+  });
+  fc.assert(
+    fc.property(fc.record({ due: counts, recent: counts, population: counts }), settings, (share, set) => {
+      const begun = leaveOf(share, defaultBrakePolicy, set, undefined, now);
+      if (begun.leave !== 'none') return;
+      expect(begun.held_until.getTime() - now.getTime()).toBe(set.mass_failure_seconds * 1000);
+      const after = leaveOf(
+        { ...share, recent: 0 },
+        defaultBrakePolicy,
+        set,
+        { ...begun, resumed: false },
+        begun.held_until,
+      );
+      expect(after).toMatchObject({ leave: 'some', now: paceOf(share.population, set) });
+      expect(paceOf(share.population, set)).toBeGreaterThanOrEqual(1);
+    }),
+  );
+});
+
+describe('everything has been heard', () => {
+  test('up to what the slowest replica has flushed', () => {
+    expect(heardThrough(at(-3), defaultBrakeSettings, now)).toEqual(at(-3));
+  });
+
+  test('up to ten minutes ago at least, so that a replica that hangs holds nothing for ever', () => {
+    expect(heardThrough(at(-601), defaultBrakeSettings, now)).toEqual(at(-600));
+    expect(heardThrough(null, defaultBrakeSettings, now)).toEqual(at(-600));
+    expect(heardThrough(null, { ...defaultBrakeSettings, self_fault_seconds: 5 }, now)).toEqual(at(-5));
+  });
+});
