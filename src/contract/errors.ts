@@ -2,6 +2,7 @@
  * The catalogue of every error code: what it means, who owns it, what to do. `docs/errors.md` is made from it and a test
  * compares the two, so a code that is not here cannot be sent and one that is not documented cannot exist.
  */
+import { agentErrors } from './agent-errors.ts';
 import type { OwnerLayer } from './problem.ts';
 
 export interface ErrorEntry {
@@ -274,95 +275,7 @@ export const errorCatalogue = {
     cause: 'Another machine is registered under this name.',
     remedy: 'Choose another name, or stop the other machine first.',
   },
-  task_lease_lost: {
-    status: 409,
-    title: 'The task is no longer leased to this caller',
-    owner_layer: 'node',
-    detail_layer: 'claim',
-    cause: 'The lease expired or the task already ended.',
-    remedy: 'Drop the work and ask for the next task.',
-  },
-
-  credential_unknown: {
-    status: 401,
-    title: 'This instance credential is not known',
-    owner_layer: 'auth',
-    detail_layer: 'credential',
-    cause: 'The credential was never issued here, or was replaced.',
-    remedy: 'Start the agent anew with a join token, or expect the machine anew for an enrolment token.',
-  },
-  credential_mismatch: {
-    status: 403,
-    title: 'The beat names another instance than its credential',
-    owner_layer: 'auth',
-    detail_layer: 'credential',
-    cause: 'The credential is valid, but it was given to another instance than the one in `node_instance_id`.',
-    remedy: 'Send each beat with the credential of the instance that it is about; nothing was recorded.',
-  },
-  claim_status_unknown: {
-    status: 400,
-    title: 'The node claims a status that does not exist',
-    owner_layer: 'node',
-    detail_layer: 'claim',
-    cause: '`status` is none of starting, ready, degraded and stopping.',
-    remedy: 'Correct the agent, or use one that fits this server; nothing of the request was recorded.',
-  },
-  claim_out_of_range: {
-    status: 400,
-    title: 'The node claims a number that cannot be',
-    owner_layer: 'node',
-    detail_layer: 'claim',
-    cause: 'A score, a rate, a count or a duration is outside its range; `errors` says which.',
-    remedy: 'Correct the agent; /docs shows the ranges. Nothing of the request was recorded.',
-  },
-  claim_from_future: {
-    status: 400,
-    title: 'The node claims what has not happened yet',
-    owner_layer: 'node',
-    detail_layer: 'claim',
-    cause: "A boot stage started later than the server's clock, by more than five minutes.",
-    remedy: "Correct the machine's clock, or leave `started_at` out; nothing of the request was recorded.",
-  },
-  enrollment_invalid: {
-    status: 401,
-    title: 'The enrolment token is not valid',
-    owner_layer: 'auth',
-    detail_layer: 'credential',
-    cause: 'Its signature does not match, or it was already used up.',
-    remedy: 'Expect the machine anew (POST /v1/nodes) to get a fresh one.',
-  },
-  enrollment_pending: {
-    status: 425,
-    title: 'The enrolment is not in the store yet',
-    owner_layer: 'control_plane',
-    detail_layer: 'credential',
-    cause: 'The machine was quicker than the record of it.',
-    remedy: 'Repeat after `retry_after_seconds`, until `deadline_at`.',
-  },
-  join_token_invalid: {
-    status: 401,
-    title: 'The join token is not valid',
-    owner_layer: 'auth',
-    detail_layer: 'credential',
-    cause: 'It is unknown, expired, revoked, or its uses are spent.',
-    remedy: 'Ask an operator for a new one.',
-  },
-  instance_fenced: {
-    status: 409,
-    title: 'This instance has been replaced or given up',
-    owner_layer: 'node',
-    detail_layer: 'fence',
-    cause: 'The node has a newer instance, or this one was released.',
-    remedy: 'Stop the old machine; nothing it says counts any more. It is kept as evidence.',
-  },
-  node_fenced: {
-    status: 423,
-    title: 'The node is fenced',
-    owner_layer: 'node',
-    detail_layer: 'fence',
-    cause: 'The node is failed, draining, cleaning, quarantined or retired, and this call is barred for it.',
-    remedy: 'Wait until the node is free again; its status says what holds it.',
-  },
+  ...agentErrors,
 
   store_unavailable: {
     status: 503,
