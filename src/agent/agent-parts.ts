@@ -7,6 +7,7 @@ import { type Claims, claims } from './claims.ts';
 import type { AgentConfig } from './config.ts';
 import { type FactBox, openFactBox } from './fact-box.ts';
 import { agentLog, type Log } from './log.ts';
+import { type Findings, findings } from './prerequisites.ts';
 import { type ServerTime, serverTime } from './server-time.ts';
 import type { ShellParts } from './shell.ts';
 import { openSpool, type Spool } from './spool.ts';
@@ -35,6 +36,7 @@ export interface AgentParts {
   time: ServerTime;
   log: Log;
   stages: BootStages;
+  findings: Findings;
   claims: Claims;
   work: Workload;
   shell: ShellParts;
@@ -51,12 +53,13 @@ export function agentParts(config: AgentConfig, { clock, timing, env, print }: A
     return { node_id, node_instance_id, correlation_id: config.correlation_id, workflow_id: config.workflow_id };
   };
   const log = agentLog({ clock, spool, ids, print });
-  const stages = bootStages(clock, state);
+  const time = serverTime(clock);
+  const stages = bootStages(clock, state, time);
   const said = claims(stages.current);
   const { isCrowded } = spool;
   const childEnv = () => childEnvironment(config, known(), env);
   const shell = { clock, log, isCrowded, cwd: config.work_dir, env: childEnv };
   const shared = { config, clock, timing, state, facts, log, stages, claims: said };
   const work = workload({ ...shared, isCrowded, env: childEnv });
-  return { ...shared, spool, time: serverTime(clock), work, shell };
+  return { ...shared, spool, time, findings: findings(), work, shell };
 }

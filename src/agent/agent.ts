@@ -11,6 +11,8 @@ import type { AgentEnd } from './exit.ts';
 import { farewell } from './farewell.ts';
 import type { LogShipper } from './log-shipper.ts';
 import { startLoops } from './loops.ts';
+import { type PrerequisiteGate, prerequisiteGate } from './prerequisite-gate.ts';
+import { requiredNow } from './prerequisites.ts';
 import { register } from './register.ts';
 import { transport } from './transport.ts';
 import { agentVersion } from './version.ts';
@@ -38,16 +40,18 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
       if (doubt.confirmedBy(failure)) lost(failure);
     },
   });
-  const lost = credentialLost(parts, server, life);
+  const resumed = state.read().identity !== null;
+  const gate = prerequisiteGate({ ...parts, signal: life.signal, first_start: !resumed, begin: work.begin });
+  const lost = credentialLost(parts, server, gate, life);
 
   let shipper: LogShipper | null = null;
   const live = async () => {
-    if (!(await start(parts, server, life))) return;
+    if (!(await start(parts, server, gate, life))) return;
     const loops = startLoops(parts, server, life.signal);
     shipper = loops.shipper;
     await loops.done;
   };
-  await live().catch((error) => life.end(crashed(error)));
+  await Promise.all([live(), gate.done]).catch((error) => life.end(crashed(error)));
   const how = life.how() ?? crashed(new Error('the agent ended without a reason'));
   await farewell(parts, server, shipper, how);
   http.close();
@@ -56,28 +60,38 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
 }
 
 /** Whether it came to being registered. */
-async function start(parts: AgentParts, server: ControlPlane, life: Ending): Promise<boolean> {
-  const { state, log, work } = parts;
+async function start(parts: AgentParts, server: ControlPlane, gate: PrerequisiteGate, life: Ending): Promise<boolean> {
+  const { config, state, log } = parts;
   const { signal } = life;
   const resumed = state.read().identity !== null;
   log.info('agent starts', { version: agentVersion, resumed });
   const notBooted = await boot({ ...parts, signal });
   if (notBooted) life.end(notBooted);
-  if (resumed && !signal.aborted) await work.begin();
+  if (resumed && !signal.aborted) await gate.require(requiredNow(config, state));
   const notRegistered = await register({ ...parts, server, signal });
   if (notRegistered) life.end(notRegistered);
-  if (!resumed && !signal.aborted) await work.begin();
+  if (!signal.aborted) await gate.require(requiredNow(config, state));
   return !signal.aborted;
 }
 
 /** An enrolled agent whose credential is gone has nothing left to be; one that joined may join anew, once at a time. */
-function credentialLost(parts: AgentParts, server: ControlPlane, life: Ending): (failure: CallFailure) => void {
+function credentialLost(
+  parts: AgentParts,
+  server: ControlPlane,
+  gate: PrerequisiteGate,
+  life: Ending,
+): (failure: CallFailure) => void {
+  const { config, state, findings, claims } = parts;
   let joining = false;
   const joinAnew = async () => {
     joining = true;
+    // Before the new credential can be used: as another instance the node has not shown yet that it may be ready.
+    claims.hold('the machine joins anew');
+    findings.forget();
     const refused = await register({ ...parts, server, signal: life.signal });
     joining = false;
     if (refused) life.end(refused);
+    else if (!life.signal.aborted) await gate.require(requiredNow(config, state));
   };
   return ({ detail }) => {
     if (!parts.config.join_token) life.end({ code: 'credential_unknown', reason: detail });

@@ -1,9 +1,11 @@
 /** How long each part of the start took: kept with the state, told with the registration and, what comes later, as it comes. */
 import { type Clock, moment, pause } from '../base/clock.ts';
 import type { BootStage } from '../contract/node.ts';
+import { describeFailure, mayPass } from './call-failure.ts';
 import type { SimulatedStage } from './config.ts';
 import type { ControlPlane } from './control-plane.ts';
 import type { Log } from './log.ts';
+import type { ServerTime } from './server-time.ts';
 import { type ShipLoop, shipLoop } from './ship-loop.ts';
 import type { StateFile } from './state-file.ts';
 import type { Timing } from './timing.ts';
@@ -12,36 +14,54 @@ export interface BootStages {
   /** Runs a stage and records it, also when it fails. */
   run<T>(name: string, work: () => Promise<T>): Promise<T>;
   current(): string | null;
+  /** With the time at which each began by the server's clock; without it where that cannot be known. */
   all(): BootStage[];
   unsent(): BootStage[];
   /** The server has the first `count` stages. */
   sent(count: number): void;
+  /** The server does not believe them: from now on the stages go without. Whether that changes anything. */
+  dropTimes(): boolean;
   onRecorded(listener: () => void): void;
 }
 
-export function bootStages(clock: Clock, state: StateFile): BootStages {
+/** When a stage began is kept by the clock of this process alone: the machine's wall clock may be years off. */
+export function bootStages(clock: Clock, state: StateFile, time: ServerTime): BootStages {
   let current: string | null = null;
+  let timeless = false;
+  const began = new Map<number, number>();
   const listeners: (() => void)[] = [];
-  const record = (stage: BootStage) => {
-    state.note({ boot_stages: [...state.read().boot_stages, stage] });
+  const record = (stage: BootStage, started_ms: number) => {
+    const before = state.read().boot_stages;
+    began.set(before.length, started_ms);
+    state.note({ boot_stages: [...before, stage] });
     for (const listener of listeners) listener();
   };
+  const timed = ({ name, seconds }: BootStage, index: number): BootStage => {
+    const started_ms = began.get(index);
+    const at_ms = timeless || started_ms === undefined ? null : time.whenMs(started_ms);
+    return { name, seconds, ...(at_ms === null ? {} : { started_at: moment(at_ms).toISOString() }) };
+  };
+  const all = () => state.read().boot_stages.map(timed);
   return {
     async run(name, work) {
       const started_ms = clock.monotonicMs();
-      const started_at = moment(clock.nowMs()).toISOString();
       current = name;
       try {
         return await work();
       } finally {
-        current = null;
-        record({ name, seconds: Math.round(clock.monotonicMs() - started_ms) / 1000, started_at });
+        if (current === name) current = null;
+        record({ name, seconds: Math.round(clock.monotonicMs() - started_ms) / 1000 }, started_ms);
       }
     },
     current: () => current,
-    all: () => state.read().boot_stages,
-    unsent: () => state.read().boot_stages.slice(state.read().boot_stages_sent),
+    all,
+    unsent: () => all().slice(state.read().boot_stages_sent),
     sent: (count) => state.note({ boot_stages_sent: count }),
+    dropTimes() {
+      const had = !timeless;
+      timeless = true;
+      return had;
+    },
     onRecorded: (listener) => void listeners.push(listener),
   };
 }
@@ -50,11 +70,12 @@ export interface BootShipperParts {
   clock: Clock;
   stages: BootStages;
   server: ControlPlane;
+  log: Log;
   timing: Timing;
   signal: AbortSignal;
 }
 
-export function bootShipper({ clock, stages, server, timing, signal }: BootShipperParts): ShipLoop {
+export function bootShipper({ clock, stages, server, log, timing, signal }: BootShipperParts): ShipLoop {
   const loop = shipLoop({
     clock,
     signal,
@@ -65,9 +86,17 @@ export function bootShipper({ clock, stages, server, timing, signal }: BootShipp
       const unsent = stages.unsent();
       if (unsent.length === 0) return 'empty';
       const answer = await server.boot(unsent, signal);
-      if (!answer.ok) return answer.failure;
-      stages.sent(known);
-      return 'more';
+      if (answer.ok) {
+        stages.sent(known);
+        return 'more';
+      }
+      const { failure } = answer;
+      if (failure.code === 'claim_from_future' && stages.dropTimes()) return 'more';
+      if (failure.status === 400 && !mayPass(failure)) {
+        log.warn('the server does not take these boot stages', { failure: describeFailure(failure), stages: unsent });
+        stages.sent(known);
+      }
+      return failure;
     },
   });
   stages.onRecorded(loop.wake);

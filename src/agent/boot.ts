@@ -4,6 +4,7 @@ import { type BootStages, simulateStages } from './boot-stages.ts';
 import type { AgentConfig } from './config.ts';
 import type { AgentEnd } from './exit.ts';
 import type { Log } from './log.ts';
+import { checkPrerequisite, type Findings, requiredAtLaunch } from './prerequisites.ts';
 import { runShell, type ShellParts } from './shell.ts';
 import type { StateFile } from './state-file.ts';
 import type { Timing } from './timing.ts';
@@ -13,6 +14,7 @@ export interface BootParts {
   clock: Clock;
   state: StateFile;
   stages: BootStages;
+  findings: Findings;
   shell: ShellParts;
   log: Log;
   timing: Timing;
@@ -25,7 +27,7 @@ export async function boot(parts: BootParts): Promise<AgentEnd | null> {
   const check = () => missingPrerequisite(parts);
   // Asked at every start, but only the first is part of the boot.
   if (state.read().setup_done) return check();
-  const missing = config.requires.length > 0 ? await stages.run('prerequisites', check) : null;
+  const missing = requiredAtLaunch(config, state).length > 0 ? await stages.run('prerequisites', check) : null;
   if (missing || parts.signal.aborted) return missing;
   await simulateStages(config.boot_stages, parts);
   const { setup } = config;
@@ -35,15 +37,16 @@ export async function boot(parts: BootParts): Promise<AgentEnd | null> {
   return end;
 }
 
-async function missingPrerequisite({ config, shell, log, timing, signal }: BootParts): Promise<AgentEnd | null> {
-  for (const { name, check } of config.requires) {
-    const timeout_ms = timing.prerequisite_timeout_ms;
-    const end = await runShell(shell, { script: check, stream: 'setup', signal, timeout_ms });
-    if (signal.aborted) return null;
-    if (end.ok) continue;
-    log.error('a prerequisite is missing', { prerequisite: name, check, how: end.how });
-    const reason = `prerequisite ${name} is missing: its check ${end.how}`;
-    return { code: 'prerequisite_missing', reason, last_output: end.last_lines };
+async function missingPrerequisite(parts: BootParts): Promise<AgentEnd | null> {
+  for (const prerequisite of requiredAtLaunch(parts.config, parts.state)) {
+    const finding = await checkPrerequisite(parts, prerequisite);
+    if (!finding) return null;
+    const { name, check, ok, how, last_lines } = finding;
+    parts.findings.found(finding);
+    if (ok) continue;
+    parts.log.error('a prerequisite is missing', { prerequisite: name, check, how });
+    const reason = `prerequisite ${name} is missing: its check ${how}`;
+    return { code: 'prerequisite_missing', reason, last_output: last_lines };
   }
   return null;
 }

@@ -63,8 +63,14 @@ export function failureOfProblem(call: string, status: number, body: unknown): C
     status,
     detail: textOf(body.detail) ?? '',
     retry_after_seconds: numberOf(body.retry_after_seconds),
-    deadline_at: textOf(body.deadline_at),
+    deadline_at: timeOf(body.deadline_at),
   };
+}
+
+/** A deadline that is no time would have passed by any comparison. */
+function timeOf(value: unknown): string | null {
+  const text = textOf(value);
+  return text === null || Number.isNaN(Date.parse(text)) ? null : text;
 }
 
 const transientStatus = new Set([408, 423, 425, 429]);

@@ -4,6 +4,9 @@ import type { AgentClaim, Heartbeat } from '../contract/agent.ts';
 export interface Claims {
   current(): Heartbeat;
   claim(status: AgentClaim, message?: string): void;
+  /** While it is held the node says `starting` and why, whatever was claimed; null lets go. A goodbye is always said. */
+  hold(why: string | null): void;
+  isHeld(): boolean;
   /** The number of tasks at work; told with the next beat. */
   activeTasks(count: number): void;
   /** A changed status is told at once. */
@@ -20,25 +23,40 @@ const healthOf: Record<AgentClaim, { health_score: number; error_rate: number }>
 export function claims(bootStage: () => string | null): Claims {
   let status: AgentClaim = 'starting';
   let message: string | undefined;
+  let held: string | null = null;
   let active_tasks = 0;
   const listeners: (() => void)[] = [];
+  const said = (): { status: AgentClaim; message: string | undefined } =>
+    held === null || status === 'stopping' ? { status, message } : { status: 'starting', message: held };
+  const change = (apply: () => void) => {
+    const before = said();
+    apply();
+    const after = said();
+    if (before.status === after.status && before.message === after.message) return;
+    for (const listener of listeners) listener();
+  };
   return {
     current() {
       const boot_stage = bootStage();
+      const { status: claimed, message: why } = said();
       return {
-        status,
-        ...healthOf[status],
+        status: claimed,
+        ...healthOf[claimed],
         active_tasks,
         ...(boot_stage === null ? {} : { boot_stage }),
-        ...(message === undefined ? {} : { message: message.slice(0, 1024) }),
+        ...(why === undefined ? {} : { message: why.slice(0, 1024) }),
       };
     },
-    claim(next, why) {
-      const changed = next !== status || why !== message;
-      status = next;
-      message = why;
-      if (changed) for (const listener of listeners) listener();
-    },
+    claim: (next, why) =>
+      change(() => {
+        status = next;
+        message = why;
+      }),
+    hold: (why) =>
+      change(() => {
+        held = why;
+      }),
+    isHeld: () => held !== null,
     activeTasks(count) {
       active_tasks = count;
     },

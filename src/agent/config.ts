@@ -93,7 +93,7 @@ const isStages = (value: unknown): value is SimulatedStage[] =>
     (item) => isFields(item) && typeof item.name === 'string' && typeof item.seconds === 'number' && item.seconds >= 0,
   );
 
-const isPrerequisites = (value: unknown): value is Prerequisite[] =>
+export const isPrerequisites = (value: unknown): value is Prerequisite[] =>
   Array.isArray(value) &&
   value.every((item) => isFields(item) && typeof item.name === 'string' && typeof item.check === 'string');
 

@@ -2,7 +2,14 @@
  * The control plane as the agent sees it: its calls by the names of the route table. Here every failure is kept as
  * evidence, and the two replies that end an agent's life (fenced, credential unknown) are noticed wherever they come.
  */
-import type { Heartbeat, RegisterReply, RegisterRequest, SignedTask, TaskResult } from '../contract/agent.ts';
+import type {
+  Heartbeat,
+  PrerequisiteReport,
+  RegisterReply,
+  RegisterRequest,
+  SignedTask,
+  TaskResult,
+} from '../contract/agent.ts';
 import type { BootStage } from '../contract/node.ts';
 import type { CallFailure } from './call-failure.ts';
 import type { Fact } from './fact-box.ts';
@@ -26,7 +33,9 @@ export const agentCalls = {
   'agent-task-result': '/v1/agent/tasks/{id}/result',
   'agent-logs': '/v1/agent/logs',
   'agent-boot': '/v1/agent/boot',
+  'agent-prerequisites': '/v1/agent/prerequisites',
   'agent-evidence': '/v1/agent/evidence',
+  'health-get': '/healthz',
 } as const;
 type CallName = keyof typeof agentCalls;
 
@@ -44,7 +53,10 @@ export interface ControlPlane {
   result(task: SignedTask, result: TaskResult, signal: AbortSignal): Promise<Answer<true>>;
   logs(ndjson: Buffer, signal: AbortSignal): Promise<Answer<{ acknowledged_seq: number }>>;
   boot(stages: BootStage[], signal: AbortSignal): Promise<Answer<true>>;
+  prerequisites(results: PrerequisiteReport['results'], signal: AbortSignal): Promise<Answer<true>>;
   evidence(facts: Fact[], signal: AbortSignal): Promise<Answer<true>>;
+  /** Any answer tells the server's time in passing; that there is none says the next call that matters. */
+  askTime(timeout_ms: number, signal: AbortSignal): Promise<void>;
 }
 
 export interface ControlPlaneParts {
@@ -89,7 +101,11 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
       send('agent-task-result', { id: task_id, json, correlation_id, signal }, readAcknowledged),
     logs: (ndjson, signal) => send('agent-logs', { ndjson, signal }, readLogsReply),
     boot: (stages, signal) => send('agent-boot', { json: { stages }, signal }, readAcknowledged),
+    prerequisites: (results, signal) => send('agent-prerequisites', { json: { results }, signal }, readAcknowledged),
     evidence: (facts, signal) => send('agent-evidence', { json: { facts }, signal }, readAcknowledged),
+    async askTime(timeout_ms, signal) {
+      await parts.transport.call(requestOf(parts, 'health-get', { credential: null, timeout_ms, signal }), () => true);
+    },
   };
 }
 

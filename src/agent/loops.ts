@@ -6,6 +6,7 @@ import type { ControlPlane } from './control-plane.ts';
 import { factShipper } from './fact-shipper.ts';
 import { heartbeatLoop } from './heartbeat.ts';
 import { type LogShipper, logShipper } from './log-shipper.ts';
+import { prerequisiteShipper } from './prerequisite-shipper.ts';
 import { runShell } from './shell.ts';
 import { agentDirectory } from './state-file.ts';
 import { taskLoop } from './task-loop.ts';
@@ -23,6 +24,7 @@ export function startLoops(parts: AgentParts, server: ControlPlane, signal: Abor
   const shipper = logShipper(shared);
   const factLoop = factShipper(shared);
   const bootLoop = bootShipper(shared);
+  const prerequisiteLoop = prerequisiteShipper(shared);
   const beats = heartbeatLoop({
     ...shared,
     onReply({ node_status, tasks_waiting }) {
@@ -35,7 +37,8 @@ export function startLoops(parts: AgentParts, server: ControlPlane, signal: Abor
   const { beat: refreshKeys } = beats;
   const machine = machineOf(parts);
   const tasks = taskLoop({ ...shared, results, machine, refreshKeys, onActive: claims.activeTasks });
-  return { shipper, done: Promise.all([beats.done, tasks.done, shipper.done, factLoop.done, bootLoop.done]) };
+  const others = [factLoop.done, bootLoop.done, prerequisiteLoop.done];
+  return { shipper, done: Promise.all([beats.done, tasks.done, shipper.done, ...others]) };
 }
 
 function machineOf({ config, clock, work, shell, stages, spool }: AgentParts): Machine {

@@ -2,6 +2,7 @@
 import { type Clock, pause } from '../base/clock.ts';
 import type { RegisterReply, RegisterRequest } from '../contract/agent.ts';
 import { backoff } from './backoff.ts';
+import type { BootStages } from './boot-stages.ts';
 import { type CallFailure, describeFailure, mayPass } from './call-failure.ts';
 import type { AgentConfig } from './config.ts';
 import type { ControlPlane } from './control-plane.ts';
@@ -19,6 +20,7 @@ export interface RegisterParts {
   time: ServerTime;
   server: ControlPlane;
   state: StateFile;
+  stages: BootStages;
   log: Log;
   timing: Timing;
   signal: AbortSignal;
@@ -29,12 +31,14 @@ const least_tries_unheard = 3;
 
 /** Null when it succeeded, or when the agent was told to stop meanwhile. */
 export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
-  const { config, clock, state, log, timing, signal } = parts;
+  const { config, clock, state, stages, log, timing, signal } = parts;
   if (!state.read().identity && !config.enrollment_token && !config.join_token) {
     return { code: 'registration_refused', reason: 'there is neither a token nor a credential to register with' };
   }
   const pauses = backoff(timing.register_retry);
-  let deadline_at = config.deadline_at;
+  if (stages.unsent().length > 0 && !parts.time.wasHeard())
+    await parts.server.askTime(timing.ask_time_timeout_ms, signal);
+  let deadline_at = firstDeadline(parts);
   while (!signal.aborted) {
     const { identity } = state.read();
     const answer = await parts.server.register(requestOf(parts), {
@@ -55,8 +59,13 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
       state.update({ identity: null });
       continue;
     }
+    if (failure.code === 'claim_from_future' && stages.dropTimes()) continue;
     if (!mayPass(failure)) return refusal(failure);
-    deadline_at = failure.deadline_at ?? deadline_at;
+    if (failure.deadline_at !== null && failure.deadline_at !== deadline_at) {
+      // Whatever was said last counts: an operator may have given the machine more time.
+      deadline_at = failure.deadline_at;
+      state.update({ deadline_at });
+    }
     const wait_ms = Math.max(pauses.nextMs(), (failure.retry_after_seconds ?? 0) * 1000);
     const late = !identity && isPast(parts, deadline_at, pauses.tries());
     if (late) return { code: 'registration_deadline', reason: gaveUp(deadline_at, pauses.tries(), failure) };
@@ -70,9 +79,16 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
   return null;
 }
 
-function requestOf({ config, state }: RegisterParts): RegisterRequest {
-  const { identity, private_key, boot_stages, boot_stages_sent } = state.read();
-  const stages = identity ? boot_stages.slice(boot_stages_sent) : boot_stages;
+/** A process that starts again knows what its predecessor heard; of that and its own start's the later one counts. */
+function firstDeadline({ config, state }: RegisterParts): string | null {
+  const { deadline_at: heard } = state.read();
+  if (heard === null || config.deadline_at === null) return heard ?? config.deadline_at;
+  return Date.parse(heard) > Date.parse(config.deadline_at) ? heard : config.deadline_at;
+}
+
+function requestOf({ config, state, stages: recorded }: RegisterParts): RegisterRequest {
+  const { identity, private_key } = state.read();
+  const stages = identity ? recorded.unsent() : recorded.all();
   const token = config.enrollment_token
     ? { enrollment_token: config.enrollment_token }
     : config.join_token
@@ -98,6 +114,7 @@ function keep({ config, state }: RegisterParts, reply: RegisterReply): AgentEnd 
     identity: { node_id, node_instance_id, credential },
     enrolled_with: token ? tokenDigest(token) : state.read().enrolled_with,
     task_keys,
+    requires: reply.requires ?? null,
     boot_stages_sent: state.read().boot_stages.length,
   });
   return null;

@@ -1,5 +1,6 @@
 /** Reads the server's replies; what does not look like the contract was not said by our server, and reads as null. */
 import type { HeartbeatReply, RegisterReply, SignedTask, TaskKey } from '../contract/agent.ts';
+import { isPrerequisites } from './config.ts';
 import { isFields, numberOf, textOf } from './shape.ts';
 
 const isTaskKey = (value: unknown): value is TaskKey =>
@@ -12,6 +13,9 @@ export function readRegisterReply(body: unknown): RegisterReply | null {
   const { node_id, node_instance_id, credential, task_keys, heartbeat_interval_seconds } = body;
   if (typeof node_id !== 'string' || typeof node_instance_id !== 'string' || !isTaskKeys(task_keys)) return null;
   if (typeof heartbeat_interval_seconds !== 'number') return null;
+  const { requires } = body;
+  // One that cannot be read must not pass for a machine of which nothing is required.
+  if (requires !== undefined && !isPrerequisites(requires)) return null;
   return {
     node_id,
     node_instance_id,
@@ -19,6 +23,7 @@ export function readRegisterReply(body: unknown): RegisterReply | null {
     task_keys,
     heartbeat_interval_seconds,
     deadline_at: textOf(body.deadline_at),
+    ...(requires ? { requires } : {}),
   };
 }
 

@@ -11,11 +11,15 @@ export interface ServerTime {
   /** Milliseconds since the epoch; by this machine's clock for as long as no server was heard. */
   nowMs(): number;
   wasHeard(): boolean;
+  /** When that was, by the server's clock; null for as long as no server was heard. */
+  whenMs(monotonic_ms: number): number | null;
 }
 
 export function serverTime(clock: Clock): ServerTime {
   let least = Number.NEGATIVE_INFINITY;
   let most = Number.POSITIVE_INFINITY;
+  const wasHeard = () => least !== Number.NEGATIVE_INFINITY;
+  const whenMs = (monotonic_ms: number) => (wasHeard() ? monotonic_ms + (least + most) / 2 : null);
   return {
     heard(date, asked_ms, answered_ms) {
       const dateMs = Date.parse(date ?? '');
@@ -27,7 +31,8 @@ export function serverTime(clock: Clock): ServerTime {
       least = agrees ? Math.max(least, atLeast) : atLeast;
       most = agrees ? Math.min(most, atMost) : atMost;
     },
-    nowMs: () => (least === Number.NEGATIVE_INFINITY ? clock.nowMs() : clock.monotonicMs() + (least + most) / 2),
-    wasHeard: () => least !== Number.NEGATIVE_INFINITY,
+    nowMs: () => whenMs(clock.monotonicMs()) ?? clock.nowMs(),
+    wasHeard,
+    whenMs,
   };
 }

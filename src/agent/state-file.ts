@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TaskKey } from '../contract/agent.ts';
 import type { BootStage } from '../contract/node.ts';
-import type { AgentConfig } from './config.ts';
+import { type AgentConfig, isPrerequisites, type Prerequisite } from './config.ts';
 import { readJsonFile, writeDurably } from './durable-file.ts';
 import { newKeyPair } from './keys.ts';
 import { isTaskKeys } from './replies.ts';
@@ -23,6 +23,10 @@ export interface AgentState {
   /** Ed25519, PKCS 8 DER, base64. Made before the first registration, so that a repeated one shows the same key. */
   private_key: string;
   task_keys: TaskKey[];
+  /** As the last registration's reply named them; null where it named none. */
+  requires: Prerequisite[] | null;
+  /** The latest word on until when the registration may take; null where there was none. */
+  deadline_at: string | null;
   setup_done: boolean;
   /** A release stopped the command; it stays down, also across a restart of the agent. */
   command_stopped: boolean;
@@ -45,6 +49,8 @@ const fresh = (): AgentState => ({
   enrolled_with: null,
   private_key: newKeyPair(),
   task_keys: [],
+  requires: null,
+  deadline_at: null,
   setup_done: false,
   command_stopped: false,
   command_restarts: 0,
@@ -97,6 +103,8 @@ function stateFrom(value: unknown): AgentState | null {
     enrolled_with: textOf(value.enrolled_with),
     private_key: value.private_key,
     task_keys: isTaskKeys(value.task_keys) ? value.task_keys : [],
+    requires: isPrerequisites(value.requires) ? value.requires : null,
+    deadline_at: textOf(value.deadline_at),
     setup_done: value.setup_done === true,
     command_stopped: value.command_stopped === true,
     command_restarts: numberOf(value.command_restarts) ?? 0,

@@ -24,6 +24,10 @@ export interface Timing {
   /** For saying goodbye, and for the last lines, each. */
   farewell_ms: number;
   prerequisite_timeout_ms: number;
+  /** Until the prerequisites of a registered node are checked again while one is missing. */
+  prerequisite_again_ms: number;
+  /** For asking the server what time it is; without an answer the boot stages go without their times. */
+  ask_time_timeout_ms: number;
   /** How long an unknown credential is asked again before it is believed: a store may be restored under us. */
   credential_doubt_ms: number;
 }
@@ -42,5 +46,7 @@ export const defaultTiming: Timing = {
   stop_grace_ms: 5_000,
   farewell_ms: 1_500,
   prerequisite_timeout_ms: 60_000,
+  prerequisite_again_ms: 5_000,
+  ask_time_timeout_ms: 2_000,
   credential_doubt_ms: 20_000,
 };

@@ -28,7 +28,10 @@ export interface WorkloadParts {
 }
 
 export interface Workload {
-  /** Once registered, or at once by an agent that was before: the machine's work does not wait for the control plane. */
+  /**
+   * Once registered, or at once by an agent that was before: the machine's work does not wait for the control plane, only
+   * for what the machine itself must have.
+   */
   begin(): Promise<void>;
   /** Ends the command; a restarted agent starts it again. */
   end(): Promise<void>;
@@ -109,7 +112,7 @@ export function workload(parts: WorkloadParts): Workload {
       return processes();
     },
     resumeIfReused(node_status) {
-      if (node_status !== 'ready' || !state.read().command_stopped || !existsSync(cleaned)) return;
+      if (claims.isHeld() || node_status !== 'ready' || !state.read().command_stopped || !existsSync(cleaned)) return;
       rmSync(cleaned);
       state.update({ command_stopped: false });
       log.info('the node is free again; the command is started');

@@ -3,7 +3,15 @@ import { generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:cryp
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { moment, systemClock } from '../../base/clock.ts';
-import type { Heartbeat, RegisterRequest, ShippedLine, SignedTask, TaskResult } from '../../contract/agent.ts';
+import type {
+  Heartbeat,
+  PrerequisiteReport,
+  RegisterReply,
+  RegisterRequest,
+  ShippedLine,
+  SignedTask,
+  TaskResult,
+} from '../../contract/agent.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';
 import { type ErrorCode, errorCatalogue } from '../../contract/errors.ts';
 import type { BootStage } from '../../contract/node.ts';
@@ -29,6 +37,9 @@ export interface ProtocolServer {
   lines: ShippedLine[];
   stages: BootStage[];
   facts: Fact[];
+  prerequisites: PrerequisiteReport['results'];
+  /** Told with the registration; undefined: not mentioned. */
+  requires: RegisterReply['requires'];
   results: Map<string, TaskResult>;
   progress: string[];
   node_status: string;
@@ -84,6 +95,8 @@ export async function protocolServer(): Promise<ProtocolServer> {
     lines: [],
     stages: [],
     facts: [],
+    prerequisites: [],
+    requires: undefined,
     results: new Map(),
     progress: [],
     node_status: 'starting',
@@ -121,7 +134,8 @@ export async function protocolServer(): Promise<ProtocolServer> {
       if (authorization && authorization !== `Bearer ${self.credential}`) return problem('credential_unknown');
       self.registrations.push(body as RegisterRequest);
       self.stages.push(...((body as RegisterRequest).boot?.stages ?? []));
-      const reply = { ...node, task_keys, heartbeat_interval_seconds: self.interval_seconds, deadline_at: null };
+      const { interval_seconds: heartbeat_interval_seconds, requires } = self;
+      const reply = { ...node, task_keys, heartbeat_interval_seconds, deadline_at: null, requires };
       return authorization ? ok(reply) : ok({ ...reply, credential: self.credential }, 201);
     },
     'POST /v1/agent/heartbeat': ({ body }) => {
@@ -144,6 +158,10 @@ export async function protocolServer(): Promise<ProtocolServer> {
     },
     'POST /v1/agent/boot': ({ body }) => {
       self.stages.push(...(body as { stages: BootStage[] }).stages);
+      return ok({ ok: true });
+    },
+    'POST /v1/agent/prerequisites': ({ body }) => {
+      self.prerequisites.push(...(body as PrerequisiteReport).results);
       return ok({ ok: true });
     },
     'POST /v1/agent/evidence': ({ body }) => {

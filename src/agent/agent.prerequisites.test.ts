@@ -1,0 +1,244 @@
+/** What a machine must have before it may be ready, whoever says so. In this process, so that it is asked again soon. */
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../base/clock.ts';
+import { runAgent } from './agent.ts';
+import { configFrom } from './config.ts';
+import { type AgentBench, agentBench, until } from './testing/agent-process.ts';
+import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
+import { defaultTiming } from './timing.ts';
+
+let server: ProtocolServer;
+let bench: AgentBench;
+let running: { stop: AbortController; end: Promise<{ code: string; reason: string }> }[];
+let dir: string;
+beforeEach(async () => {
+  server = await protocolServer();
+  bench = agentBench();
+  running = [];
+  dir = bench.dir();
+});
+afterEach(async () => {
+  await stopAll();
+  await bench.clear();
+  await server.stop();
+});
+
+const soon = { first_ms: 20, most_ms: 50 };
+const timing = {
+  ...defaultTiming,
+  ready_after_ms: 20,
+  register_retry: soon,
+  beat_retry: soon,
+  ship_retry: soon,
+  task_retry: soon,
+  log_gather_ms: 10,
+  prerequisite_again_ms: 50,
+  credential_doubt_ms: 300,
+};
+
+function live(config: Record<string, unknown> = {}) {
+  const stop = new AbortController();
+  const command = ['/bin/sh', '-c', 'touch started; exec sleep 60'];
+  const told = { server_url: server.url, dir, join_token: 'j', name: 'box', command, ...config };
+  const env = { PATH: process.env.PATH };
+  const surroundings = { clock: systemClock, timing, env, stop: stop.signal, print() {}, atExit() {} };
+  const end = runAgent(configFrom(told), surroundings);
+  running.push({ stop, end });
+  return end;
+}
+async function stopAll() {
+  for (const { stop } of running) stop.abort();
+  await Promise.all(running.map(({ end }) => end));
+  running = [];
+}
+
+/** Met when its file is there; counts how often it was asked. */
+const file = (name: string) => join(dir, name);
+const needs = (name: string) => ({ name, check: `echo x >> asked-${name}; echo looking for ${name}; test -e ${name}` });
+const put = (name: string) => writeFileSync(file(name), '');
+const asked = (name: string) => {
+  const path = file(`asked-${name}`);
+  return existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n').length : 0;
+};
+const claimed = (status: string) => server.beats.some((beat) => beat.status === status);
+const ready = () => until(() => claimed('ready'), 'ready claimed');
+const told = () => server.prerequisites.map(({ name, ok }) => `${name} ${ok ? 'met' : 'missing'}`);
+const isTold = (...results: string[]) => until(() => told().join() === results.join(), `told: ${results.join()}`);
+const waitsFor = (name: string) =>
+  until(() => server.beats.at(-1)?.message?.includes(name) ?? false, `a beat that names ${name}`);
+
+describe('what the reply to the registration requires', () => {
+  test('is checked and told before the command runs', async () => {
+    put('disk');
+    server.requires = [needs('disk')];
+    live({ command: ['/bin/sh', '-c', 'cp asked-disk copy; mv copy seen; exec sleep 60'] });
+    await ready();
+    await isTold('disk met');
+    await until(() => existsSync(file('seen')), 'the command');
+    expect(readFileSync(file('seen'), 'utf8')).toBe('x\n');
+    expect(server.registrations).toHaveLength(1);
+    await until(() => server.stages.some(({ name }) => name === 'command'), 'the boot stages');
+    expect(server.stages.map(({ name }) => name)).toEqual(['prerequisites', 'command']);
+  });
+
+  test('holds the node back while it is missing, and names it, until it is there', async () => {
+    put('disk');
+    server.requires = [needs('disk'), needs('gpu-driver')];
+    live();
+    await waitsFor('gpu-driver');
+    await until(() => asked('gpu-driver') > 4, 'it is asked again');
+    expect(told()).toEqual(['disk met', 'gpu-driver missing']);
+    expect(server.prerequisites[1]?.detail).toBe('its check exited with code 1: looking for gpu-driver');
+    expect(new Set(server.beats.map(({ status }) => status))).toEqual(new Set(['starting']));
+    expect(server.beats.at(-1)).toMatchObject({ boot_stage: 'prerequisites' });
+    expect(existsSync(file('started'))).toBe(false);
+    put('gpu-driver');
+    await ready();
+    await isTold('disk met', 'gpu-driver missing', 'gpu-driver met');
+    await until(() => existsSync(file('started')), 'the command');
+  });
+
+  test('is told when it goes while another is still missing', async () => {
+    put('disk');
+    server.requires = [needs('disk'), needs('gpu-driver')];
+    live();
+    await isTold('disk met', 'gpu-driver missing');
+    rmSync(file('disk'));
+    await isTold('disk met', 'gpu-driver missing', 'disk missing');
+    put('gpu-driver');
+    await isTold('disk met', 'gpu-driver missing', 'disk missing', 'gpu-driver met');
+    expect(claimed('ready')).toBe(false);
+    expect(existsSync(file('started'))).toBe(false);
+  });
+
+  test('counts more than what the machine was launched with', async () => {
+    put('old');
+    server.requires = [{ name: 'driver', check: 'test -e new' }];
+    live({ requires: [{ name: 'driver', check: 'test -e old' }] });
+    await isTold('driver met', 'driver missing');
+    expect(claimed('ready')).toBe(false);
+    put('new');
+    await ready();
+  });
+
+  test('a machine that joins anew shows it anew', async () => {
+    put('disk');
+    server.requires = [needs('disk')];
+    live();
+    await ready();
+    rmSync(file('disk'));
+    server.beats.length = 0;
+    server.credential = 'credential-2';
+    await waitsFor('disk');
+    expect(claimed('ready')).toBe(false);
+    put('disk');
+    await ready();
+    await until(() => told().at(-1) === 'disk met', 'that it is met');
+    expect(told()).toContain('disk missing');
+    expect(server.registrations.at(-1)).toMatchObject({ join_token: 'j' });
+  });
+
+  test('a server that does not take the findings is not asked for ever', async () => {
+    put('disk');
+    server.requires = [needs('disk')];
+    let refused = 0;
+    server.override(({ path }) => {
+      if (path !== '/v1/agent/prerequisites') return null;
+      refused += 1;
+      return problem('not_found');
+    });
+    live();
+    await ready();
+    const before = server.beats.length;
+    await until(() => server.beats.length > before + 2, 'more beats');
+    expect(refused).toBe(1);
+  });
+
+  test('a reply whose list cannot be read is not taken for one without', async () => {
+    server.requires = [{ name: 'disk' }] as never;
+    live();
+    await until(() => server.registrations.length > 2, 'registrations');
+    expect(server.beats).toEqual([]);
+  });
+});
+
+describe('what the machine was launched with', () => {
+  test('is checked before the registration, and told after it', async () => {
+    put('disk');
+    live({ requires: [needs('disk')] });
+    await ready();
+    await isTold('disk met');
+    expect(server.registrations[0]?.boot?.stages.map(({ name }) => name)).toEqual(['prerequisites']);
+  });
+
+  test('is not asked for twice when the reply says the same', async () => {
+    put('disk');
+    server.requires = [needs('disk')];
+    live({ requires: [needs('disk')] });
+    await ready();
+    await isTold('disk met');
+    expect(asked('disk')).toBe(1);
+  });
+
+  test('ends the agent when it is missing, also at a later start', async () => {
+    put('disk');
+    live({ requires: [needs('disk')] });
+    await ready();
+    await stopAll();
+    rmSync(file('disk'));
+    const end = await live({ requires: [needs('disk')] });
+    expect(end).toMatchObject({ code: 'prerequisite_missing' });
+    expect(end.reason).toContain('disk');
+  });
+
+  test('is not missed any more when the pool stopped requiring it', async () => {
+    put('disk');
+    server.requires = [];
+    live({ requires: [needs('disk')] });
+    await ready();
+    await stopAll();
+    rmSync(file('disk'));
+    server.beats.length = 0;
+    live({ requires: [needs('disk')] });
+    await ready();
+  });
+});
+
+describe('a later start', () => {
+  const startedOnce = async () => {
+    put('disk');
+    server.requires = [needs('disk')];
+    live();
+    await ready();
+    await until(() => existsSync(file('started')), 'the command');
+    await stopAll();
+    rmSync(file('started'));
+    server.beats.length = 0;
+  };
+
+  test('checks what the last reply named though nobody answers, and works when it is met', async () => {
+    await startedOnce();
+    rmSync(file('disk'));
+    await server.stop();
+    const before = asked('disk');
+    live();
+    await until(() => asked('disk') > before + 2, 'it is asked again');
+    expect(existsSync(file('started'))).toBe(false);
+    put('disk');
+    await until(() => existsSync(file('started')), 'the command');
+    await server.start();
+    await ready();
+  });
+
+  test('is no part of the boot', async () => {
+    await startedOnce();
+    const stages = server.stages.length;
+    live();
+    await ready();
+    const before = server.beats.length;
+    await until(() => server.beats.length > before + 2, 'more beats');
+    expect(server.stages).toHaveLength(stages);
+  });
+});

@@ -1,0 +1,155 @@
+/** Until when an agent tries to register, and what it says about the time. In this process, so that it tries again soon. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type Clock, moment, systemClock } from '../base/clock.ts';
+import { runAgent } from './agent.ts';
+import { configFrom } from './config.ts';
+import { type AgentBench, agentBench, until } from './testing/agent-process.ts';
+import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
+import { defaultTiming } from './timing.ts';
+
+let server: ProtocolServer;
+let bench: AgentBench;
+let running: { stop: AbortController; end: Promise<{ code: string; reason: string }> }[];
+let dir: string;
+beforeEach(async () => {
+  server = await protocolServer();
+  bench = agentBench();
+  running = [];
+  dir = bench.dir();
+});
+afterEach(async () => {
+  await stopAll();
+  await bench.clear();
+  await server.stop();
+});
+
+const soon = { first_ms: 20, most_ms: 50 };
+const timing = { ...defaultTiming, register_retry: soon, beat_retry: soon, ship_retry: soon, task_retry: soon };
+
+function live(config: Record<string, unknown> = {}, clock: Clock = systemClock) {
+  const stop = new AbortController();
+  const told = { server_url: server.url, dir, enrollment_token: 'e', ...config };
+  const env = { PATH: process.env.PATH };
+  const end = runAgent(configFrom(told), { clock, timing, env, stop: stop.signal, print() {}, atExit() {} });
+  running.push({ stop, end });
+  return end;
+}
+async function stopAll() {
+  for (const { stop } of running) stop.abort();
+  await Promise.all(running.map(({ end }) => end));
+  running = [];
+}
+
+const registers = '/v1/agent/register';
+const inSeconds = (seconds: number) => moment(systemClock.nowMs() + seconds * 1000).toISOString();
+const tries = () => server.heard.filter(({ path }) => path === registers).length;
+const isPast = (deadline_at: string) => systemClock.nowMs() > Date.parse(deadline_at);
+/** `Date` names whole seconds, so the agent's idea of the server's time may be this much off. */
+const date_seconds = 1;
+
+describe('the deadline', () => {
+  const pendingUntil = (deadline_at: string) => problem('enrollment_pending', { retry_after_seconds: 0, deadline_at });
+
+  test('that was extended is the one that counts', async () => {
+    const first = inSeconds(date_seconds + 0.5);
+    const extended = inSeconds(60);
+    let said = first;
+    server.override(({ path }) => (path === registers ? pendingUntil(said) : null));
+    live({ deadline_at: first });
+    await until(() => tries() > 0, 'a try');
+    said = extended;
+    await until(() => isPast(first), 'the first deadline is over');
+    const before = tries();
+    const outlast = moment(Date.parse(first) + date_seconds * 1000).toISOString();
+    await until(() => isPast(outlast) && tries() > before + 2, 'it tries on');
+    server.override(() => null);
+    await until(() => server.beats.length > 0, 'it registers');
+  });
+
+  test('that was shortened counts too, also when the next reply names none', async () => {
+    const shortened = inSeconds(0.2);
+    let told = false;
+    server.override(() => {
+      const reply = told ? problem('store_unavailable', { retry_after_seconds: 0 }) : pendingUntil(shortened);
+      told = true;
+      return reply;
+    });
+    const end = await live({ deadline_at: inSeconds(3600) });
+    expect(end).toMatchObject({ code: 'registration_deadline' });
+    expect(end.reason).toContain(shortened);
+  });
+
+  test('that a killed process heard is known to the next', async () => {
+    const launched = inSeconds(-5);
+    server.override(() => pendingUntil(inSeconds(60)));
+    live({ deadline_at: launched });
+    await until(() => tries() > 1, 'tries');
+    await stopAll();
+    server.override(() => problem('store_unavailable', { retry_after_seconds: 0 }));
+    const before = tries();
+    live({ deadline_at: launched });
+    await until(() => tries() > before + 3, 'it tries on');
+    server.override(() => null);
+    await until(() => server.beats.length > 0, 'it registers');
+  });
+
+  test('that is no time is not one that has passed', async () => {
+    server.override(() => pendingUntil('soon'));
+    live();
+    await until(() => tries() > 3, 'it tries on');
+  });
+});
+
+describe('boot stages of a machine whose clock is wrong', () => {
+  const years_ms = 5 * 365 * 24 * 3600 * 1000;
+  const ahead: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() + years_ms };
+  const boot_stages = [{ name: 'image-pull', seconds: 0.05 }];
+  const stagesSaid = () =>
+    server.heard.flatMap(({ path, body }) =>
+      path === registers ? ((body as { boot?: { stages: { started_at?: string }[] } }).boot?.stages ?? []) : [],
+    );
+
+  test('began by the clock of the server', async () => {
+    const began_ms = systemClock.nowMs();
+    live({ boot_stages }, ahead);
+    await until(() => server.beats.length > 0, 'it registers');
+    const [stage] = server.stages;
+    const off_ms = Date.parse(stage?.started_at ?? '') - began_ms;
+    expect(Math.abs(off_ms)).toBeLessThan((date_seconds + 5) * 1000);
+  });
+
+  test('go without a time where the server is not heard before', async () => {
+    server.override(({ path }) => (path === '/healthz' ? 'reset' : null));
+    live({ boot_stages }, ahead);
+    await until(() => server.stages.length > 0, 'it registers');
+    expect(server.stages).toEqual([{ name: 'image-pull', seconds: expect.any(Number) }]);
+  });
+
+  test('go without a time once the server did not believe one', async () => {
+    let refused = 0;
+    server.override(({ path, body }) => {
+      if (path !== registers || !JSON.stringify(body).includes('started_at')) return null;
+      refused += 1;
+      return problem('claim_from_future');
+    });
+    live({ boot_stages, command: ['/bin/sleep', '60'] });
+    await until(() => server.stages.length === 2, 'all stages');
+    expect(refused).toBe(1);
+    expect(stagesSaid()).toHaveLength(2);
+    for (const stage of server.stages) expect(stage).not.toHaveProperty('started_at');
+  });
+
+  test('that the server will never take are not told for ever', async () => {
+    let refused = 0;
+    server.override(({ path }) => {
+      if (path !== '/v1/agent/boot') return null;
+      refused += 1;
+      return problem('claim_out_of_range');
+    });
+    live({ command: ['/bin/sleep', '60'] });
+    await until(() => refused > 0, 'a refusal');
+    const before = server.beats.length;
+    await until(() => server.beats.length > before + 3, 'more beats');
+    expect(refused).toBe(1);
+  });
+});

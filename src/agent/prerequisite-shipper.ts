@@ -1,0 +1,46 @@
+/** Tells the control plane which prerequisites are met and which are missing, as soon as it can be reached. */
+import type { Clock } from '../base/clock.ts';
+import { describeFailure, mayPass } from './call-failure.ts';
+import type { ControlPlane } from './control-plane.ts';
+import type { Log } from './log.ts';
+import type { Findings } from './prerequisites.ts';
+import { type ShipLoop, shipLoop } from './ship-loop.ts';
+import type { Timing } from './timing.ts';
+
+export interface PrerequisiteShipperParts {
+  clock: Clock;
+  findings: Findings;
+  server: ControlPlane;
+  log: Log;
+  timing: Timing;
+  signal: AbortSignal;
+}
+
+const most_at_once = 64;
+
+export function prerequisiteShipper(parts: PrerequisiteShipperParts): ShipLoop {
+  const { clock, findings, server, log, timing, signal } = parts;
+  const loop = shipLoop({
+    clock,
+    signal,
+    gather_ms: timing.log_gather_ms,
+    retry: timing.ship_retry,
+    async ship() {
+      const { results, told } = findings.untold(most_at_once);
+      if (results.length === 0) return 'empty';
+      const answer = await server.prerequisites(results, signal);
+      if (answer.ok) {
+        told();
+        return 'more';
+      }
+      // An older control plane does not know the call; what it could do with the answer it learns from the claims.
+      if (!mayPass(answer.failure) && answer.failure.status !== 401) {
+        log.warn('the server does not take what was found', { failure: describeFailure(answer.failure), results });
+        told();
+      }
+      return answer.failure;
+    },
+  });
+  findings.onFound(loop.wake);
+  return loop;
+}

@@ -1,0 +1,81 @@
+/** What the machine must have before it may be ready: how one is asked for, and what the answers were. */
+import type { PrerequisiteReport } from '../contract/agent.ts';
+import type { AgentConfig, Prerequisite } from './config.ts';
+import { runShell, type ShellEnd, type ShellParts } from './shell.ts';
+import type { StateFile } from './state-file.ts';
+import type { Timing } from './timing.ts';
+
+type Result = PrerequisiteReport['results'][number];
+
+export interface Finding extends Prerequisite, ShellEnd {}
+
+/** The control plane's word on them is newer than what the machine was launched with. */
+export const requiredNow = (config: AgentConfig, state: StateFile): Prerequisite[] =>
+  state.read().requires ?? config.requires;
+
+/** Those that whoever launched the machine knows of too, and learns of by the agent's end. */
+export const requiredAtLaunch = (config: AgentConfig, state: StateFile): Prerequisite[] =>
+  requiredNow(config, state).filter(({ name }) => config.requires.some((one) => one.name === name));
+
+/** Null when the agent was told to stop meanwhile. */
+export async function checkPrerequisite(
+  { shell, timing, signal }: { shell: ShellParts; timing: Timing; signal: AbortSignal },
+  { name, check }: Prerequisite,
+): Promise<Finding | null> {
+  const timeout_ms = timing.prerequisite_timeout_ms;
+  const end = await runShell(shell, { script: check, stream: 'setup', signal, timeout_ms });
+  return signal.aborted ? null : { name, check, ...end };
+}
+
+export interface Findings {
+  found(finding: Finding): void;
+  /** Whether this very check has said so since the agent started or became another instance. */
+  isMet(prerequisite: Prerequisite): boolean;
+  /** A new instance has to find, and to tell, everything anew. */
+  forget(): void;
+  /** What the server does not know yet; `told` marks exactly that as known, not what was found since. */
+  untold(most: number): { results: Result[]; told(): void };
+  onFound(listener: () => void): void;
+}
+
+const most_detail = 1024;
+
+const resultOf = ({ name, ok, how, last_lines }: Finding): Result => {
+  const said = last_lines.at(-1)?.trim();
+  const detail = `its check ${how}${said ? `: ${said}` : ''}`.slice(0, most_detail).toWellFormed();
+  return { name, ok, ...(ok ? {} : { detail }) };
+};
+
+export function findings(): Findings {
+  const last = new Map<string, Finding>();
+  const untold = new Map<string, Finding>();
+  const listeners: (() => void)[] = [];
+  return {
+    found(finding) {
+      const before = last.get(finding.name);
+      last.set(finding.name, finding);
+      // What a check prints may differ every time without meaning anything else.
+      if (before?.ok === finding.ok && before.how === finding.how) return;
+      untold.set(finding.name, finding);
+      for (const listener of listeners) listener();
+    },
+    isMet({ name, check }) {
+      const known = last.get(name);
+      return known?.ok === true && known.check === check;
+    },
+    forget() {
+      last.clear();
+      untold.clear();
+    },
+    untold(most) {
+      const some = [...untold.values()].slice(0, most);
+      return {
+        results: some.map(resultOf),
+        told() {
+          for (const one of some) if (untold.get(one.name) === one) untold.delete(one.name);
+        },
+      };
+    },
+    onFound: (listener) => void listeners.push(listener),
+  };
+}
