@@ -51,7 +51,7 @@ function whenStarting(node: ClaimingNode, { status }: Beat): ClaimChange | undef
 }
 
 function whenFailed(node: ClaimingNode, { status }: Beat, now: Date): ClaimChange | undefined {
-  const open = node.deadline_at !== null && node.deadline_at > now && node.registered_at !== null;
+  const open = node.deadline_at !== null && node.deadline_at >= now && node.registered_at !== null;
   if (!open || status === 'stopping' || node.prerequisites === 'missing') return undefined;
   return {
     to: 'starting',
@@ -84,16 +84,12 @@ function whenReady(_: ClaimingNode, beat: Beat): ClaimChange | undefined {
 
 function whenDegraded(node: ClaimingNode, beat: Beat, now: Date): ClaimChange | undefined {
   if (beat.status === 'stopping') return { to: 'offline', by: 'goodbye', reason: 'the node said goodbye' };
-  if (isIll(beat)) return undefined;
+  if (isIll(beat) || (beat.status ?? node.reported_status) === 'degraded') return undefined;
   if (node.verdict?.rule === 'liveness')
     return mayReturnAt(node.status_since, node.stale_seconds) > now
       ? undefined
       : { to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' };
-  if (
-    beat.error_rate !== undefined &&
-    beat.error_rate < wellBelow &&
-    (beat.status ?? node.reported_status) !== 'degraded'
-  )
+  if (beat.error_rate !== undefined && beat.error_rate < wellBelow)
     return { to: 'ready', by: 'degraded', reason: `only ${percent(beat.error_rate)} of its work fails now` };
   if (beat.status === 'ready' && beat.error_rate === undefined && node.reported_status === 'degraded')
     return { to: 'ready', by: 'degraded', reason: 'the node says it is well again' };
@@ -133,9 +129,11 @@ export function isNews(node: RememberedNode, beat: Beat & { boot_stage?: string 
       return true;
     case 'starting':
       return beat.status === 'ready';
+    // A goodbye ends it even when it is what the node last said: it may have come back since with beats that claim nothing.
     case 'ready':
-      return isIll(beat);
+      return beat.status === 'stopping' || isIll(beat);
     case 'degraded':
+      if (beat.status === 'stopping') return true;
       return !isIll(beat) && (node.verdict_rule === 'liveness' || (beat.error_rate ?? 1) < wellBelow);
     default:
       return false;

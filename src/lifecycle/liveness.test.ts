@@ -131,6 +131,6 @@ test('nobody is judged within one stale time of a beat, of a gap or of the last 
         if (sign) expect(now.getTime() - sign.getTime()).toBeGreaterThan((signs.stale_seconds ?? 0) * 1000);
       if (verdict === 'offline') expect(isProbedAlive(signs, now)).toBe(false);
     }),
-    { numRuns: 2000 },
+    { numRuns: 1000 },
   );
 });
