@@ -9,16 +9,16 @@ import { createLogArrivals } from './api/log-arrivals.ts';
 import { createMetrics } from './api/metrics.ts';
 import { createApiServer } from './api/server.ts';
 import type { ApiServices } from './api/services.ts';
-import { now, pause, secondsLater, systemClock } from './base/clock.ts';
+import { type Clock, now, pause, secondsLater, systemClock } from './base/clock.ts';
 import { hostIdentity, isProcessAlive } from './base/host.ts';
 import { newReplicaId } from './base/ids.ts';
 import { createLog, type Log } from './base/log.ts';
 import { isLoopback, readSettings, type ServerSettings, SettingsError, serverUsage } from './base/settings.ts';
+import { parseServerFile, settingsOf } from './contract/server-file.ts';
 import type { Driver } from './drivers/driver.ts';
 import { createExternalDriver } from './drivers/external/external-driver.ts';
 import { createLocalDriver } from './drivers/local/local-driver.ts';
 import { createDbosEngine } from './engine/dbos-engine.ts';
-import { defaultRuntimeClasses } from './lifecycle/budgets.ts';
 import { engineListener } from './operations/engine-listener.ts';
 import { ensureAdminToken, ensureLocalPool } from './operations/first-start.ts';
 import { operationRegistry } from './operations/registry.ts';
@@ -26,6 +26,7 @@ import type { OperationServices } from './operations/services.ts';
 import { createAgentSessions } from './store/agent-sessions.ts';
 import { openDatabase } from './store/database.ts';
 import { databaseClock } from './store/database-clock.ts';
+import { type DoorEnvironment, defaultEnvironment } from './store/door-rules.ts';
 import { createHeartbeatBuffer } from './store/heartbeat-buffer.ts';
 import { openInstallation } from './store/installation.ts';
 import { isRevoked } from './store/instances.ts';
@@ -34,14 +35,26 @@ import { startEmbeddedPostgres } from './store/postgres/embedded.ts';
 import { EmbeddedPostgresError } from './store/postgres/embedded-error.ts';
 import { announceReplica, endReplica, leaseSeconds, otherAddresses, registerReplica } from './store/replicas.ts';
 import { startTail } from './store/tail.ts';
+import { createIngestWatch } from './sweeps/ingest-watch.ts';
 import { operationWaker } from './sweeps/operation-waker.ts';
 import { sweepRegistry } from './sweeps/registry.ts';
 import { createSweepRunner } from './sweeps/runner.ts';
+import type { SweepServices } from './sweeps/services.ts';
+import { createSuspects } from './sweeps/suspects.ts';
+import type { Sweep } from './sweeps/sweep.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 async function versionOf(): Promise<string> {
   return (JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }).version;
+}
+
+async function serverFile(path: string | null) {
+  if (path === null) return settingsOf({});
+  const text = await readFile(path, 'utf8').catch((error: Error) => {
+    throw new SettingsError(`cannot read --config ${path}: ${error.message}`);
+  });
+  return parseServerFile(text, path);
 }
 
 const nodesDir = (settings: ServerSettings, data_dir: string, installation_id: string): string => {
@@ -71,6 +84,7 @@ interface Opening {
   data_dir: string;
   version: string;
   parts: AsyncDisposableStack;
+  composition: Composition;
   onError(what: string): (error: unknown) => void;
 }
 
@@ -115,7 +129,10 @@ async function openReplica({ version, parts }: Opening, { db, clock }: Store, ho
   return executor;
 }
 
-function openDrivers({ settings, log, data_dir }: Opening, { db, clock, installation }: Store): Map<string, Driver> {
+function openDrivers(
+  { settings, log, data_dir, composition }: Opening,
+  { db, clock, installation }: Store,
+): Map<string, Driver> {
   const local = createLocalDriver({
     nodes_dir: nodesDir(settings, data_dir, installation.installation_id),
     agent_command: [process.execPath, join(root, 'dist', 'agent.mjs')],
@@ -124,18 +141,20 @@ function openDrivers({ settings, log, data_dir }: Opening, { db, clock, installa
     log: (message, facts) => log.info(facts, message),
   });
   const external = createExternalDriver({ revoked: (id) => isRevoked(db, id) });
-  return new Map([local, external].map((driver) => [driver.name, driver]));
+  const built = new Map<string, Driver>([local, external].map((driver) => [driver.name, driver]));
+  return composition.drivers?.(built, clock) ?? built;
 }
 
 async function openOperations(opening: Opening, store: Store, server_url: () => string) {
-  const { log, parts, onError } = opening;
+  const { log, parts, onError, composition } = opening;
   const { db, clock, installation, tail } = store;
   const host = hostIdentity();
   const executor = await openReplica(opening, store, host);
+  const environment: DoorEnvironment = { ...defaultEnvironment, ...(await serverFile(opening.settings.config)) };
   const services: OperationServices = {
     db,
     clock,
-    environment: { runtime_classes: defaultRuntimeClasses },
+    environment: composition.environment?.(environment) ?? environment,
     installation,
     executor,
     drivers: openDrivers(opening, store),
@@ -156,9 +175,28 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
   await engine.launch();
   parts.defer(() => engine.shutdown());
 
+  const beats = createHeartbeatBuffer(db, clock, onError('heartbeats could not be stored; they are tried again'));
+  parts.defer(() => beats.stop());
+  const ingest = createIngestWatch({
+    db,
+    executor,
+    clock,
+    flushedThrough: () => beats.flushedThrough(),
+    onClockJump: (seconds) => log.warn({ seconds }, 'the clock of the database was set; this replica follows it'),
+  });
   const { promise: declaredDead, resolve: onDeclaredDead } = Promise.withResolvers<Error>();
+  const sweepServices: SweepServices = {
+    ...services,
+    engine,
+    host,
+    ingest,
+    suspects: createSuspects(db, ingest),
+    isProcessAlive,
+    onDeclaredDead,
+  };
+  const registry = sweepRegistry(sweepServices);
   const runner = createSweepRunner({
-    sweeps: sweepRegistry({ ...services, engine, host, isProcessAlive, onDeclaredDead }),
+    sweeps: composition.sweeps?.(registry, sweepServices) ?? registry,
     clock,
     onError: (name, error) => log.error({ error, sweep: name }, 'a sweep failed and will run again'),
   });
@@ -166,16 +204,16 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
   const notWoken = onError('an operation could not be woken; it asks again by itself');
   tail.subscribe(operationWaker(db, engine, executor.replica_id, notWoken));
   tail.subscribe((fact) => runner.observe(fact));
-  return { services, runner, declaredDead };
+  return { services, runner, beats, ingest, declaredDead };
 }
 
-async function openApi(opening: Opening, store: Store, services: OperationServices, metrics: ApiServices['metrics']) {
+type Operating = Awaited<ReturnType<typeof openOperations>>;
+
+async function openApi(opening: Opening, store: Store, { services, beats, runner }: Operating) {
   const { settings, log, version, parts, onError } = opening;
   const { db, clock, tail } = store;
   const sessions = createAgentSessions(db);
   tail.subscribe((fact) => sessions.observe(fact));
-  const beats = createHeartbeatBuffer(db, clock, onError('heartbeats could not be stored; they are tried again'));
-  parts.defer(() => beats.stop());
   const feed = createLiveFeed({ db, tail, clock, onError: onError('the live feed lost a batch') });
   parts.defer(async () => feed.stop());
   const loopback = isLoopback(settings.host);
@@ -201,7 +239,8 @@ async function openApi(opening: Opening, store: Store, services: OperationServic
       const detail = answered ? null : `no answer within ${readyWithinMs / 1000} s`;
       return { database: { ok: detail === null, detail } };
     },
-    metrics,
+    sweeps: () => runner.statuses(),
+    metrics: createMetrics(db, () => runner.statuses()),
   };
   const { tls_cert, tls_key } = settings;
   const tls = tls_cert && tls_key ? { cert: await readFile(tls_cert), key: await readFile(tls_key) } : null;
@@ -210,7 +249,18 @@ async function openApi(opening: Opening, store: Store, services: OperationServic
   return { app, settings: api.settings, scheme: tls ? 'https' : 'http' };
 }
 
-export async function startServer(settings: ServerSettings, log: Log): Promise<RunningServer> {
+/** What a test may compose otherwise, to see that a scenario fails without a rule. The product itself is always whole. */
+export interface Composition {
+  sweeps?(registry: Sweep[], services: SweepServices): Sweep[];
+  drivers?(built: Map<string, Driver>, clock: Clock): Map<string, Driver>;
+  environment?(built: DoorEnvironment): DoorEnvironment;
+}
+
+export async function startServer(
+  settings: ServerSettings,
+  log: Log,
+  composition: Composition = {},
+): Promise<RunningServer> {
   await using parts = new AsyncDisposableStack();
   const opening: Opening = {
     settings,
@@ -218,13 +268,14 @@ export async function startServer(settings: ServerSettings, log: Log): Promise<R
     data_dir: resolve(settings.data_dir),
     version: await versionOf(),
     parts,
+    composition,
     onError: (what) => (error) => log.error({ error }, what),
   };
   let url = '';
   const store = await openStore(opening);
-  const { services, runner, declaredDead } = await openOperations(opening, store, () => url);
-  const metrics = createMetrics(store.db, () => runner.statuses());
-  const { app, settings: api, scheme } = await openApi(opening, store, services, metrics);
+  const operating = await openOperations(opening, store, () => url);
+  const { services, runner, ingest, declaredDead } = operating;
+  const { app, settings: api, scheme } = await openApi(opening, store, operating);
 
   const admin_token_path = join(opening.data_dir, 'admin.token');
   await ensureAdminToken(store.db, store.clock, admin_token_path, settings.admin_token);
@@ -235,7 +286,9 @@ export async function startServer(settings: ServerSettings, log: Log): Promise<R
   const shownHost = settings.host.includes(':') ? `[${settings.host}]` : settings.host;
   url = settings.public_url ?? `${scheme}://${shownHost}:${port}`;
   await announceReplica(store.db, services.executor.replica_id, url);
-  // Only now: agents that an operation launches must find somebody at that address.
+  // Only now: agents that an operation launches must find somebody at that address. And first of all we say that we hear
+  // again: what we slept through must be on record before any rule looks at a clock.
+  await ingest.check();
   runner.start();
   const { replica_id } = services.executor;
   log.info({ url, replica_id, version: opening.version }, 'ready');

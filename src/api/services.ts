@@ -12,6 +12,7 @@ import type { HeartbeatBuffer } from '../store/heartbeat-buffer.ts';
 import type { EvidenceTail } from '../store/tail.ts';
 import type { LiveFeed } from './live-feed.ts';
 import type { LogArrivals } from './log-arrivals.ts';
+import type { SweepFigures } from './metrics.ts';
 
 export interface ApiSettings {
   version: string;
@@ -32,6 +33,8 @@ export interface ApiServices extends OperationServices {
   feed: LiveFeed;
   arrivals: LogArrivals;
   readiness(): Promise<Record<string, { ok: boolean; detail: string | null }>>;
+  /** The last runs of this replica's sweeps. */
+  sweeps(): SweepFigures[];
   metrics(): Promise<string>;
 }
 

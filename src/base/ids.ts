@@ -22,6 +22,7 @@ const prefixes = {
   task: 'task',
   token: 'tok',
   replica: 'rep',
+  hold: 'hold',
 } as const;
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
@@ -56,6 +57,7 @@ export const newWorkflowId = (clock: Clock) => make(prefixes.workflow, clock) as
 export const newTaskId = (clock: Clock) => make(prefixes.task, clock) as TaskId;
 export const newTokenId = (clock: Clock) => make(prefixes.token, clock) as TokenId;
 export const newReplicaId = (clock: Clock) => make(prefixes.replica, clock) as ReplicaId;
+export const newHoldId = (clock: Clock) => make(prefixes.hold, clock);
 
 /** A correlation id that we make is a W3C trace id, so that traces and evidence share one name. */
 export const newCorrelationId = () => randomBytes(16).toString('hex') as CorrelationId;

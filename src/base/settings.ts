@@ -13,6 +13,7 @@ export interface ServerSettings {
   behind_proxy: boolean;
   allow_local_driver: boolean;
   log_level: string;
+  config: string | null;
   admin_token: string | null;
 }
 
@@ -51,6 +52,7 @@ export const serverFlags: Record<string, Flag> = {
   'tls-key': { type: 'string', says: 'key file (PEM)' },
   'behind-proxy': { type: 'boolean', says: 'a proxy in front ends TLS and passes Host on' },
   'allow-local-driver': { type: 'boolean', says: 'allow pools that run commands on this host also beyond loopback' },
+  config: { type: 'string', says: 'a YAML file with runtime classes, default budgets and the brake; see slipway.yaml' },
   'log-level': { type: 'string', value: 'warn', says: 'trace, debug, info, warn, error or silent' },
 };
 
@@ -108,6 +110,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
     behind_proxy: yes('behind-proxy'),
     allow_local_driver: yes('allow-local-driver'),
     log_level,
+    config: text('config'),
     admin_token: environment.SLIPWAY_ADMIN_TOKEN ?? null,
   };
   if ((settings.tls_cert === null) !== (settings.tls_key === null))

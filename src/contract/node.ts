@@ -18,8 +18,38 @@ import {
 export const budgetSources = ['allocation', 'learned', 'pool', 'class', 'default'] as const;
 export type BudgetSource = (typeof budgetSources)[number];
 
-export const Verdict = Type.Object({ rule: Type.String(), reason: Type.String(), at: Timestamp }, { $id: 'Verdict' });
+export const Verdict = Type.Object(
+  {
+    rule: Type.String(),
+    reason: Type.String(),
+    at: Timestamp,
+    from: Type.Optional(Type.String({ description: 'Where it stood before.' })),
+  },
+  { $id: 'Verdict' },
+);
 export type Verdict = Static<typeof Verdict>;
+
+/** A verdict that is held back, by whom and until when. */
+export const Held = Type.Object(
+  {
+    rule: Type.String(),
+    to: Type.String({ description: 'Where the verdict would take it.' }),
+    kind: Type.Enum(['self-fault', 'mass-failure', 'maintenance']),
+    hold: Type.String({ description: 'The hold, or the maintenance window, that keeps it back.' }),
+    reason: Type.String(),
+    since: Timestamp,
+    held_until: Timestamp,
+  },
+  { $id: 'Held' },
+);
+export type Held = Static<typeof Held>;
+
+/** What a rule would have done, were the pool not merely observed. */
+export const WouldHave = Type.Object(
+  { rule: Type.String(), to: Type.String(), reason: Type.String(), at: Timestamp },
+  { $id: 'WouldHave' },
+);
+export type WouldHave = Static<typeof WouldHave>;
 
 export const NodeStatusName = Type.Enum([...nodeStatusNames]);
 
@@ -45,8 +75,10 @@ export const Node = Type.Object(
     endpoint: nullable(Type.String()),
     reported: nullable(OpenObject),
     observed: nullable(Type.Object({ state: Type.String(), at: Timestamp })),
-    held: nullable(Type.Object({ reason: Type.String(), since: Timestamp, held_until: Timestamp })),
+    held: nullable(Held),
     verdict: nullable(Verdict),
+    would_have: nullable(WouldHave),
+    waiting_for: nullable(Type.String()),
     restarts: Type.Integer(),
     labels: Labels,
     created_at: Timestamp,
@@ -72,6 +104,7 @@ export const NodeListQuery = Type.Object(
     pool: Type.Optional(Name),
     status: Type.Optional(NodeStatusName),
     q: Type.Optional(Type.String({ maxLength: 128 })),
+    held: Type.Optional(Type.Boolean({ description: 'Only nodes whose verdict is held back, or only others.' })),
     sort: Type.Optional(Type.Enum(['newest', 'oldest'])),
     ...paging,
   },

@@ -35,7 +35,3 @@ export function sampleOf(
   if (arrivals[phase] === to) return { phase, outcome: 'completed' };
   return { phase, outcome: deadlines.includes(by) ? 'timed_out' : 'cancelled' };
 }
-
-/** A phase that was given up and then ended after all was late, whatever its last change looked like. */
-export const outcomeAfter = (before: SampleOutcome | undefined, outcome: SampleOutcome): SampleOutcome =>
-  before === 'timed_out' && outcome === 'completed' ? 'late' : outcome;

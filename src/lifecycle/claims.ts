@@ -91,7 +91,7 @@ function whenDegraded(node: ClaimingNode, beat: Beat, now: Date): ClaimChange | 
       : { to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' };
   if (beat.error_rate !== undefined && beat.error_rate < wellBelow)
     return { to: 'ready', by: 'degraded', reason: `only ${percent(beat.error_rate)} of its work fails now` };
-  if (beat.status === 'ready' && beat.error_rate === undefined && node.reported_status === 'degraded')
+  if (beat.status === 'ready' && beat.error_rate === undefined && node.reported_status !== 'ready')
     return { to: 'ready', by: 'degraded', reason: 'the node says it is well again' };
   return undefined;
 }

@@ -28,7 +28,12 @@ export async function retireIn(
   tx: Transaction,
   services: OperationServices,
   node: NodeRow,
-  cited: { by: 'rescue-over' | 'retire'; reason: string; actor?: Actor | null },
+  cited: {
+    by: 'rescue-over' | 'drain-deadline' | 'retire';
+    reason: string;
+    data?: Record<string, unknown>;
+    actor?: Actor | null;
+  },
   at: Date,
 ): Promise<boolean> {
   const workflow_id = newWorkflowId(services.clock);

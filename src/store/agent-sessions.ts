@@ -6,6 +6,7 @@ import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Evidence } from '../contract/evidence.ts';
 import { heartbeatPolicy } from '../lifecycle/budgets.ts';
 import { isFenced, type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
+import { type Cause, isVerdict } from '../lifecycle/transitions.ts';
 import { holderOf } from './allocations.ts';
 import type { Database } from './database.ts';
 import { hashSecret, type InstanceRow, instanceByCredential } from './instances.ts';
@@ -17,6 +18,10 @@ export interface AgentSession {
   correlation_id: string | null;
   node_status: NodeStatus;
   reported_status: string | null;
+  /** The rule whose verdict brought the node where it stands. */
+  verdict_rule: string | null;
+  /** The boot stage its beats last named. */
+  boot_stage: string | null;
   agent_public_key: string | null;
   interval_seconds: number;
   stale_after_seconds: number;
@@ -34,6 +39,7 @@ export interface AgentSessions {
 interface SessionRow {
   node_status: NodeStatus;
   reported_status: string | null;
+  verdict_rule: string | null;
   current_instance: string | null;
   correlation_id: string | null;
   allocation_id: string | null;
@@ -47,7 +53,7 @@ const holdsNode = new Set(['allocation.provisioning', 'allocation.active']);
 const nodeKinds = new Set(nodeStatusNames.map((status) => `node.${status}`));
 
 const load = `
-  select node.status as node_status, node.reported_status, node.node_instance_id as current_instance, node.correlation_id,
+  select node.status as node_status, node.reported_status, node.verdict ->> 'rule' as verdict_rule, node.node_instance_id as current_instance, node.correlation_id,
     generation.document -> 'heartbeat' as heartbeat,
     ${holderOf('node.node_id')} as allocation_id,
     (select count(*)::int from tasks where node_instance_id = $2 and status = 'queued') as tasks_waiting
@@ -121,6 +127,8 @@ export function createAgentSessions(db: Database): AgentSessions {
         correlation_id: row.correlation_id,
         node_status: row.node_status,
         reported_status: row.reported_status,
+        verdict_rule: row.verdict_rule,
+        boot_stage: null,
         agent_public_key: instance.agent_public_key,
         ...policy,
         tasks_waiting: row.tasks_waiting,
@@ -137,6 +145,7 @@ export function createAgentSessions(db: Database): AgentSessions {
       else if (holdsNode.has(fact.kind)) known.session.allocation_id = fact.allocation_id;
       else if (nodeKinds.has(fact.kind) && typeof fact.data.to === 'string') {
         known.session.node_status = fact.data.to as NodeStatus;
+        known.session.verdict_rule = isVerdict(fact.data.by as Cause) ? String(fact.data.by) : null;
         // The fact that a node is clean belongs to the tenant that left; what the node says after it belongs to nobody.
         known.session.allocation_id = fact.data.from === 'cleaning' ? null : fact.allocation_id;
       } else if (fact.kind === 'task.queued' || fact.kind === 'task.requeued') known.session.tasks_waiting++;

@@ -1,4 +1,4 @@
-/** Changes of a node that are no change of status. Each is told, so that the row can still be rebuilt from its facts. */
+/** Changes of nodes that are no change of status. Each is told, so that the row can still be rebuilt from its facts. */
 import type { CorrelationId, WorkflowId } from '../base/ids.ts';
 import { holdersOf } from './allocations.ts';
 import type { Transaction } from './database.ts';
@@ -7,26 +7,56 @@ import { type Fact, recordEvidence } from './evidence.ts';
 import type { NodeRow } from './nodes.ts';
 
 export type NodeAmendment = Partial<
-  Pick<NodeRow, 'node_instance_id' | 'workflow_id' | 'correlation_id' | 'reported_status' | 'restarts'>
+  Pick<
+    NodeRow,
+    | 'node_instance_id'
+    | 'workflow_id'
+    | 'correlation_id'
+    | 'reported_status'
+    | 'restarts'
+    | 'endpoint'
+    | 'deadline_at'
+    | 'clock_from'
+    | 'waiting_for'
+    | 'prerequisites'
+    | 'held'
+    | 'would_have'
+    | 'observed_state'
+    | 'observed_at'
+  >
 >;
 
-/** The caller holds the lock on the row, and `node` is what it read under it. */
-export async function amendNode(tx: Transaction, node: NodeRow, set: NodeAmendment, fact: Fact): Promise<NodeRow> {
-  const amended = { ...node, ...set };
-  await writeRows(tx, 'nodes', 'node_id', Object.keys(set), [amended]);
-  const facts: Fact[] = [
-    {
+export interface Amended {
+  node: NodeRow;
+  set: NodeAmendment;
+  fact: Fact;
+}
+
+/** The caller holds the locks on the rows, and each `node` is what it read under them. All of them set the same columns. */
+export async function amendNodes(tx: Transaction, amendments: Amended[]): Promise<NodeRow[]> {
+  const [first] = amendments;
+  if (!first) return [];
+  const rows = amendments.map(({ node, set }) => ({ ...node, ...set }));
+  await writeRows(tx, 'nodes', 'node_id', Object.keys(first.set), rows);
+  const facts = amendments.map(({ fact, set }, index): Fact => {
+    const amended = rows[index] ?? first.node;
+    return {
       ...fact,
       data: { ...fact.data, set },
-      node_id: node.node_id,
+      node_id: amended.node_id,
       node_instance_id: amended.node_instance_id,
       correlation_id: fact.correlation_id ?? amended.correlation_id,
       workflow_id: amended.workflow_id,
-    },
-  ];
+    };
+  });
   await nameAllocations(tx, facts);
   await recordEvidence(tx, facts);
-  return amended;
+  return rows;
+}
+
+export async function amendNode(tx: Transaction, node: NodeRow, set: NodeAmendment, fact: Fact): Promise<NodeRow> {
+  const [amended] = await amendNodes(tx, [{ node, set, fact }]);
+  return amended ?? node;
 }
 
 /** Names the operation that works on a node now. */

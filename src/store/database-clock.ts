@@ -4,8 +4,13 @@ import { type Queryable, single } from './database.ts';
 
 const readings = 3;
 
+export interface SyncedClock extends Clock {
+  /** Follows the database's clock anew, after it was set. */
+  resync(): Promise<void>;
+}
+
 /** Keeps the reading with the shortest round trip, and takes the middle of it as the moment of the answer. */
-export async function databaseClock(db: Queryable, base: Clock = systemClock): Promise<Clock> {
+async function measure(db: Queryable, base: Clock): Promise<{ wallMs: number; monotonicMs: number }> {
   let best: { wallMs: number; monotonicMs: number; tripMs: number } | undefined;
   for (let i = 0; i < readings; i++) {
     const before = base.monotonicMs();
@@ -18,5 +23,17 @@ export async function databaseClock(db: Queryable, base: Clock = systemClock): P
     if (!best || tripMs < best.tripMs) best = { wallMs: now_ms, monotonicMs: before + tripMs / 2, tripMs };
   }
   if (!best) throw new Error('the clock was never read');
-  return offsetClock(best, base);
+  return best;
+}
+
+export async function databaseClock(db: Queryable, base: Clock = systemClock): Promise<SyncedClock> {
+  let followed = offsetClock(await measure(db, base), base);
+  return {
+    nowMs: () => followed.nowMs(),
+    monotonicMs: () => followed.monotonicMs(),
+    after: (delayMs, run) => followed.after(delayMs, run),
+    async resync() {
+      followed = offsetClock(await measure(db, base), base);
+    },
+  };
 }

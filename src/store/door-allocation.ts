@@ -4,7 +4,7 @@ import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../base/id
 import type { Actor } from '../contract/evidence.ts';
 import type { PoolDocument } from '../contract/pool.ts';
 import type { OwnerLayer } from '../contract/problem.ts';
-import { type AllocationStatus, allocationStatuses } from '../lifecycle/states.ts';
+import { type AllocationStatus, allocationStatuses, type NodeStatus } from '../lifecycle/states.ts';
 import { allocationEdges, type Cause, findEdge, isVerdict } from '../lifecycle/transitions.ts';
 import type { AllocationRow } from './allocations.ts';
 import type { Transaction } from './database.ts';
@@ -218,4 +218,42 @@ export async function createAllocation(
   await insertRow(tx, 'allocations', { ...allocation });
   await recordEvidence(tx, [factOf('new', allocation, move, allocation, now)]);
   return allocation;
+}
+
+/** What an active allocation is told of its machine, which leaves it active all the same. */
+function wordOf({ from, node }: { from: NodeStatus; node: NodeRow }): string | undefined {
+  if (node.status === 'offline') return `its machine is offline: ${node.verdict?.reason ?? 'it is silent'}`;
+  if (from === 'offline' && (node.status === 'ready' || node.status === 'degraded')) return 'its machine is back';
+  return undefined;
+}
+
+export async function tellAllocations(
+  tx: Transaction,
+  changes: ({ moved: true; from: NodeStatus; node: NodeRow } | { moved: false })[],
+  now: Date,
+): Promise<void> {
+  const words = changes.flatMap((change) => {
+    const reason = change.moved ? wordOf(change) : undefined;
+    return change.moved && reason ? [{ node_id: change.node.node_id, reason }] : [];
+  });
+  if (words.length === 0) return;
+  const told = await tx.query<AllocationRow>(
+    `update allocations allocation set reason = word.reason from jsonb_to_recordset($1::jsonb) as word(node_id text, reason text)
+     where allocation.node_id = word.node_id and allocation.status = 'active' returning allocation.*`,
+    [JSON.stringify(words)],
+  );
+  await recordEvidence(
+    tx,
+    told.map((allocation) => ({
+      at: now,
+      layer: 'rule',
+      kind: 'allocation.told',
+      summary: `it stays active: ${allocation.reason}`,
+      data: { set: { allocation_id: allocation.allocation_id, reason: allocation.reason } },
+      node_id: allocation.node_id,
+      allocation_id: allocation.allocation_id,
+      correlation_id: allocation.correlation_id,
+      workflow_id: allocation.workflow_id,
+    })),
+  );
 }

@@ -1,17 +1,40 @@
 /** What both halves of the door share: why a change is refused, which layer tells of it, and how rows are written in one statement. */
 import type { EvidenceLayer } from '../contract/evidence.ts';
 import type { PoolDocument } from '../contract/pool.ts';
-import { type Budget, type BudgetSettings, resolveBudget } from '../lifecycle/budgets.ts';
+import { type BrakePolicy, type BrakeSettings, defaultBrakePolicy, defaultBrakeSettings } from '../lifecycle/brake.ts';
+import { type Budget, type BudgetSettings, defaultRuntimeClasses } from '../lifecycle/budgets.ts';
+import { type Deciders, deciders } from '../lifecycle/deciders.ts';
 import type { BudgetPhase } from '../lifecycle/states.ts';
 import { type Cause, causes, type Trigger } from '../lifecycle/transitions.ts';
 import type { Row, Transaction } from './database.ts';
 
-export type Refusal = 'not_found' | 'instance_fenced' | 'already_there' | 'status_moved_on' | 'no_such_edge';
+/** `observed`: the pool is only watched; what would have been decided is on record. */
+export type Refusal =
+  | 'not_found'
+  | 'instance_fenced'
+  | 'already_there'
+  | 'status_moved_on'
+  | 'no_such_edge'
+  | 'observed';
 
-/** The server's own settings that the door needs to turn a phase into a deadline. */
+/** The server's own settings and judgements that the door and the rules decide by. */
 export interface DoorEnvironment {
   runtime_classes: Record<string, BudgetSettings>;
+  /** The server's defaults, where it sets any. */
+  budgets: BudgetSettings;
+  brake: BrakeSettings;
+  /** For zones, and for pools that say nothing. */
+  brake_policy: BrakePolicy;
+  decide: Deciders;
 }
+
+export const defaultEnvironment: DoorEnvironment = {
+  runtime_classes: defaultRuntimeClasses,
+  budgets: {},
+  brake: defaultBrakeSettings,
+  brake_policy: defaultBrakePolicy,
+  decide: deciders,
+};
 
 const layers: Record<Trigger, EvidenceLayer> = {
   rule: 'rule',
@@ -28,10 +51,11 @@ export function budgetOf(
   environment: DoorEnvironment,
   requested_seconds: number | null,
 ): Budget {
-  return resolveBudget({
+  return environment.decide.resolveBudget({
     phase,
     pool: pool.budgets ?? {},
     runtime_class: pool.runtime_class ? environment.runtime_classes[pool.runtime_class] : undefined,
+    server: environment.budgets,
     requested_seconds,
     external: pool.driver === 'external',
   });

@@ -6,18 +6,19 @@
  * Lock order is nodes before allocations, everywhere, each in id order; so two doors never wait for each other in a ring.
  * The locks leave the key alone: whoever only refers to a node (an operation, a task) need not wait for its door.
  */
-import { secondsLater } from '../base/clock.ts';
-import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../base/ids.ts';
-import type { Actor } from '../contract/evidence.ts';
+import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { PoolDocument } from '../contract/pool.ts';
-import { type NodeStatus, nodeStatuses } from '../lifecycle/states.ts';
-import { type Cause, findEdge, isVerdict, nodeEdges, pairedWith } from '../lifecycle/transitions.ts';
+import type { NodeStatus } from '../lifecycle/states.ts';
+import { causes, findEdge, nodeEdges, pairedWith } from '../lifecycle/transitions.ts';
 import { nameAllocations } from './amend-node.ts';
+import { endedBoot, keepBootSamples } from './boot-samples.ts';
 import type { Transaction } from './database.ts';
-import { type AllocationMove, moveAllocations } from './door-allocation.ts';
-import { budgetOf, type DoorEnvironment, evidenceLayerOf, insertRow, type Refusal, writeRows } from './door-rules.ts';
+import { type AllocationMove, moveAllocations, tellAllocations } from './door-allocation.ts';
+import { type Cited, entering, factOf } from './door-entering.ts';
+import { type DoorEnvironment, insertRow, type Refusal, writeRows } from './door-rules.ts';
 import { type Fact, recordEvidence } from './evidence.ts';
 import type { NodeRow } from './nodes.ts';
+import { tellWouldHave, wouldHave } from './would-have.ts';
 
 /** Columns that a status change may write along with the status. */
 export type NodeChanges = Partial<
@@ -33,6 +34,7 @@ export type NodeChanges = Partial<
     | 'observed_at'
     | 'pool_generation'
     | 'restarts'
+    | 'drain_then'
   >
 >;
 
@@ -44,6 +46,11 @@ const writtenColumns = [
   'budget_source',
   'verdict',
   'held',
+  'would_have',
+  'clock_from',
+  'waiting_for',
+  'prerequisites',
+  'drain_then',
   'node_instance_id',
   'workflow_id',
   'correlation_id',
@@ -55,19 +62,6 @@ const writtenColumns = [
   'pool_generation',
   'restarts',
 ] as const satisfies (keyof NodeRow)[];
-
-interface Cited {
-  by: Cause;
-  /** In words for a person; becomes the verdict's reason where a rule decides. */
-  reason: string;
-  /** What the decision rests on. */
-  data?: Record<string, unknown>;
-  actor?: Actor | null;
-  correlation_id?: CorrelationId | null;
-  workflow_id?: WorkflowId | null;
-  /** Where the caller knows it; otherwise the allocation that holds the node is looked up. */
-  allocation_id?: AllocationId | null;
-}
 
 export interface NodeMove extends Cited {
   node_id: NodeId;
@@ -92,56 +86,16 @@ const lockSql = `
   join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
   where node.node_id = any($1) order by node.node_id for no key update of node`;
 
-function refusalOf(node: NodeRow, move: NodeMove): Refusal | undefined {
+function refusalOf(node: LockedNode, move: NodeMove, { decide }: DoorEnvironment): Refusal | undefined {
   if (move.node_instance_id && node.node_instance_id !== move.node_instance_id) return 'instance_fenced';
   if (node.status === move.to) return 'already_there';
   if (move.from && !move.from.includes(node.status)) return 'status_moved_on';
-  return findEdge(nodeEdges, node.status, move.to, move.by) ? undefined : 'no_such_edge';
-}
-
-/** What entering `to` makes of the columns the door itself owns. */
-function entering(
-  to: NodeStatus,
-  cited: Cited,
-  pool: PoolDocument,
-  requested: number | null,
-  now: Date,
-  environment: DoorEnvironment,
-) {
-  const phase = nodeStatuses[to].deadline;
-  const budget = phase && budgetOf(phase, pool, environment, requested);
-  return {
-    status: to,
-    status_since: now,
-    deadline_at: budget ? secondsLater(now, budget.seconds) : null,
-    budget_seconds: budget ? budget.seconds : null,
-    budget_source: budget ? budget.source : null,
-    verdict: isVerdict(cited.by) ? { rule: cited.by, reason: cited.reason, at: now.toISOString() } : null,
-    held: null,
-  };
-}
-
-function factOf(from: NodeStatus | 'new', node: NodeRow, cited: Cited, set: object, now: Date): Fact {
-  return {
-    at: now,
-    layer: evidenceLayerOf(cited.by),
-    kind: `node.${node.status}`,
-    summary: from === 'new' ? `${node.status}: ${cited.reason}` : `${from} → ${node.status}: ${cited.reason}`,
-    data: {
-      from,
-      to: node.status,
-      by: cited.by,
-      reason: cited.reason,
-      ...(cited.data && { evidence: cited.data }),
-      set,
-    },
-    actor: cited.actor ?? null,
-    node_id: node.node_id,
-    node_instance_id: node.node_instance_id,
-    allocation_id: cited.allocation_id ?? null,
-    correlation_id: cited.correlation_id ?? node.correlation_id,
-    workflow_id: cited.workflow_id ?? node.workflow_id,
-  };
+  if (!findEdge(nodeEdges, node.status, move.to, move.by)) return 'no_such_edge';
+  // A person's word (a held verdict that is applied) goes also where rules only watch.
+  const byItself = !move.actor;
+  return byItself && decide.isObserved(move.by, causes[move.by].trigger, node.pool_document.mode)
+    ? 'observed'
+    : undefined;
 }
 
 /** Changes statuses of nodes, and of their allocations where the tables pair them. Answers in the order of `moves`. */
@@ -157,17 +111,21 @@ export async function transition(
   const changed = new Map<NodeId, NodeRow>();
   const facts: Fact[] = [];
   const paired: AllocationMove[] = [];
+  const boots: ReturnType<typeof endedBoot>[] = [];
+  const watched: ReturnType<typeof wouldHave>[] = [];
 
   const outcomes = moves.map((move): NodeMoveOutcome => {
     const locked = nodes.get(move.node_id);
     if (!locked) return { moved: false, because: 'not_found', node: null };
-    const refused = refusalOf(locked, move);
+    const refused = refusalOf(locked, move, environment);
+    if (refused === 'observed') watched.push(wouldHave(locked, move, now));
     if (refused) return { moved: false, because: refused, node: locked };
     const { status: from, status_since: standing_since } = locked;
     const set = {
+      ...entering(from, move.to, move, locked.pool_document, locked.requested_provision_seconds, now, environment),
       ...move.set,
-      ...entering(move.to, move, locked.pool_document, locked.requested_provision_seconds, now, environment),
     };
+    boots.push(endedBoot(locked, move, now));
     Object.assign(locked, set);
     const { pool_document: _, ...node } = locked;
     changed.set(node.node_id, node);
@@ -189,7 +147,10 @@ export async function transition(
   });
 
   await writeRows(tx, 'nodes', 'node_id', writtenColumns, [...changed.values()]);
+  await keepBootSamples(tx, boots);
+  await tellAllocations(tx, outcomes, now);
   await moveAllocations(tx, paired, now, environment);
+  await tellWouldHave(tx, watched, now);
   await nameAllocations(tx, facts);
   await recordEvidence(tx, facts);
   return outcomes;
@@ -219,9 +180,13 @@ export async function createNode(
   environment: DoorEnvironment,
 ): Promise<NodeRow> {
   if (!findEdge(nodeEdges, 'new', 'provisioning', cited.by)) throw new Error(`${cited.by} does not create nodes`);
-  const set = entering('provisioning', cited, pool, fresh.requested_provision_seconds, now, environment);
+  const set = entering('new', 'provisioning', cited, pool, fresh.requested_provision_seconds, now, environment);
   const node: NodeRow = {
     ...fresh,
+    clock_from: now,
+    waiting_for: null,
+    prerequisites: null,
+    drain_then: null,
     ...set,
     registered_at: null,
     endpoint: null,

@@ -3,7 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
 import { secondsLater } from '../base/clock.ts';
 import type { AllocationId, NodeId, NodeInstanceId } from '../base/ids.ts';
-import { allocationStatuses, allocationStatusNames, nodeStatuses, nodeStatusNames } from '../lifecycle/states.ts';
+import {
+  allocationStatuses,
+  allocationStatusNames,
+  type NodeStatus,
+  nodeStatuses,
+  nodeStatusNames,
+} from '../lifecycle/states.ts';
 import { holdersOf, listAllocations } from './allocations.ts';
 import { type Database, openDatabase, type Transaction } from './database.ts';
 import { transition } from './door.ts';
@@ -31,25 +37,27 @@ afterAll(async () => {
   await database.drop();
 });
 
+const dueAt = (status: NodeStatus, now: Date) => ({ status, rule: 'test', now });
+
 describe('what is due', () => {
   test('comes oldest first, when its time has come and not before, as many as asked for', async () => {
     const nodes = [];
     for (let i = 0; i < 4; i++) nodes.push(await fleet.node('offline'));
     const [first, , third] = nodes.map((node) => node.deadline_at as Date);
     const due = (now: Date, limit: number) =>
-      db.transaction(async (tx) => (await lockDueNodes(tx, 'offline', now, limit)).map((node) => node.node_id));
+      db.transaction(async (tx) => (await lockDueNodes(tx, dueAt('offline', now), limit)).map((node) => node.node_id));
     expect(await due(secondsLater(first as Date, -0.001), 10)).toEqual([]);
     expect(await due(third as Date, 10)).toEqual(nodes.slice(0, 3).map((node) => node.node_id));
     expect(await due(third as Date, 2)).toEqual(nodes.slice(0, 2).map((node) => node.node_id));
-    expect(await db.transaction((tx) => lockDueNodes(tx, 'failed', third as Date, 10))).toEqual([]);
+    expect(await db.transaction((tx) => lockDueNodes(tx, dueAt('failed', third as Date), 10))).toEqual([]);
   });
 
   test('is decided on by one replica at a time', async () => {
     const node = await fleet.node('draining');
     const late = secondsLater(node.deadline_at as Date, 1);
     await db.transaction(async (tx) => {
-      expect((await lockDueNodes(tx, 'draining', late, 10)).length).toBe(1);
-      expect(await db.transaction((other) => lockDueNodes(other, 'draining', late, 10))).toEqual([]);
+      expect((await lockDueNodes(tx, dueAt('draining', late), 10)).length).toBe(1);
+      expect(await db.transaction((other) => lockDueNodes(other, dueAt('draining', late), 10))).toEqual([]);
     });
   });
 
@@ -149,7 +157,10 @@ describe('on a large, idle fleet', () => {
     ...Object.fromEntries(
       nodeStatusNames
         .filter((status) => nodeStatuses[status].deadline)
-        .map((status) => [`due nodes that are ${status}`, (tx: Transaction) => lockDueNodes(tx, status, now(), 500)]),
+        .map((status) => [
+          `due nodes that are ${status}`,
+          (tx: Transaction) => lockDueNodes(tx, dueAt(status, now()), 500),
+        ]),
     ),
     ...Object.fromEntries(
       allocationStatusNames

@@ -2,7 +2,7 @@
 import type { AllocationId } from '../base/ids.ts';
 import type { AllocationStatus, NodeStatus } from '../lifecycle/states.ts';
 import type { AllocationRow } from './allocations.ts';
-import type { Transaction } from './database.ts';
+import type { Queryable, Transaction } from './database.ts';
 import type { NodeRow } from './nodes.ts';
 
 export type DueNode = NodeRow & {
@@ -12,14 +12,76 @@ export type DueNode = NodeRow & {
   owner: AllocationId | null;
 };
 
-export function lockDueNodes(tx: Transaction, status: NodeStatus, now: Date, limit: number): Promise<DueNode[]> {
+/** Which of the due rows a rule speaks of. Asked in the statement, so that rows of another rule fill no batch of this one. */
+const conditions = {
+  fresh: 'beat.last_seen_at + make_interval(secs => beat.stale_seconds) >= $2',
+  // What we could not hear does not count as silence.
+  silent: `coalesce(greatest(beat.last_seen_at, (select max(ended_at) from ingest_gaps))
+    + make_interval(secs => coalesce(beat.stale_seconds, 0)) < $2, true)`,
+  complete: `(node.prerequisites is null or node.prerequisites = 'met')`,
+  incomplete: `node.prerequisites = 'unchecked'`,
+  unowned: `not exists (select 1 from allocations owner where owner.node_id = node.node_id
+    and owner.status in ('provisioning', 'active', 'releasing', 'release_failed'))`,
+} as const;
+
+export type DueCondition = keyof typeof conditions;
+
+export interface DueQuestion {
+  status: NodeStatus;
+  rule: string;
+  /** All of one group must hold, of any group; without groups every due row is meant. */
+  where?: readonly (readonly DueCondition[])[];
+  now: Date;
+}
+
+const heartbeatOf = 'left join heartbeats beat on beat.node_instance_id = node.node_instance_id';
+
+const whereOf = ({ where = [] }: DueQuestion): string =>
+  where.length === 0
+    ? ''
+    : `and (${where.map((group) => `(${group.map((name) => conditions[name]).join(' and ')})`).join(' or ')})`;
+
+/** Due, not held back any more, and not only told already. */
+const isDue = (question: DueQuestion) =>
+  `node.status = $1 and node.deadline_at <= $2 and (node.held is null or (node.held ->> 'held_until')::timestamptz <= $2)
+   and (node.would_have is null or node.would_have ->> 'rule' <> $3) ${whereOf(question)}`;
+
+export function lockDueNodes(
+  tx: Transaction,
+  question: DueQuestion,
+  limit: number,
+  except: readonly string[] = [],
+): Promise<DueNode[]> {
   return tx.query<DueNode>(
     `select node.*, beat.last_seen_at, beat.stale_seconds, (select allocation_id from allocations where node_id = node.node_id
          and status in ('provisioning', 'active', 'releasing', 'release_failed')) as owner
-     from nodes node left join heartbeats beat on beat.node_instance_id = node.node_instance_id
-     where node.status = $1 and node.deadline_at <= $2 order by node.deadline_at limit $3 for no key update of node skip locked`,
-    [status, now, limit],
+     from nodes node ${heartbeatOf} where ${isDue(question)} and node.node_id <> all($5)
+     order by node.deadline_at limit $4 for no key update of node skip locked`,
+    [question.status, question.now, question.rule, limit, except],
   );
+}
+
+export interface Crowd {
+  pool: string;
+  zone: string | null;
+  count: number;
+}
+
+/** How many are due, by pool and zone: what the brake judges by when one batch does not hold them all. */
+export function countDueNodes(db: Queryable, question: DueQuestion): Promise<Crowd[]> {
+  return db.query<Crowd>(
+    `select node.pool, node.zone, count(*)::int as count from nodes node ${heartbeatOf} where ${isDue(question)} group by 1, 2`,
+    [question.status, question.now, question.rule],
+  );
+}
+
+/** When the next one falls due, so that nobody has to look before. */
+export async function nextDueAt(db: Queryable, status: NodeStatus, now: Date): Promise<Date | null> {
+  const [row] = await db.query<{ next: Date | null }>(
+    'select min(deadline_at) as next from nodes where status = $1 and deadline_at > $2',
+    [status, now],
+  );
+  return row?.next ?? null;
 }
 
 export function lockDueAllocations(

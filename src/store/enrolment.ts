@@ -30,6 +30,7 @@ export interface Registered {
   credential?: string;
   deadline_at: Date | null;
   heartbeat_interval_seconds: number;
+  requires: { name: string; check: string }[];
   first: boolean;
 }
 
@@ -40,21 +41,6 @@ interface Context {
   installation: Installation;
   correlation_id: CorrelationId;
 }
-
-/** What a registration does to a node that stands at each status. */
-const onRegistration: Record<NodeStatus, 'start' | 'rescue' | 'count' | 'return' | 'fenced' | 'barred'> = {
-  provisioning: 'start',
-  starting: 'count',
-  ready: 'count',
-  degraded: 'count',
-  offline: 'count',
-  failed: 'rescue',
-  draining: 'count',
-  // Its release waits for it: an agent that restarted can still clean up and prove it.
-  cleaning: 'return',
-  quarantined: 'barred',
-  retired: 'fenced',
-};
 
 const fencedProblem = (reason: string | null) =>
   new ApiProblem('instance_fenced', reason ? `This instance no longer counts: ${reason}.` : {});
@@ -92,8 +78,9 @@ async function admit(
   const { now } = context;
   if (instance.fenced_at || node.node_instance_id !== instance.node_instance_id)
     throw fencedProblem(instance.fence_reason);
-  const effect = onRegistration[node.status];
+  const effect = context.environment.decide.effectOfRegistration(node, now);
   const unknownSoFar = effect === 'return' && !instance.registered_at;
+  if (effect === 'fenced' && node.status === 'failed') throw fencedProblem('its rescue window is over');
   if (effect === 'fenced' || unknownSoFar) throw fencedProblem(`the node is ${node.status}`);
   if (effect === 'barred')
     throw new ApiProblem('node_fenced', 'The node is quarantined; an operator can reactivate it.');
@@ -114,8 +101,6 @@ async function admit(
       },
     );
   }
-  if (effect === 'rescue' && (!node.deadline_at || node.deadline_at < now))
-    throw fencedProblem('its rescue window is over');
   const late = effect === 'rescue';
   const lateness = secondsBetween(node.status_since, now);
   const move: NodeMove = {
@@ -133,7 +118,7 @@ async function admit(
     },
     data: {
       version: request.version,
-      boot_seconds: secondsBetween(instance.created_at, now),
+      boot_seconds: secondsBetween(node.clock_from ?? instance.created_at, now),
       ...(late && { lateness_seconds: lateness }),
     },
     correlation_id: node.correlation_id ?? context.correlation_id,
@@ -157,6 +142,7 @@ async function replyFor(
     ...(credential && { credential }),
     deadline_at: node.deadline_at,
     heartbeat_interval_seconds: heartbeatPolicy(pool?.heartbeat).interval_seconds,
+    requires: pool?.requires ?? [],
     first,
   };
 }

@@ -88,6 +88,8 @@ export async function fenceInstance(
     [id, now, reason, revoke],
   );
   if (!row) return;
+  // Nobody listens for it any more.
+  await tx.query('update heartbeats set over = true where node_instance_id = $1', [id]);
   if (revoke) await withdrawTasks(tx, id, reason, now);
   await recordEvidence(tx, [
     {

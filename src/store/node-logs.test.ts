@@ -120,8 +120,8 @@ test('a boot stage that is told again is one stage and one fact, unless it took 
     { name: 'boot', seconds: 1 },
     { name: 'pull', seconds: 2, parent: 'boot' },
   ];
-  await storeBootStages(db, ids, stages, fleet.now());
-  await storeBootStages(db, ids, stages, fleet.now());
+  await storeBootStages(db, ids, stages, fleet.now(), fleet.environment);
+  await storeBootStages(db, ids, stages, fleet.now(), fleet.environment);
   await storeBootStages(
     db,
     ids,
@@ -130,6 +130,7 @@ test('a boot stage that is told again is one stage and one fact, unless it took 
       { name: 'set-up', seconds: 1 },
     ],
     fleet.now(),
+    fleet.environment,
   );
   expect(await readBootStages(db, ids.node_id, ids.node_instance_id)).toEqual([
     { name: 'boot', seconds: 5 },

@@ -3,8 +3,11 @@ import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { ShippedLine } from '../contract/agent.ts';
 import type { BootStage, LogLine } from '../contract/node.ts';
 import type { Page } from '../contract/primitives.ts';
+import { noteAdvance } from './advance.ts';
 import type { Database, Queryable } from './database.ts';
+import type { DoorEnvironment } from './door-rules.ts';
 import { recordEvidence } from './evidence.ts';
+import { lockNode } from './nodes.ts';
 
 interface LogRow extends Omit<LogLine, 'seq' | 'at'> {
   seq: string;
@@ -70,17 +73,20 @@ export async function storeBootStages(
   ids: { node_id: NodeId; node_instance_id: NodeInstanceId; correlation_id: string | null },
   stages: BootStage[],
   now: Date,
+  environment: DoorEnvironment,
 ): Promise<void> {
   if (stages.length === 0) return;
   await db.transaction(async (tx) => {
-    const fresh = await tx.query<{ name: string; seconds: number }>(
+    // The node first, as everywhere: its door may be waiting for what we write next.
+    const node = await lockNode(tx, ids.node_id);
+    const fresh = await tx.query<{ name: string; parent: string; seconds: number }>(
       `insert into boot_stages (node_instance_id, ordinal, name, parent, seconds, started_at, reported_at)
        select $1, (select count(*) from boot_stages where node_instance_id = $1) + ordinal, stage ->> 'name', coalesce(stage ->> 'parent', ''),
          (stage ->> 'seconds')::double precision, (stage ->> 'started_at')::timestamptz, $3
        from jsonb_array_elements($2::jsonb) with ordinality as list(stage, ordinal)
        on conflict (node_instance_id, name, parent) do update set seconds = excluded.seconds, reported_at = excluded.reported_at
          where boot_stages.seconds is distinct from excluded.seconds
-       returning name, seconds`,
+       returning name, parent, seconds`,
       [ids.node_instance_id, JSON.stringify(stages), now],
     );
     await recordEvidence(
@@ -96,6 +102,8 @@ export async function storeBootStages(
         correlation_id: ids.correlation_id as never,
       })),
     );
+    const signs = fresh.map(({ name, parent }) => `boot stage ${parent ? `${parent}/` : ''}${name}`);
+    if (node?.node_instance_id === ids.node_instance_id) await noteAdvance(tx, node, signs, now, environment);
   });
 }
 

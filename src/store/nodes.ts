@@ -1,7 +1,8 @@
 /** Nodes as rows, and the joined view that the wire shape is made of. Reads only; statuses are written by the door. */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../base/ids.ts';
-import type { BudgetSource, Node, Verdict } from '../contract/node.ts';
+import type { BudgetSource, Held, Node, Verdict, WouldHave } from '../contract/node.ts';
 import type { Labels, Page } from '../contract/primitives.ts';
+import type { Prerequisites } from '../lifecycle/claims.ts';
 import { type AllocationStatus, isFenced, type NodeStatus, nodeStatuses, occupancyOf } from '../lifecycle/states.ts';
 import type { Queryable, Transaction } from './database.ts';
 
@@ -25,8 +26,15 @@ export interface NodeRow {
   reported_status: string | null;
   observed_state: string | null;
   observed_at: Date | null;
-  held: Node['held'];
+  held: Held | null;
   verdict: Verdict | null;
+  /** What a rule would have done, were the pool not merely observed. */
+  would_have: WouldHave | null;
+  /** When the last prerequisite of bringing it up was met; its boot counts from here. */
+  clock_from: Date | null;
+  waiting_for: string | null;
+  prerequisites: Prerequisites;
+  drain_then: 'hold' | 'retire' | null;
   restarts: number;
   labels: Labels;
   created_at: Date;
@@ -80,6 +88,8 @@ const toWire = (row: JoinedRow): Node => ({
     row.observed_state && row.observed_at ? { state: row.observed_state, at: row.observed_at.toISOString() } : null,
   held: row.held,
   verdict: row.verdict,
+  would_have: row.would_have,
+  waiting_for: row.waiting_for,
   restarts: row.restarts,
   labels: row.labels,
   created_at: row.created_at.toISOString(),
@@ -111,6 +121,7 @@ export interface NodeFilter {
   pool?: string;
   status?: string;
   q?: string;
+  held?: boolean;
   sort?: 'newest' | 'oldest';
   after?: string;
   limit: number;
@@ -127,6 +138,7 @@ export async function listNodes(db: Queryable, filter: NodeFilter): Promise<Page
     const like = bind(`%${filter.q.replace(/[\\%_]/g, '\\$&')}%`);
     where.push(`(node.name ilike ${like} or node.node_id ilike ${like} or node.node_instance_id ilike ${like})`);
   }
+  if (filter.held !== undefined) where.push(`node.held is ${filter.held ? 'not null' : 'null'}`);
   if (filter.tenant !== null) where.push(heldByTenant(bind(filter.tenant)));
   const newest = filter.sort !== 'oldest';
   if (filter.after) where.push(`node.node_id ${newest ? '<' : '>'} ${bind(filter.after)}`);

@@ -103,7 +103,13 @@ async function act(world: World, { what, who, which }: Act): Promise<void> {
     const current = await nodeNow(db, node.node_id);
     if (!current.node_instance_id) return;
     const beat = { status: edgeOf(agentClaims, which) };
-    await recordClaim(db, { ...ids, node_instance_id: current.node_instance_id }, beat, fleet.now(), fleet.environment);
+    await recordClaim(
+      db,
+      { ...ids, node_instance_id: current.node_instance_id, stale_seconds: 0 },
+      beat,
+      fleet.now(),
+      fleet.environment,
+    );
   } else if (what === 'join') {
     const joined = register(db, { join_token: joinToken, name: node.name, version: '1' }, undefined, context());
     await refusable(joined.then((reply) => world.credentials.set(node.node_id, reply.credential ?? '')));

@@ -7,6 +7,6 @@ export const cleanDeadline = (services: SweepServices) =>
     name: 'clean-deadline',
     from: 'cleaning',
     to: 'quarantined',
-    applies: (node) => node.owner === null,
+    where: [['unowned']],
     reason: (waited) => `taking it down did not end in time and no allocation owns it (${waited})`,
   });

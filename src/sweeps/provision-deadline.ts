@@ -7,5 +7,8 @@ export const provisionDeadline = (services: SweepServices) =>
     name: 'provision-deadline',
     from: 'provisioning',
     to: 'failed',
-    reason: (waited) => `provisioning timed out: launched but never registered (${waited})`,
+    reason: (waited, node) =>
+      node.waiting_for === 'capacity'
+        ? `provisioning timed out: the provider granted no capacity (${waited})`
+        : `provisioning timed out: launched but never registered (${waited})`,
   });

@@ -1,8 +1,14 @@
 /** Every sweep there is, in the order in which they are asked. A new rule is one file and one line here. */
+import { brakeWatch } from './brake-watch.ts';
 import { cleanDeadline } from './clean-deadline.ts';
+import { drainDeadline } from './drain-deadline.ts';
 import { housekeeping } from './housekeeping.ts';
+import { ingestWatch } from './ingest-watch.ts';
+import { liveness } from './liveness.ts';
 import { offlineDeadline } from './offline-deadline.ts';
 import { operationStart } from './operation-start.ts';
+import { probePromotes } from './probe-promotes.ts';
+import { prober } from './prober.ts';
 import { provisionDeadline } from './provision-deadline.ts';
 import { queueDeadline } from './queue-deadline.ts';
 import { releaseDeadline } from './release-deadline.ts';
@@ -16,12 +22,18 @@ import type { Sweep } from './sweep.ts';
 import { taskLease } from './task-lease.ts';
 
 export const sweepRegistry = (services: SweepServices): Sweep[] => [
+  ingestWatch(services),
   replicaTakeover(services),
+  brakeWatch(services),
   operationStart(services),
   provisionDeadline(services),
+  prober(services),
+  probePromotes(services),
   stuckStarting(services),
   startDeadline(services),
+  liveness(services),
   offlineDeadline(services),
+  drainDeadline(services),
   cleanDeadline(services),
   queueDeadline(services),
   rescueOver(services),

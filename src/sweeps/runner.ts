@@ -1,15 +1,22 @@
 /** Runs the sweeps: by timer or by nudge, the same code path, one run of a sweep at a time, its last run on record. */
 import { type Clock, now } from '../base/clock.ts';
 import type { Evidence } from '../contract/evidence.ts';
-import type { Sweep } from './sweep.ts';
+import type { Sweep, SweepReport } from './sweep.ts';
 
 export interface SweepStatus {
   name: string;
   runs: number;
   decided: number;
+  held: number;
+  would_have: number;
   last_run_at: Date | null;
   last_seconds: number | null;
+  /** How late the verdicts of the last run that decided anything were, at the worst. */
+  lateness_seconds: number | null;
+  /** It decides nothing, because this replica is not sure of its own hearing. */
+  waiting: boolean;
   error: string | null;
+  failed_at: Date | null;
 }
 
 export interface SweepRunner {
@@ -19,6 +26,15 @@ export interface SweepRunner {
   observe(fact: Evidence): void;
   statuses(): SweepStatus[];
   stop(): Promise<void>;
+}
+
+function count(status: SweepStatus, report: SweepReport): void {
+  status.decided += report.decided;
+  status.held += report.held ?? 0;
+  status.would_have += report.would_have ?? 0;
+  status.waiting = report.waiting ?? false;
+  const lateness = report.lateness_seconds ?? [];
+  if (lateness.length > 0) status.lateness_seconds = lateness.reduce((worst, each) => Math.max(worst, each), 0);
 }
 
 export function createSweepRunner(options: {
@@ -34,9 +50,14 @@ export function createSweepRunner(options: {
       name: sweep.name,
       runs: 0,
       decided: 0,
+      held: 0,
+      would_have: 0,
       last_run_at: null,
       last_seconds: null,
+      lateness_seconds: null,
+      waiting: false,
       error: null,
+      failed_at: null,
     };
     let running: Promise<void> | undefined;
     let again: Promise<void> | undefined;
@@ -45,14 +66,17 @@ export function createSweepRunner(options: {
     const runOnce = async () => {
       cancelTimer();
       const startedMs = clock.monotonicMs();
+      let waitSeconds = sweep.every_seconds;
       try {
         for (let more = true; more && !stopped; ) {
           const report = await sweep.run(now(clock));
-          status.decided += report.decided;
+          count(status, report);
           more = report.more ?? false;
+          waitSeconds = Math.min(sweep.every_seconds, Math.max(0, report.next_in_seconds ?? Number.POSITIVE_INFINITY));
         }
         status.error = null;
       } catch (error) {
+        status.failed_at = now(clock);
         // One failing sweep never stops the others, nor its own next run.
         status.error = error instanceof Error ? error.message : String(error);
         options.onError(sweep.name, error);
@@ -60,7 +84,7 @@ export function createSweepRunner(options: {
       status.runs++;
       status.last_run_at = now(clock);
       status.last_seconds = (clock.monotonicMs() - startedMs) / 1000;
-      if (!stopped) cancelTimer = clock.after(sweep.every_seconds * 1000, () => void trigger());
+      if (!stopped) cancelTimer = clock.after(Math.ceil(waitSeconds * 1000), () => void trigger());
     };
 
     const trigger = (): Promise<void> => {

@@ -1,5 +1,5 @@
-/** `start-deadline`: starting → failed, when start-up should be over and the heartbeat is stale. */
-import { deadlineRule, isFresh } from './deadline-rule.ts';
+/** `start-deadline`: starting → failed, when start-up should be over and the heartbeat is stale, or nobody said that what the pool asks for is there. */
+import { deadlineRule } from './deadline-rule.ts';
 import type { SweepServices } from './services.ts';
 
 export const startDeadline = (services: SweepServices) =>
@@ -7,6 +7,9 @@ export const startDeadline = (services: SweepServices) =>
     name: 'start-deadline',
     from: 'starting',
     to: 'failed',
-    applies: (node, now) => !isFresh(node, now),
-    reason: (waited) => `start-up timed out: registered, then silent (${waited})`,
+    where: [['silent'], ['incomplete']],
+    reason: (waited, node) =>
+      node.prerequisites === 'unchecked'
+        ? `start-up timed out: it never said whether its prerequisites are met (${waited})`
+        : `start-up timed out: registered, then silent (${waited})`,
   });

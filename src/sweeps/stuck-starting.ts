@@ -1,5 +1,5 @@
 /** `stuck-starting`: starting → ready. The heartbeat proves life, the age proves that start-up is over. */
-import { deadlineRule, isFresh } from './deadline-rule.ts';
+import { deadlineRule } from './deadline-rule.ts';
 import type { SweepServices } from './services.ts';
 
 export const stuckStarting = (services: SweepServices) =>
@@ -7,6 +7,6 @@ export const stuckStarting = (services: SweepServices) =>
     name: 'stuck-starting',
     from: 'starting',
     to: 'ready',
-    applies: isFresh,
+    where: [['fresh', 'complete']],
     reason: (waited) => `it beats and start-up must be over, though it never said ready (${waited})`,
   });

@@ -1,8 +1,18 @@
 /** A sweep is one rule applied to every row it concerns. It takes no input, may run on every replica at once, and says what it decided. */
 export interface SweepReport {
   decided: number;
+  /** Verdicts that the brake or a maintenance window keeps back. */
+  held?: number;
+  /** Verdicts that an observed pool was only told of. */
+  would_have?: number;
+  /** How long after it could have been decided each verdict was. */
+  lateness_seconds?: number[];
   /** More is due than one bounded batch: run again at once. */
   more?: boolean;
+  /** When something falls due next, if that is sooner than the usual time. */
+  next_in_seconds?: number;
+  /** It did not decide, because this replica is not sure of its own hearing. */
+  waiting?: boolean;
 }
 
 export interface Sweep {

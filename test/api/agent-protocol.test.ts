@@ -5,6 +5,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { newNodeId, newNodeInstanceId } from '../../src/base/ids.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { transition } from '../../src/store/door.ts';
+import { defaultEnvironment } from '../../src/store/door-rules.ts';
 import { type Installation, openInstallation } from '../../src/store/installation.ts';
 import { until } from '../support/until.ts';
 import { callRoute, expectProblem } from './support/calls.ts';
@@ -42,7 +43,7 @@ async function quarantine(machine: Machine): Promise<void> {
     by: 'quarantine' as const,
     reason: 'test',
   };
-  await db.transaction((tx) => transition(tx, [move], new Date(systemClock.nowMs()), { runtime_classes: {} }));
+  await db.transaction((tx) => transition(tx, [move], new Date(systemClock.nowMs()), defaultEnvironment));
   await db.close();
 }
 

@@ -4,12 +4,14 @@ import { type Heartbeat, type HeartbeatReply, ShippedLine } from '../../contract
 import { ApiProblem, errorCatalogue } from '../../contract/errors.ts';
 import type { BootStage } from '../../contract/node.ts';
 import { effectiveStaleSeconds } from '../../lifecycle/budgets.ts';
+import { isNews } from '../../lifecycle/claims.ts';
 import type { AgentSession } from '../../store/agent-sessions.ts';
-import { movedByAnyBeat, recordClaim } from '../../store/claims.ts';
+import { recordClaim } from '../../store/claims.ts';
 import { register } from '../../store/enrolment.ts';
 import { recordEvidence } from '../../store/evidence.ts';
 import { rotateCredential } from '../../store/instances.ts';
 import { storeBootStages, storeLines } from '../../store/node-logs.ts';
+import { reportPrerequisites } from '../../store/prerequisites.ts';
 import { bearerOf } from '../auth.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { compileCheck } from '../validation.ts';
@@ -23,12 +25,6 @@ const mostAheadMs = 5 * 60_000;
 /** Spread, so that a fleet that started together does not beat together. */
 const assignedInterval = (session: AgentSession) =>
   Math.round(session.interval_seconds * (1 + jitter * (2 * Math.random() - 1)) * 1000) / 1000;
-
-/** Only what may change a status is written before it is answered; a plain beat is coalesced. */
-const needsTheDoor = (session: AgentSession, beat: Heartbeat) =>
-  (beat.status !== undefined && beat.status !== session.reported_status) ||
-  movedByAnyBeat.includes(session.node_status) ||
-  (session.node_status === 'starting' && beat.status === 'ready');
 
 function refuseFuture(stages: BootStage[], path: string, services: ApiServices): void {
   const latestMs = services.clock.nowMs() + mostAheadMs;
@@ -50,22 +46,27 @@ async function takeBeat(
   if (meant !== undefined && meant !== session.node_instance_id)
     throw new ApiProblem('credential_mismatch', `The credential is not that of the instance ${meant}.`);
   const interval = assignedInterval(session);
+  const stale_seconds = effectiveStaleSeconds(session.stale_after_seconds, interval);
   const { status: _, ...reported } = beat;
   services.beats.add({
     node_instance_id: session.node_instance_id,
     received_ms: services.clock.nowMs(),
     interval_seconds: interval,
-    stale_seconds: effectiveStaleSeconds(session.stale_after_seconds, interval),
+    stale_seconds,
     reported: Object.keys(reported).length > 0 ? reported : null,
   });
-  if (needsTheDoor(session, beat)) {
-    const outcome = await recordClaim(services.db, session, beat, now(services.clock), services.environment);
+  if (isNews(session, beat)) {
+    const { node_id, node_instance_id } = session;
+    const claiming = { node_id, node_instance_id, stale_seconds };
+    const outcome = await recordClaim(services.db, claiming, beat, now(services.clock), services.environment);
     if (outcome.fenced) {
       services.sessions.forget(session.node_instance_id);
       throw new ApiProblem('instance_fenced');
     }
     session.node_status = outcome.status;
     session.reported_status = outcome.reported_status;
+    session.verdict_rule = outcome.verdict_rule;
+    session.boot_stage = beat.boot_stage ?? session.boot_stage;
   }
   return {
     node_status: session.node_status,
@@ -116,7 +117,8 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       installation: services.installation,
       correlation_id,
     });
-    if (body.boot) await storeBootStages(services.db, { ...registered, correlation_id }, body.boot.stages, at);
+    if (body.boot)
+      await storeBootStages(services.db, { ...registered, correlation_id }, body.boot.stages, at, services.environment);
     services.sessions.forget(registered.node_instance_id);
     if (!registered.first) reply.status(200);
     return {
@@ -126,6 +128,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       task_keys: services.installation.task_keys,
       heartbeat_interval_seconds: registered.heartbeat_interval_seconds,
       deadline_at: registered.deadline_at?.toISOString() ?? null,
+      ...(registered.requires.length > 0 && { requires: registered.requires }),
     };
   },
   'agent-heartbeat': ({ agent, body }, services) => takeBeat(agent(), body ?? {}, services),
@@ -151,25 +154,24 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
   },
   async 'agent-boot'({ agent, body }, services) {
     refuseFuture(body.stages, '/body/stages', services);
-    await storeBootStages(services.db, agent(), body.stages, now(services.clock));
+    await storeBootStages(services.db, agent(), body.stages, now(services.clock), services.environment);
     return { ok: true };
   },
-  async 'agent-prerequisites'({ agent, body, correlation_id }, services) {
-    const { node_id, node_instance_id, allocation_id, correlation_id: own } = agent();
-    await recordEvidence(
+  async 'agent-prerequisites'({ agent, body }, services) {
+    const session = agent();
+    const { node_id, node_instance_id } = session;
+    const status = await reportPrerequisites(
       services.db,
-      body.results.map(({ name, ok, detail }) => ({
-        at: now(services.clock),
-        layer: 'node',
-        kind: ok ? 'prerequisite.met' : 'prerequisite.missing',
-        summary: `prerequisite ${name} is ${ok ? 'met' : 'missing'}${detail ? `: ${detail}` : ''}`,
-        data: { name, ...(detail && { detail }) },
-        node_id,
-        node_instance_id,
-        allocation_id: allocation_id as never,
-        correlation_id: (own as never) ?? correlation_id,
-      })),
+      { node_id, node_instance_id },
+      body.results,
+      now(services.clock),
+      services.environment,
     );
+    if (!status) {
+      services.sessions.forget(node_instance_id);
+      throw new ApiProblem('instance_fenced');
+    }
+    session.node_status = status;
     return { ok: true };
   },
   async 'agent-evidence'({ agent, body, correlation_id }, services) {

@@ -123,6 +123,8 @@ export const sampleNode = (fields: Partial<Node> = {}): Node => ({
   endpoint: null,
   reported: null,
   observed: null,
+  would_have: null,
+  waiting_for: null,
   held: null,
   verdict: null,
   restarts: 0,

@@ -25,6 +25,14 @@ create table probes (
   failure text
 ) with (fillfactor = 50);
 
+-- What an instance has shown of its boot: only what is new here counts as advance.
+create table boot_signs (
+  node_instance_id text not null references instances (node_instance_id),
+  sign text not null,
+  seen_at timestamptz not null,
+  primary key (node_instance_id, sign)
+);
+
 -- Up to when each replica has stored every beat it heard.
 alter table replicas add column flushed_through timestamptz;
 

@@ -10,14 +10,13 @@ import {
 } from '../../base/ids.ts';
 import { type VirtualClock, virtualClock } from '../../base/virtual-clock.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
-import { defaultRuntimeClasses } from '../../lifecycle/budgets.ts';
 import type { AllocationStatus, NodeStatus } from '../../lifecycle/states.ts';
 import { allocationEdges, type Cause, type Edge, nodeEdges } from '../../lifecycle/transitions.ts';
 import type { AllocationRow } from '../allocations.ts';
 import type { Database, Transaction } from '../database.ts';
 import { createNode, type NodeMove, transition } from '../door.ts';
 import { type AllocationMove, createAllocation, moveAllocations } from '../door-allocation.ts';
-import type { DoorEnvironment } from '../door-rules.ts';
+import { type DoorEnvironment, defaultEnvironment } from '../door-rules.ts';
 import { createInstance } from '../instances.ts';
 import type { NodeRow } from '../nodes.ts';
 import { declarePool } from '../pools.ts';
@@ -91,7 +90,7 @@ export async function testFleet(db: Database): Promise<Fleet> {
   const fleet: Fleet = {
     db,
     clock,
-    environment: { runtime_classes: defaultRuntimeClasses },
+    environment: defaultEnvironment,
     now: () => moment(clock.nowMs() + ticks++),
     move: (move) => db.transaction((tx) => transition(tx, [move], fleet.now(), fleet.environment)),
     moveAllocation: (move) => db.transaction((tx) => moveAllocations(tx, [move], fleet.now(), fleet.environment)),

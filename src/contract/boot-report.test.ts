@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'vitest';
+import { readBootReport } from './boot-report.ts';
+import { ApiProblem } from './errors.ts';
+
+const refusalOf = (text: string): string => {
+  try {
+    readBootReport(text);
+  } catch (error) {
+    if (error instanceof ApiProblem && error.code === 'invalid_request') return error.message;
+    throw error;
+  }
+  throw new Error('it was read');
+};
+
+describe('cloud-init analyze blame', () => {
+  const blame = `-- Boot Record 01 --
+     01.20300s (init-network/config-growpart)
+     00.40100s (init-local/search-NoCloud)
+     00.00200s (modules-final/config-scripts-user)
+
+1 boot records analyzed
+`;
+
+  test('names each module, the stage it ran in, and how long it took', () => {
+    expect(readBootReport(blame)).toEqual({
+      stages: [
+        { name: 'config-growpart', parent: 'init-network', seconds: 1.203 },
+        { name: 'search-NoCloud', parent: 'init-local', seconds: 0.401 },
+        { name: 'config-scripts-user', parent: 'modules-final', seconds: 0.002 },
+      ],
+    });
+  });
+
+  test('reads the same from a machine that ends its lines otherwise, or without the first and last line', () => {
+    const read = readBootReport(blame);
+    expect(readBootReport(blame.replaceAll('\n', '\r\n'))).toEqual(read);
+    expect(readBootReport(blame.split('\n').slice(1, 4).join('\n'))).toEqual(read);
+  });
+
+  test('of several boots the last one counts', () => {
+    const second = '-- Boot Record 02 --\n     09.00000s (init-local/check-cache)\n\n2 boot records analyzed\n';
+    expect(readBootReport(blame + second).stages).toEqual([{ name: 'check-cache', parent: 'init-local', seconds: 9 }]);
+  });
+
+  test('what ran several times is one stage', () => {
+    const twice = '     00.10000s (azure-ds/crawl)\n     00.20000s (azure-ds/crawl)\n     00.30000s (init-local)\n';
+    expect(readBootReport(twice).stages).toEqual([
+      { name: 'crawl', parent: 'azure-ds', seconds: 0.3 },
+      { name: 'init-local', seconds: 0.3 },
+    ]);
+  });
+});
+
+describe('cloud-init analyze show', () => {
+  const show = `-- Boot Record 01 --
+The total time elapsed since completing an event is printed after the "@" character.
+The time the event takes is printed after the "+" character.
+
+Starting stage: init-local
+|\`->no cache found @00.01700s +00.00200s
+Starting stage: init-local/search-Azure
+| \`->found local data @00.11000s +00.09000s
+Finished stage: (init-local/search-Azure) 00.10000 seconds
+
+Finished stage: (init-local) 00.94200 seconds
+
+Starting stage: init-network
+|\`->config-growpart ran successfully and took 1.203 seconds @04.79500s +01.20300s
+|\`->config-mounts previously ran @06.00000s +00.00100s
+Finished stage: (init-network) 02.72100 seconds
+
+Total Time: 3.66300 seconds
+
+1 boot records analyzed
+`;
+
+  test('names stages and what they did', () => {
+    expect(readBootReport(show).stages).toEqual([
+      { name: 'no cache found', parent: 'init-local', seconds: 0.002 },
+      { name: 'found local data', parent: 'search-Azure', seconds: 0.09 },
+      { name: 'search-Azure', parent: 'init-local', seconds: 0.1 },
+      { name: 'init-local', seconds: 0.942 },
+      { name: 'config-growpart', parent: 'init-network', seconds: 1.203 },
+      { name: 'config-mounts', parent: 'init-network', seconds: 0.001 },
+      { name: 'init-network', seconds: 2.721 },
+    ]);
+  });
+
+  test('cuts what is longer than a name may be', () => {
+    const [stage] = readBootReport(`|\`->${'a'.repeat(500)} @00.1s +00.00100s`).stages;
+    expect(stage?.name).toHaveLength(128);
+  });
+});
+
+describe('anything else', () => {
+  test.each([
+    ['a line of prose', '-- Boot Record 01 --\n     00.10000s (a/b)\nKernel panic\n', 'Line 3', 'Kernel panic'],
+    ['a stage without a time', '     soon (init-local/check-cache)', 'Line 1', 'soon'],
+    ['a time without a stage', '     00.10000s', 'Line 1', '00.10000s'],
+    ['JSON', '{"stages":[]}', 'Line 1', 'stages'],
+    ['a long line', 'x'.repeat(10_000), 'Line 1', 'xxx'],
+  ])('%s is refused by its line', (_, text, line, shown) => {
+    const refusal = refusalOf(text);
+    expect(refusal).toContain(line);
+    expect(refusal).toContain(shown);
+    expect(refusal.length).toBeLessThan(200);
+  });
+
+  test.each(['', '\n\n', '-- Boot Record 01 --\n\n1 boot records analyzed\n'])('a report of nothing (%j)', (text) => {
+    expect(refusalOf(text)).toContain('no boot stage');
+  });
+});

@@ -1,0 +1,84 @@
+/** The server's settings file: what is too much for a flag. Everything in it is optional; unknown keys are refused. */
+import { type Static, Type } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { parse } from 'yaml';
+import { SettingsError } from '../base/settings.ts';
+import { type BrakePolicy, type BrakeSettings, defaultBrakePolicy, defaultBrakeSettings } from '../lifecycle/brake.ts';
+import { type BudgetSettings, defaultRuntimeClasses } from '../lifecycle/budgets.ts';
+import { Name, PositiveSeconds, Seconds, strict } from './primitives.ts';
+
+const ClassBudgets = Type.Object(
+  {
+    queue_seconds: Type.Optional(PositiveSeconds),
+    provision_seconds: Type.Optional(PositiveSeconds),
+    start_seconds: Type.Optional(PositiveSeconds),
+    offline_seconds: Type.Optional(PositiveSeconds),
+    drain_seconds: Type.Optional(PositiveSeconds),
+    release_seconds: Type.Optional(PositiveSeconds),
+    rescue_seconds: Type.Optional(Seconds),
+    silence_seconds: Type.Optional(PositiveSeconds),
+    ceiling_seconds: Type.Optional(PositiveSeconds),
+  },
+  strict,
+);
+
+export const ServerFile = Type.Object(
+  {
+    runtime_classes: Type.Optional(Type.Record(Name, ClassBudgets)),
+    budgets: Type.Optional(ClassBudgets),
+    brake: Type.Optional(
+      Type.Object(
+        {
+          fraction: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+          min_nodes: Type.Optional(Type.Integer({ minimum: 1 })),
+          window_seconds: Type.Optional(PositiveSeconds),
+          self_fault_seconds: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 600 })),
+          mass_failure_seconds: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 3600 })),
+          resume_fraction: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 1 })),
+        },
+        strict,
+      ),
+    ),
+  },
+  { ...strict, $id: 'ServerFile' },
+);
+export type ServerFile = Static<typeof ServerFile>;
+
+export interface ServerFileSettings {
+  runtime_classes: Record<string, BudgetSettings>;
+  budgets: BudgetSettings;
+  brake: BrakeSettings;
+  brake_policy: BrakePolicy;
+}
+
+const validator = Compile(ServerFile);
+
+/** The classes that ship stand beside those of the file; one of the same name replaces its numbers. */
+export function settingsOf(file: ServerFile): ServerFileSettings {
+  const { fraction, min_nodes, ...brake } = file.brake ?? {};
+  const classes = Object.entries(file.runtime_classes ?? {}).map(
+    ([name, budgets]) => [name, { ...defaultRuntimeClasses[name], ...budgets }] as const,
+  );
+  return {
+    runtime_classes: { ...defaultRuntimeClasses, ...Object.fromEntries(classes) },
+    budgets: file.budgets ?? {},
+    brake: { ...defaultBrakeSettings, ...brake },
+    brake_policy: {
+      fraction: fraction ?? defaultBrakePolicy.fraction,
+      min_nodes: min_nodes ?? defaultBrakePolicy.min_nodes,
+    },
+  };
+}
+
+/** `path` is for the person who made the mistake. */
+export function parseServerFile(text: string, path: string): ServerFileSettings {
+  let parsed: unknown;
+  try {
+    parsed = parse(text) ?? {};
+  } catch (error) {
+    throw new SettingsError(`${path} is not YAML: ${error instanceof Error ? error.message : error}`);
+  }
+  if (validator.Check(parsed)) return settingsOf(parsed);
+  const [first] = validator.Errors(parsed);
+  throw new SettingsError(`${path}: ${first?.instancePath || '/'} ${first?.message ?? 'does not fit'}`);
+}

@@ -1,0 +1,23 @@
+/**
+ * The judgements the server is composed of, as values. The product has one of each; a scenario's counter-test composes a
+ * server with one of them broken, and must then fail.
+ */
+import { deadlineAfterAdvance } from './boot-advance.ts';
+import { leaveOf } from './brake.ts';
+import { resolveBudget } from './budgets.ts';
+import { effectOfBeat } from './claims.ts';
+import { judgeLiveness } from './liveness.ts';
+import { effectOfRegistration } from './registration.ts';
+import { isObserved } from './rules.ts';
+
+export const deciders = {
+  resolveBudget,
+  deadlineAfterAdvance,
+  effectOfBeat,
+  effectOfRegistration,
+  judgeLiveness,
+  leaveOf,
+  isObserved,
+};
+
+export type Deciders = typeof deciders;

@@ -1,0 +1,58 @@
+/** One row for each phase of each boot: how long it took and how it ended. Budgets are learned from them. */
+import { secondsBetween } from '../base/clock.ts';
+import type { PoolDocument } from '../contract/pool.ts';
+import { sampleOf } from '../lifecycle/boot-samples.ts';
+import type { NodeStatus } from '../lifecycle/states.ts';
+import type { Cause } from '../lifecycle/transitions.ts';
+import type { Transaction } from './database.ts';
+import type { NodeRow } from './nodes.ts';
+
+/** What a change of this node, as it stood before, says about its boot. */
+export function endedBoot(
+  node: NodeRow & { pool_document: PoolDocument },
+  move: { to: NodeStatus; by: Cause },
+  now: Date,
+) {
+  const end = sampleOf(node.status, move.to, move.by, node.registered_at !== null);
+  const started_at = end?.phase === 'start' ? node.registered_at : node.clock_from;
+  // While the provider has no capacity the boot has not begun, so there is nothing to learn from.
+  if (!end || !started_at || !node.node_instance_id || node.waiting_for === 'capacity') return undefined;
+  const { image } = (node.pool_document.spec ?? {}) as { image?: unknown };
+  return {
+    ...end,
+    node_instance_id: node.node_instance_id,
+    node_id: node.node_id,
+    pool: node.pool,
+    pool_generation: node.pool_generation,
+    runtime_class: node.pool_document.runtime_class ?? null,
+    zone: node.zone,
+    image: typeof image === 'string' ? image : null,
+    started_at,
+    seconds: secondsBetween(started_at, now),
+    lateness_seconds: end.outcome === 'late' ? secondsBetween(node.status_since, now) : null,
+    budget_seconds: node.budget_seconds,
+    budget_source: node.budget_source,
+    at: now,
+  };
+}
+
+const columns =
+  'node_instance_id, phase, node_id, pool, pool_generation, runtime_class, zone, image, started_at, seconds, outcome, lateness_seconds, budget_seconds, budget_source, at';
+
+/** A phase that was given up and then ended after all counts once, as late, with its true time and the budget it missed. */
+export async function keepBootSamples(
+  tx: Transaction,
+  samples: (ReturnType<typeof endedBoot> | undefined)[],
+): Promise<void> {
+  const kept = samples.filter((sample) => sample !== undefined);
+  if (kept.length === 0) return;
+  await tx.query(
+    `insert into boot_samples (${columns}) select ${columns} from jsonb_populate_recordset(null::boot_samples, $1::jsonb)
+     on conflict (node_instance_id, phase) do update set seconds = excluded.seconds, at = excluded.at,
+       outcome = case when boot_samples.outcome = 'timed_out' and excluded.outcome = 'completed' then 'late' else excluded.outcome end,
+       lateness_seconds = extract(epoch from excluded.at - boot_samples.at),
+       budget_seconds = boot_samples.budget_seconds, budget_source = boot_samples.budget_source
+     where boot_samples.outcome = 'timed_out'`,
+    [JSON.stringify(kept)],
+  );
+}

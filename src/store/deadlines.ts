@@ -1,0 +1,79 @@
+/**
+ * The one place besides the door that moves a deadline: by an operator's word, by advance, by capacity that was granted, or by
+ * a gap of our own. The allocation that waits for the node shares its deadline, so both move together.
+ */
+import type { Actor } from '../contract/evidence.ts';
+import { amendNodes, type NodeAmendment } from './amend-node.ts';
+import type { Transaction } from './database.ts';
+import { recordEvidence } from './evidence.ts';
+import type { NodeRow } from './nodes.ts';
+
+export interface DeadlineMove {
+  node: NodeRow;
+  deadline_at: Date;
+  /** What else the move changes of the row. */
+  set?: Pick<NodeAmendment, 'clock_from' | 'waiting_for'>;
+  reason: string;
+  data?: Record<string, unknown>;
+}
+
+export interface MovedBy {
+  layer: 'operator' | 'node' | 'provider' | 'store';
+  actor?: Actor | null;
+}
+
+/** The caller holds the locks on the nodes. A verdict that was held back, or only told, is asked anew at the new time. */
+export async function moveDeadlines(
+  tx: Transaction,
+  moves: DeadlineMove[],
+  by: MovedBy,
+  now: Date,
+): Promise<NodeRow[]> {
+  const rows = await amendNodes(
+    tx,
+    moves.map(({ node, deadline_at, set, reason, data }) => ({
+      node,
+      set: { deadline_at, held: null, would_have: null, ...set },
+      fact: {
+        at: now,
+        layer: by.layer,
+        kind: 'node.deadline_moved',
+        summary: `its deadline is ${deadline_at.toISOString()}: ${reason}`,
+        data: { before: node.deadline_at, reason, ...data },
+        actor: by.actor ?? null,
+      },
+    })),
+  );
+  const shared = await tx.query<{
+    allocation_id: string;
+    correlation_id: string;
+    workflow_id: string | null;
+    node_id: string;
+  }>(
+    `update allocations allocation set deadline_at = moved.deadline_at
+     from jsonb_to_recordset($1::jsonb) as moved(node_id text, deadline_at timestamptz)
+     where allocation.node_id = moved.node_id and allocation.status in ('provisioning', 'failed') and allocation.deadline_at is not null
+     returning allocation.allocation_id, allocation.correlation_id, allocation.workflow_id, allocation.node_id`,
+    [JSON.stringify(moves.map(({ node, deadline_at }) => ({ node_id: node.node_id, deadline_at })))],
+  );
+  const movedTo = new Map(moves.map((move) => [move.node.node_id as string, move]));
+  await recordEvidence(
+    tx,
+    shared.map(({ allocation_id, correlation_id, workflow_id, node_id }) => {
+      const move = movedTo.get(node_id);
+      return {
+        at: now,
+        layer: by.layer,
+        kind: 'allocation.deadline_moved',
+        summary: `its deadline is ${move?.deadline_at.toISOString()}: ${move?.reason}`,
+        data: { set: { allocation_id, deadline_at: move?.deadline_at } },
+        actor: by.actor ?? null,
+        node_id: node_id as never,
+        allocation_id: allocation_id as never,
+        correlation_id: correlation_id as never,
+        workflow_id: workflow_id as never,
+      };
+    }),
+  );
+  return rows;
+}

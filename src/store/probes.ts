@@ -1,0 +1,100 @@
+/** What active probes found. Written by the prober ahead of the rules, which only read it. */
+import type { NodeId, NodeInstanceId } from '../base/ids.ts';
+import type { Database, Transaction } from './database.ts';
+import { recordEvidence } from './evidence.ts';
+import type { NodeRow } from './nodes.ts';
+
+export interface ProbeSettings {
+  path?: string;
+  timeout_seconds?: number;
+  allow_private?: boolean;
+}
+
+export interface ProbedNode {
+  node_id: NodeId;
+  node_instance_id: NodeInstanceId;
+  endpoint: string;
+  settings: ProbeSettings | null;
+}
+
+/** Who starts, or has fallen silent, said where it can be reached and was not asked within its turn. */
+export function nodesToProbe(
+  db: Database,
+  suspects: readonly string[],
+  now: Date,
+  limit: number,
+): Promise<ProbedNode[]> {
+  return db.query<ProbedNode>(
+    `select node.node_id, node.node_instance_id, node.endpoint, generation.document -> 'probe' as settings from nodes node
+     join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
+     left join heartbeats beat on beat.node_instance_id = node.node_instance_id
+     left join probes probe on probe.node_instance_id = node.node_instance_id
+     where node.endpoint is not null and node.node_instance_id is not null
+       and (node.status = 'starting' or (node.node_id = any($1) and node.status in ('ready', 'degraded')))
+       and (probe.tried_at is null or probe.tried_at + make_interval(secs => least(10, greatest(0.5,
+         case when node.status = 'starting' then node.budget_seconds / 10 else beat.stale_seconds / 6 end))) <= $2)
+     order by probe.tried_at nulls first limit $3`,
+    [suspects, now, limit],
+  );
+}
+
+export interface KeptAnswer {
+  node_id: NodeId;
+  node_instance_id: NodeInstanceId;
+  ok: boolean;
+  /** Why not, or how it answered. */
+  detail: string;
+}
+
+/** Keeps all answers in one statement; a change from answering to not, or back, is told. */
+export async function keepAnswers(db: Database, answers: KeptAnswer[], now: Date): Promise<void> {
+  if (answers.length === 0) return;
+  await db.transaction(async (tx) => {
+    const before = await tx.query<{ node_instance_id: NodeInstanceId; failure: string | null }>(
+      'select node_instance_id, failure from probes where node_instance_id = any($1) order by node_instance_id for update',
+      [answers.map((answer) => answer.node_instance_id)],
+    );
+    await tx.query(
+      `insert into probes (node_instance_id, tried_at, ok_at, failure)
+       select node_instance_id, $2, case when ok then $2 end, case when ok then null else detail end
+       from jsonb_to_recordset($1::jsonb) as answer(node_instance_id text, ok boolean, detail text) order by node_instance_id
+       on conflict (node_instance_id) do update set tried_at = $2, ok_at = coalesce(excluded.ok_at, probes.ok_at), failure = excluded.failure`,
+      [JSON.stringify(answers), now],
+    );
+    const known = new Map(before.map((row) => [row.node_instance_id, row.failure === null]));
+    await recordEvidence(
+      tx,
+      answers
+        .filter((answer) => known.get(answer.node_instance_id) !== answer.ok)
+        .map(({ node_id, node_instance_id, ok, detail }) => ({
+          at: now,
+          layer: 'transport',
+          kind: ok ? 'probe.answered' : 'probe.unanswered',
+          summary: ok ? `it answers its probe (${detail})` : `it does not answer its probe: ${detail}`,
+          data: { detail },
+          node_id,
+          node_instance_id,
+        })),
+    );
+  });
+}
+
+/** Starting nodes that have shown life by more than a beat: they answered a probe, or did what they were asked. */
+export function lockProvenNodes(
+  tx: Transaction,
+  now: Date,
+  limit: number,
+  except: readonly string[],
+): Promise<(NodeRow & { probe_ok_at: Date | null })[]> {
+  return tx.query(
+    `select node.*, probe.ok_at as probe_ok_at from nodes node left join probes probe on probe.node_instance_id = node.node_instance_id
+     where node.status = 'starting' and node.deadline_at is not null and node.node_id <> all($3)
+       and (node.prerequisites is null or node.prerequisites = 'met')
+       and (node.would_have is null or node.would_have ->> 'rule' <> 'probe-promotes')
+       and (node.held is null or (node.held ->> 'held_until')::timestamptz <= $1)
+       and (probe.ok_at >= node.registered_at or exists (select 1 from tasks task
+         where task.node_instance_id = node.node_instance_id and task.status = 'succeeded' and task.finished_at >= node.registered_at))
+     order by node.deadline_at limit $2 for no key update of node skip locked`,
+    [now, limit, except],
+  );
+}

@@ -1,0 +1,88 @@
+/**
+ * Machines that have fallen silent. The table of beats has no index on what every beat changes, so it is read whole, but
+ * seldom: once in a fraction of the shortest stale time, for those that have used up half of theirs. Only these are then
+ * looked at precisely, as often as it takes.
+ */
+import type { NodeId } from '../base/ids.ts';
+import { type HeartbeatSettings, heartbeatPolicy } from '../lifecycle/budgets.ts';
+import type { Queryable, Transaction } from './database.ts';
+import type { Crowd } from './due.ts';
+import type { NodeRow } from './nodes.ts';
+
+export type SilentNode = NodeRow & {
+  last_seen_at: Date;
+  stale_seconds: number;
+  probe_ok_at: Date | null;
+  gap_end: Date | null;
+};
+
+/** The shortest interval and stale time that any pool asks for. */
+export async function tightestHeartbeat(
+  db: Queryable,
+): Promise<{ interval_seconds: number; stale_after_seconds: number }> {
+  const rows = await db.query<{ heartbeat: HeartbeatSettings | null }>(
+    `select distinct generation.document -> 'heartbeat' as heartbeat from pool_generations generation
+     join pools pool on pool.name = generation.pool and pool.deleted_at is null`,
+  );
+  const policies = rows.map((row) => heartbeatPolicy(row.heartbeat ?? {}));
+  const all = policies.length > 0 ? policies : [heartbeatPolicy()];
+  return {
+    interval_seconds: Math.min(...all.map((policy) => policy.interval_seconds)),
+    stale_after_seconds: Math.min(...all.map((policy) => policy.stale_after_seconds)),
+  };
+}
+
+/** Those that serve and have been silent for half of their stale time; `earliest` is half of the shortest one ago. */
+export async function scanSuspects(db: Queryable, earliest: Date, now: Date): Promise<NodeId[]> {
+  const rows = await db.query<{ node_id: NodeId }>(
+    `select node.node_id from heartbeats beat
+     join instances instance on instance.node_instance_id = beat.node_instance_id
+     join nodes node on node.node_id = instance.node_id and node.node_instance_id = beat.node_instance_id
+     where not beat.over and beat.last_seen_at < $1 and beat.last_seen_at + make_interval(secs => beat.stale_seconds / 2) < $2
+       and node.status in ('ready', 'degraded')`,
+    [earliest, now],
+  );
+  return rows.map((row) => row.node_id);
+}
+
+const silence = `greatest(beat.last_seen_at, node.status_since, (select max(ended_at) from ingest_gaps)) + make_interval(secs => beat.stale_seconds)`;
+
+const isSilent = `node.node_id = any($1) and node.status in ('ready', 'degraded') and ${silence} < $2
+  and (node.held is null or (node.held ->> 'held_until')::timestamptz <= $2)
+  and not (node.would_have is not null and node.would_have ->> 'rule' = 'liveness' and (node.would_have ->> 'at')::timestamptz > beat.last_seen_at)
+  and not (node.status = 'degraded' and probe.ok_at is not null and probe.ok_at > beat.last_seen_at
+    and probe.ok_at + make_interval(secs => beat.stale_seconds) >= $2)`;
+
+const joined = `nodes node join heartbeats beat on beat.node_instance_id = node.node_instance_id
+  left join probes probe on probe.node_instance_id = node.node_instance_id`;
+
+export function lockSilentNodes(
+  tx: Transaction,
+  suspects: readonly string[],
+  now: Date,
+  limit: number,
+  except: readonly string[],
+): Promise<SilentNode[]> {
+  return tx.query<SilentNode>(
+    `select node.*, beat.last_seen_at, beat.stale_seconds, probe.ok_at as probe_ok_at, (select max(ended_at) from ingest_gaps) as gap_end
+     from ${joined} where ${isSilent} and node.node_id <> all($4)
+     order by ${silence} limit $3 for no key update of node skip locked`,
+    [suspects, now, limit, except],
+  );
+}
+
+export function countSilentNodes(db: Queryable, suspects: readonly string[], now: Date): Promise<Crowd[]> {
+  return db.query<Crowd>(
+    `select node.pool, node.zone, count(*)::int as count from ${joined} where ${isSilent} group by 1, 2`,
+    [suspects, now],
+  );
+}
+
+/** When the next suspect's silence has lasted too long. */
+export async function nextSilentAt(db: Queryable, suspects: readonly string[], now: Date): Promise<Date | null> {
+  const [row] = await db.query<{ next: Date | null }>(
+    `select min(${silence}) as next from ${joined} where node.node_id = any($1) and node.status in ('ready', 'degraded') and ${silence} >= $2`,
+    [suspects, now],
+  );
+  return row?.next ?? null;
+}

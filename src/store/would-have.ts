@@ -1,0 +1,50 @@
+/** Pools that are only observed: what a rule would have done is told and kept on the row, and nothing else changes. */
+import type { WouldHave } from '../contract/node.ts';
+import type { Transaction } from './database.ts';
+import type { NodeMove } from './door.ts';
+import { writeRows } from './door-rules.ts';
+import { recordEvidence } from './evidence.ts';
+import type { NodeRow } from './nodes.ts';
+
+interface Watched {
+  node: NodeRow;
+  move: NodeMove;
+  would_have: WouldHave;
+}
+
+export const wouldHave = (node: NodeRow, move: NodeMove, now: Date): Watched => ({
+  node,
+  move,
+  would_have: { rule: move.by, to: move.to, reason: move.reason, at: now.toISOString() },
+});
+
+export async function tellWouldHave(tx: Transaction, watched: Watched[], now: Date): Promise<void> {
+  await writeRows(
+    tx,
+    'nodes',
+    'node_id',
+    ['would_have'],
+    watched.map(({ node, would_have }) => ({ node_id: node.node_id, would_have })),
+  );
+  await recordEvidence(
+    tx,
+    watched.map(({ node, move, would_have }) => ({
+      at: now,
+      layer: 'rule',
+      kind: 'node.would_have',
+      summary: `would have: ${node.status} → ${move.to} by ${move.by}: ${move.reason}`,
+      data: {
+        from: node.status,
+        to: move.to,
+        by: move.by,
+        reason: move.reason,
+        ...(move.data && { evidence: move.data }),
+        set: { node_id: node.node_id, would_have },
+      },
+      node_id: node.node_id,
+      node_instance_id: node.node_instance_id,
+      correlation_id: node.correlation_id,
+      workflow_id: node.workflow_id,
+    })),
+  );
+}

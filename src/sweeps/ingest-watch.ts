@@ -1,0 +1,66 @@
+/**
+ * `ingest-watch`: says twice a second that this replica hears, finds the times in which nobody did, and follows the
+ * database's clock when it was set. No negative verdict is written by a replica whose watch is not up to date: it may have
+ * slept, stalled or lost the store, and would blame machines for it.
+ */
+import { type Clock, now as present } from '../base/clock.ts';
+import type { SyncedClock } from '../store/database-clock.ts';
+import { publishHeard } from '../store/ingest.ts';
+import { tightestHeartbeat } from '../store/silent.ts';
+import type { SweepServices } from './services.ts';
+import type { Sweep } from './sweep.ts';
+
+const everySeconds = 0.5;
+/** A watch that is older than this may have missed something. */
+const steadyForMs = 3 * everySeconds * 1000;
+const leastPatienceSeconds = 1;
+/** Policies change seldom. */
+const policyForMs = 5_000;
+/** A database that answers late looks like a clock that is off by as much. */
+const toleratedDriftMs = 2_000;
+
+export interface IngestWatch {
+  check(): Promise<{ gap: boolean }>;
+  /** Whether this replica has lately made sure that it hears. */
+  isSteady(): boolean;
+  /** The shortest stale time of any pool. */
+  tightestStaleSeconds(): number;
+}
+
+type Needs = Pick<SweepServices, 'db' | 'executor'> & {
+  clock: Clock & Partial<Pick<SyncedClock, 'resync'>>;
+  flushedThrough(): Date;
+  onClockJump?(seconds: number): void;
+};
+
+export function createIngestWatch({ db, executor, clock, flushedThrough, onClockJump }: Needs): IngestWatch {
+  let checkedMs = Number.NEGATIVE_INFINITY;
+  let policy = { interval_seconds: 0, stale_after_seconds: 0, readMs: Number.NEGATIVE_INFINITY };
+  return {
+    async check() {
+      const startedMs = clock.monotonicMs();
+      if (startedMs - policy.readMs > policyForMs)
+        policy = { ...(await tightestHeartbeat(db)), readMs: clock.monotonicMs() };
+      const patience = Math.max(leastPatienceSeconds, policy.interval_seconds);
+      const replica = { replica_id: executor.replica_id, flushed_through: flushedThrough() };
+      const { database_ms, gap } = await publishHeard(db, replica, patience, present(clock));
+      const driftMs = database_ms - clock.nowMs();
+      if (Math.abs(driftMs) > toleratedDriftMs && clock.resync) {
+        await clock.resync();
+        onClockJump?.(driftMs / 1000);
+        // Whatever the jump skipped is found, as a gap, by the next check.
+        return { gap: false };
+      }
+      checkedMs = startedMs;
+      return { gap: gap !== undefined };
+    },
+    isSteady: () => clock.monotonicMs() - checkedMs < steadyForMs,
+    tightestStaleSeconds: () => policy.stale_after_seconds,
+  };
+}
+
+export const ingestWatch = ({ ingest }: SweepServices): Sweep => ({
+  name: 'ingest-watch',
+  every_seconds: everySeconds,
+  run: async () => ({ decided: (await ingest.check()).gap ? 1 : 0 }),
+});

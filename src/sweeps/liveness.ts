@@ -1,0 +1,70 @@
+/** `liveness`: ready, degraded → offline after too long a silence; → degraded where a probe is still answered. */
+import { secondsBetween, secondsLater } from '../base/clock.ts';
+import { heardThrough } from '../lifecycle/brake.ts';
+import { type LivenessVerdict, silentFrom } from '../lifecycle/liveness.ts';
+import { holdNodes } from '../store/brake.ts';
+import { slowestReplica } from '../store/ingest.ts';
+import { countSilentNodes, lockSilentNodes, nextSilentAt, type SilentNode } from '../store/silent.ts';
+import type { SweepServices } from './services.ts';
+import type { Sweep } from './sweep.ts';
+import { type Verdict, verdictSweep } from './verdict-sweep.ts';
+
+/** A replica that lags less than this has only not had its turn yet. */
+const worthHoldingSeconds = 5;
+
+const reasons: Record<'offline' | 'degraded', (silent: string) => string> = {
+  offline: (silent) => `it has been silent for ${silent}`,
+  degraded: (silent) => `it has been silent for ${silent}, but it answers its probe`,
+};
+
+function verdictOn(node: SilentNode, to: 'offline' | 'degraded', now: Date): Verdict {
+  const silent = `${secondsBetween(node.last_seen_at, now).toFixed(1)} s (allowed: ${node.stale_seconds} s)`;
+  return {
+    node,
+    to,
+    reason: reasons[to](silent),
+    due_at: silentFrom(node),
+    data: {
+      last_seen_at: node.last_seen_at,
+      stale_seconds: node.stale_seconds,
+      probe_ok_at: node.probe_ok_at,
+      gap_end: node.gap_end,
+    },
+  };
+}
+
+export function liveness(services: SweepServices): Sweep {
+  const { db, environment, suspects } = services;
+  return verdictSweep(services, {
+    name: 'liveness',
+    every_seconds: 1,
+    async find(tx, now, limit, except) {
+      const silent = await lockSilentNodes(tx, await suspects.at(now), now, limit, except);
+      if (silent.length === 0) return [];
+      const heard = heardThrough(await slowestReplica(tx, now), environment.brake, now);
+      const judged = silent.map((node) => ({ node, ...environment.decide.judgeLiveness(node, now, heard) }));
+      const unsure = judged.filter((each) => each.verdict === 'unsure').map(({ node }) => node);
+      const lag = secondsBetween(heard, now);
+      if (lag > worthHoldingSeconds) {
+        const held_until = secondsLater(heard, environment.brake.self_fault_seconds).toISOString();
+        const reason = `a replica has not stored what it heard for ${lag.toFixed(0)} s`;
+        const hold = { rule: 'liveness', to: 'offline', kind: 'self-fault', hold: 'self-fault', reason } as const;
+        await holdNodes(
+          tx,
+          unsure.map((node) => ({ node, held: { ...hold, since: now.toISOString(), held_until } })),
+          now,
+        );
+      }
+      return judged.flatMap(({ node, verdict }) => (isDecided(verdict) ? [verdictOn(node, verdict, now)] : []));
+    },
+    count: async (tx, now) => countSilentNodes(tx, await suspects.at(now), now),
+    async next(now) {
+      const soonest = await nextSilentAt(db, await suspects.at(now), now);
+      const reading = secondsLater(now, suspects.everySeconds());
+      return soonest && soonest < reading ? soonest : reading;
+    },
+  });
+}
+
+const isDecided = (verdict: LivenessVerdict['verdict']): verdict is 'offline' | 'degraded' =>
+  verdict === 'offline' || verdict === 'degraded';

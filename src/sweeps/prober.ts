@@ -1,0 +1,71 @@
+/**
+ * `prober`: asks machines that start, or that have fallen silent, whether they live, ahead of the rules. A probe that hangs
+ * delays nobody: rules read only what is written here, and a round does not wait for the stragglers of the one before.
+ */
+import { now as present } from '../base/clock.ts';
+import type { ProbeAnswer } from '../probe/http-probe.ts';
+import { probeMany } from '../probe/probe-many.ts';
+import { type KeptAnswer, keepAnswers, nodesToProbe, type ProbedNode } from '../store/probes.ts';
+import type { SweepServices } from './services.ts';
+import type { Sweep } from './sweep.ts';
+
+const batch = 500;
+const defaultPath = '/health';
+const defaultTimeoutSeconds = 2;
+/** Answers that come together are written together. */
+const gatherMs = 50;
+
+const detailOf = (answer: ProbeAnswer) =>
+  answer.ok
+    ? `status ${answer.status} in ${Math.round(answer.milliseconds)} ms`
+    : `${answer.because}: ${answer.detail}`;
+
+const targetOf = ({ node_id, node_instance_id, endpoint, settings }: ProbedNode) => ({
+  node_id,
+  node_instance_id,
+  base_url: endpoint,
+  path: settings?.path ?? defaultPath,
+  timeout_seconds: settings?.timeout_seconds ?? defaultTimeoutSeconds,
+  allow_private: settings?.allow_private ?? false,
+});
+
+export function prober({ db, clock, suspects }: SweepServices): Sweep {
+  const asking = new Set<string>();
+  let gathered: KeptAnswer[] = [];
+  let lost: unknown;
+
+  const write = async () => {
+    const answers = gathered;
+    gathered = [];
+    await keepAnswers(db, answers, present(clock)).catch((error) => {
+      lost = error;
+    });
+    for (const { node_instance_id } of answers) asking.delete(node_instance_id);
+  };
+
+  const gather = (answer: KeptAnswer) => {
+    if (gathered.push(answer) === 1) clock.after(gatherMs, () => void write());
+  };
+
+  return {
+    name: 'prober',
+    every_seconds: 1,
+    woken_by: (kind) => kind === 'node.starting',
+    async run(now) {
+      const due = await nodesToProbe(db, await suspects.at(now), now, batch);
+      const targets = due.filter(({ node_instance_id }) => !asking.has(node_instance_id)).map(targetOf);
+      for (const { node_instance_id } of targets) asking.add(node_instance_id);
+      void probeMany(targets, {
+        clock,
+        answered: ({ node_id, node_instance_id }, answer) =>
+          gather({ node_id, node_instance_id, ok: answer.ok, detail: detailOf(answer) }),
+      });
+      if (lost) {
+        const error = lost;
+        lost = undefined;
+        throw error;
+      }
+      return { decided: targets.length };
+    },
+  };
+}

@@ -1,0 +1,36 @@
+/** Who has been silent for half of its stale time: found seldom by reading all beats, so that liveness and the prober look only at these. */
+import { secondsLater } from '../base/clock.ts';
+import type { NodeId } from '../base/ids.ts';
+import type { Database } from '../store/database.ts';
+import { scanSuspects } from '../store/silent.ts';
+import type { IngestWatch } from './ingest-watch.ts';
+
+export interface Suspects {
+  at(now: Date): Promise<readonly NodeId[]>;
+  /** How often the beats are read. Whoever crosses the threshold has been found at least once before. */
+  everySeconds(): number;
+}
+
+/** Between the half at which one is found and the threshold lie at least three readings. */
+const readingsInStale = 6;
+const leastSeconds = 0.1;
+
+export function createSuspects(db: Database, ingest: Pick<IngestWatch, 'tightestStaleSeconds'>): Suspects {
+  let found: Promise<readonly NodeId[]> = Promise.resolve([]);
+  let readAt: Date | undefined;
+  const everySeconds = () => Math.max(leastSeconds, ingest.tightestStaleSeconds() / readingsInStale);
+  return {
+    everySeconds,
+    at(now) {
+      if (readAt && now < secondsLater(readAt, everySeconds()) && now >= readAt) return found;
+      readAt = now;
+      const earliest = secondsLater(now, -ingest.tightestStaleSeconds() / 2);
+      const reading = scanSuspects(db, earliest, now);
+      found = reading.catch((error) => {
+        readAt = undefined;
+        throw error;
+      });
+      return found;
+    },
+  };
+}
