@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest';
+import { crashSigns, readSigns } from './diagnosis.ts';
+
+/** Lines as consoles and logs print them, and what each says. */
+const lines: [code: string, line: string][] = [
+  ['kernel_panic', '[    1.204518] Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)'],
+  ['no_root_device', '[    1.204400] VFS: Unable to mount root fs via NFS, trying floppy.'],
+  ['no_root_device', 'ALERT!  UUID=7f3c-11 does not exist.  Dropping to a shell!'],
+  ['no_root_device', 'Gave up waiting for root file system device.  Common problems:'],
+  ['out_of_memory', '[  512.1] Out of memory: Killed process 812 (node) total-vm:9120kB'],
+  ['out_of_memory', 'Out of memory: Kill process 812 (node) score 905 or sacrifice child'],
+  ['out_of_memory', 'oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null)'],
+  ['out_of_memory', 'Memory cgroup out of memory: something died'],
+  ['disk_full', 'tar: ./layer.tar: Cannot write: No space left on device'],
+  ['emergency_mode', 'You are in emergency mode. After logging in, type "journalctl -xb"'],
+  ['cloud_init_failed', '[ 21.3] cloud-init[1047]: 2026-01-01 - util.py[WARNING]: Failed to run module scripts_user'],
+  ['cloud_init_failed', 'cloud-init[9]: Traceback (most recent call last):'],
+  ['cloud_init_failed', 'CLOUD-INIT[12]: the agent FAILED TO START'],
+  ['image_pull_failed', 'Warning  Failed  kubelet  Error: ImagePullBackOff'],
+  ['image_pull_failed', 'Error: ErrImagePull'],
+  ['image_pull_failed', 'manifest for app:1 not found: manifest unknown'],
+  ['image_pull_failed', 'pull access denied for app, repository does not exist'],
+  ['name_resolution_failed', 'getaddrinfo: Temporary failure in name resolution'],
+  ['name_resolution_failed', 'curl: (6) Could not resolve host: slipway.example'],
+  ['segmentation_fault', 'agent[77]: segfault at 0 ip 00007f sp 00007f error 4'],
+  ['segmentation_fault', 'start.sh: line 3:    12 Segmentation fault      (core dumped)'],
+];
+
+describe('a line of a boot that goes wrong', () => {
+  test.for(lines)('says %s: %s', ([code, line]) => {
+    expect(readSigns(`all is well\n${line}\nand on it goes`)).toMatchObject({ code, line });
+  });
+
+  test('is there for every sign', () => {
+    expect(crashSigns.map((sign) => sign.code).filter((code) => !lines.some(([each]) => each === code))).toEqual([]);
+  });
+});
+
+test('a sign is told in words, and whether waiting longer can help', () => {
+  const told = Object.fromEntries(
+    lines.map(([code, line]) => {
+      const { says, certain } = readSigns(line) ?? {};
+      return [code, `${says}${certain ? ', for certain' : ''}`];
+    }),
+  );
+  expect(told).toEqual({
+    kernel_panic: 'the kernel panicked, for certain',
+    no_root_device: 'the root disk was not found, for certain',
+    out_of_memory: 'the machine ran out of memory',
+    disk_full: 'a disk is full',
+    emergency_mode: 'it booted into emergency mode, for certain',
+    cloud_init_failed: 'cloud-init failed',
+    image_pull_failed: 'the image could not be pulled',
+    name_resolution_failed: 'names do not resolve on the machine',
+    segmentation_fault: 'a process crashed',
+  });
+});
+
+test.for([
+  '',
+  'Reached target Multi-User System',
+  'cloud-init[1047]: Cloud-init v. 25.1 finished',
+  'cloud-init[x]: Failed to run module scripts_user',
+  'sshd failed to start',
+  'ALERT! the backup of yesterday does not exist',
+  'ALERT! does not exist',
+  'Out of memory is what nobody wants to be',
+])('a boot that says "%s" says nothing wrong', (text) => {
+  expect(readSigns(text)).toBeUndefined();
+});
+
+test('the cause goes before its consequences, wherever they stand', () => {
+  const text = ['start.sh: Segmentation fault', 'tar: No space left on device', 'systemd: stopping'].join('\n');
+  expect(readSigns(text)).toMatchObject({ code: 'disk_full', line: 'tar: No space left on device' });
+});
+
+test('the first line that shows it is kept, without the space around it and not endlessly', () => {
+  const first = '  write: No space left on device\r\nlater: No space left on device';
+  expect(readSigns(first)?.line).toBe('write: No space left on device');
+  const long = `No space left on device ${'x'.repeat(1000)}`;
+  expect(readSigns(long)?.line).toBe(long.slice(0, 400));
+});

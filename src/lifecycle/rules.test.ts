@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest';
+import { isNodeRule, isObserved, type NodeRule, type NodeRuleName, nodeRules } from './rules.ts';
+import { type NodeStatus, nodeStatuses, nodeStatusNames } from './states.ts';
+import { type Cause, causes, nodeEdges } from './transitions.ts';
+
+const rules = Object.entries(nodeRules) as [NodeRuleName, NodeRule][];
+const edgesOf = (rule: Cause) => nodeEdges.filter((edge) => edge.by.includes(rule));
+const named = (which: (rule: NodeRule) => boolean) => rules.filter(([, rule]) => which(rule)).map(([name]) => name);
+
+test('every rule that a deadline or silence makes fire is here', () => {
+  const byDeadline = nodeEdges
+    .filter((edge) => edge.from !== 'new' && nodeStatuses[edge.from].class === 'moving')
+    .flatMap((edge) => edge.by)
+    .filter((by) => by.endsWith('-deadline') || by === 'rescue-over' || by === 'stuck-starting');
+  for (const rule of [...byDeadline, 'liveness']) expect(isNodeRule(rule), rule).toBe(true);
+  for (const name of ['claim-ready', 'queue-deadline', 'toString', '']) expect(isNodeRule(name), name).toBe(false);
+});
+
+test('a rule is negative unless it makes a machine ready', () => {
+  for (const [name, rule] of rules) expect(rule.negative, name).toBe(edgesOf(name).some((edge) => edge.to !== 'ready'));
+});
+
+describe('under mass failure', () => {
+  test('offline verdicts and destruction are held', () => {
+    expect(named((rule) => rule.en_masse === 'hold')).toEqual(['liveness', 'rescue-over']);
+  });
+
+  test('deadline failures are written, since they can be undone, and pause launches', () => {
+    const intoFailed = rules.filter(([name]) => edgesOf(name).some((edge) => edge.to === 'failed'));
+    expect(named((rule) => rule.en_masse === 'pause-launches')).toEqual(intoFailed.map(([name]) => name));
+    expect(intoFailed.length).toBe(3);
+  });
+
+  test('what the share is taken of holds those that the rule speaks of', () => {
+    for (const [name, rule] of rules)
+      for (const { from } of edgesOf(name)) expect(rule.phase as readonly string[], name).toContain(from);
+  });
+
+  test('destruction is measured on all that live', () => {
+    const live = nodeStatusNames.filter((status) => nodeStatuses[status].class !== 'terminal');
+    expect([...(nodeRules['rescue-over'].phase as readonly NodeStatus[])].sort()).toEqual(live.sort());
+  });
+});
+
+describe('in a pool that is only observed', () => {
+  const observed = (mode: 'enforce' | 'observe' | undefined) =>
+    (Object.keys(causes) as Cause[]).filter((cause) => isObserved(cause, causes[cause].trigger, mode));
+
+  test('rules decide and change nothing', () => {
+    for (const [name] of rules)
+      expect(isObserved(name, causes[name].trigger, 'observe'), name).toBe(name !== 'clean-deadline');
+  });
+
+  test('what people, operations and machines bring about happens', () => {
+    expect(observed('observe').filter((cause) => causes[cause].trigger !== 'rule')).toEqual([]);
+  });
+
+  test('what follows from a change of a node, or ends a cleanup that somebody asked for, happens', () => {
+    for (const cause of ['node-ready', 'node-failed', 'node-lost', 'rescue', 'clean-deadline'] as const)
+      expect(isObserved(cause, causes[cause].trigger, 'observe'), cause).toBe(false);
+  });
+
+  test.for(['enforce', undefined] as const)('and nowhere else: mode %s', (mode) => {
+    expect(observed(mode)).toEqual([]);
+  });
+});
