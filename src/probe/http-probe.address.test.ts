@@ -1,0 +1,235 @@
+import { networkInterfaces } from 'node:os';
+import { describe, expect, test } from 'vitest';
+import { freePort } from '../../test/support/free-port.ts';
+import { until } from '../../test/support/until.ts';
+import { systemClock } from '../base/clock.ts';
+import { virtualClock } from '../base/virtual-clock.ts';
+import { type ProbeTarget, probe } from './http-probe.ts';
+import type { Resolve } from './resolve-name.ts';
+import { httpServer } from './testing/loopback-servers.ts';
+import { silentPort } from './testing/silent-port.ts';
+
+const targetOf = (base_url: string, over: Partial<ProbeTarget> = {}): ProbeTarget => ({
+  base_url,
+  path: '/health',
+  timeout_seconds: 60,
+  allow_private: true,
+  ...over,
+});
+
+/** Answers with one list after the other, and remembers what it was asked. */
+function resolver(...answers: string[][]) {
+  const asked: string[] = [];
+  const resolve: Resolve = async (name) => answers[asked.push(name) - 1] ?? expect.fail(`${name} was asked too often`);
+  return { asked, resolve };
+}
+
+const wellServer = (place?: { host?: string; port?: number }) =>
+  httpServer((request, response) => response.end(request.headers.host), place);
+
+describe('a name', () => {
+  test('is resolved once: what it answers a second time reaches nobody', async () => {
+    const judged = await wellServer();
+    const rebound = await wellServer({ host: '127.0.0.2', port: judged.port });
+    const { asked, resolve } = resolver(['127.0.0.1'], ['127.0.0.2'], ['169.254.169.254']);
+    const answer = await probe(targetOf(`http://rebind.invalid:${judged.port}`), { clock: systemClock, resolve });
+    expect(answer).toMatchObject({ ok: true });
+    expect(asked).toEqual(['rebind.invalid']);
+    expect([judged.connections.length, rebound.connections.length]).toEqual([1, 0]);
+  });
+
+  test('stays the name that the server is asked for', async () => {
+    const hosts: (string | undefined)[] = [];
+    const server = await httpServer((request, response) => {
+      hosts.push(request.headers.host);
+      response.end();
+    });
+    const { resolve } = resolver(['127.0.0.1']);
+    await probe(targetOf(`http://Node.Invalid:${server.port}`), { clock: systemClock, resolve });
+    expect(hosts).toEqual([`node.invalid:${server.port}`]);
+  });
+
+  test.for([
+    ['a public and a private address', false, ['8.8.8.8', '10.0.0.1'], '10.0.0.1'],
+    ['a private and a public address', false, ['10.0.0.1', '8.8.8.8'], '10.0.0.1'],
+    ['metadata behind a private address', true, ['127.0.0.1', '169.254.169.254'], '169.254.169.254'],
+    ['metadata mapped into IPv6', true, ['127.0.0.1', '::ffff:169.254.169.254'], '::ffff:169.254.169.254'],
+    ['link-local with a zone', true, ['127.0.0.1', 'fe80::1%eth0'], 'fe80::1%eth0'],
+    [
+      'a forbidden address behind those that would be tried',
+      true,
+      [...Array(9).fill('127.0.0.1'), '0.0.0.0'],
+      '0.0.0.0',
+    ],
+    ['something that is no address', true, ['127.0.0.1', 'localhost'], 'localhost'],
+  ] as const)('with %s is refused whole', async ([_what, allow_private, addresses, culprit]) => {
+    const server = await wellServer();
+    const { resolve } = resolver([...addresses]);
+    const target = targetOf(`http://mixed.invalid:${server.port}`, { allow_private });
+    expect(await probe(target, { clock: systemClock, resolve })).toMatchObject({
+      ok: false,
+      because: 'refused_address',
+      detail: expect.stringContaining(`${culprit} is refused`),
+    });
+    expect(server.connections).toEqual([]);
+  });
+
+  test('that is private is refused with the way out, and one that is never probed without', async () => {
+    const detail = async (address: string) => {
+      const { resolve } = resolver([address]);
+      const target = targetOf('http://node.invalid', { allow_private: false });
+      const answer = await probe(target, { clock: systemClock, resolve });
+      return answer.ok ? 'ok' : answer.detail;
+    };
+    expect(await detail('10.0.0.1')).toContain('probe.allow_private');
+    expect(await detail('169.254.169.254')).not.toContain('probe.allow_private');
+  });
+
+  test('without an address is unresolvable, however the resolver says so', async () => {
+    const ways: Resolve[] = [
+      async () => [],
+      async () => Promise.reject(new Error('ENOTFOUND')),
+      () => {
+        throw new Error('broken');
+      },
+    ];
+    for (const resolve of ways) {
+      const answer = await probe(targetOf('http://node.invalid'), { clock: systemClock, resolve });
+      expect(answer).toMatchObject({
+        ok: false,
+        because: 'unresolvable',
+        detail: expect.stringContaining('node.invalid'),
+      });
+    }
+    expect(await probe(targetOf('http://nowhere.invalid'), { clock: systemClock })).toMatchObject({
+      because: 'unresolvable',
+    });
+  });
+
+  test('that takes too long uses up the same time as everything else', async () => {
+    const clock = virtualClock();
+    const answer = probe(targetOf('http://node.invalid', { timeout_seconds: 2 }), {
+      clock,
+      resolve: () => new Promise(() => {}),
+    });
+    await clock.advance(2_000);
+    expect(await answer).toMatchObject({
+      ok: false,
+      because: 'timed_out',
+      detail: expect.stringContaining('resolved'),
+    });
+    expect(clock.pendingTimers()).toBe(0);
+  });
+
+  test('that is resolved late leaves only the rest of the time', async () => {
+    const clock = virtualClock();
+    const server = await httpServer(() => {});
+    const answer = probe(targetOf(`http://node.invalid:${server.port}`, { timeout_seconds: 2 }), {
+      clock,
+      resolve: () => new Promise((resolve) => clock.after(1_500, () => resolve(['127.0.0.1']))),
+    });
+    await clock.advance(1_500);
+    await until('the connection', () => server.open() === 1);
+    await clock.advance(500);
+    expect(await answer).toMatchObject({ ok: false, because: 'timed_out' });
+  });
+});
+
+describe('a name with several addresses', () => {
+  test('is asked at the next one when a door is closed', async () => {
+    const server = await wellServer({ host: '127.0.0.2' });
+    const { resolve } = resolver(['127.0.0.1', '127.0.0.2']);
+    const answer = await probe(targetOf(`http://node.invalid:${server.port}`), { clock: systemClock, resolve });
+    expect(answer).toMatchObject({ ok: true });
+  });
+
+  test('is not asked again once one of them has taken the connection', async () => {
+    const first = await httpServer((_request, response) => response.destroy());
+    const second = await wellServer({ host: '127.0.0.2', port: first.port });
+    const { resolve } = resolver(['127.0.0.1', '127.0.0.2']);
+    const answer = await probe(targetOf(`http://node.invalid:${first.port}`), { clock: systemClock, resolve });
+    expect(answer).toMatchObject({ ok: false, because: 'unreachable' });
+    expect(second.connections).toEqual([]);
+  });
+
+  test('gets no more than a few knocks', async () => {
+    const port = await freePort();
+    const addresses = Array.from({ length: 50 }, (_, index) => `127.0.1.${index + 1}`);
+    const { resolve } = resolver(addresses);
+    const answer = await probe(targetOf(`http://node.invalid:${port}`), { clock: systemClock, resolve });
+    expect(answer).toMatchObject({ ok: false, because: 'unreachable' });
+    expect(JSON.stringify(answer).match(/ECONNREFUSED/g)).toHaveLength(4);
+  });
+
+  test('loses only its share of the time to one that swallows the connection', async () => {
+    const clock = virtualClock();
+    const port = await silentPort();
+    await wellServer({ host: '127.0.0.2', port });
+    const { resolve } = resolver(['127.0.0.1', '127.0.0.2']);
+    const answer = probe(targetOf(`http://node.invalid:${port}`, { timeout_seconds: 2 }), { clock, resolve });
+    await clock.advance(1_000);
+    expect(await answer).toEqual({ ok: true, status: 200, milliseconds: 1_000 });
+    expect(clock.pendingTimers()).toBe(0);
+  });
+
+  test('has timed out, not failed, when the only one swallows the connection', async () => {
+    const clock = virtualClock();
+    const port = await silentPort();
+    const answer = probe(targetOf(`http://127.0.0.1:${port}`, { timeout_seconds: 2 }), { clock });
+    await clock.advance(2_000);
+    expect(await answer).toMatchObject({ ok: false, because: 'timed_out' });
+  });
+
+  test('is found by the name for loopback, on which family it may serve', async () => {
+    const server = await wellServer();
+    expect(await probe(targetOf(`http://localhost:${server.port}`), { clock: systemClock })).toMatchObject({
+      ok: true,
+    });
+  });
+});
+
+describe('an address in the URL', () => {
+  const never: Resolve = (name) => expect.fail(`${name} was looked up`);
+  const spellings = ['127.0.0.1', '2130706433', '0x7f000001', '0177.0.0.1', '127.1', '１２７.0.0.1', '127.0.0.1.'];
+
+  test.for(spellings)('http://%s is judged as what it is', async (host) => {
+    const server = await wellServer();
+    const target = targetOf(`http://${host}:${server.port}`);
+    const deps = { clock: systemClock, resolve: never };
+    expect(await probe({ ...target, allow_private: false }, deps)).toMatchObject({ because: 'refused_address' });
+    expect(server.connections).toEqual([]);
+    expect(await probe(target, deps)).toMatchObject({ ok: true });
+  });
+
+  test.for([
+    ...['169.254.169.254', '2852039166', '0xa9fea9fe', '0251.0376.0251.0376', '[::ffff:169.254.169.254]'],
+    ...['[64:ff9b::a9fe:a9fe]', '[2002:a9fe:a9fe::1]', '[fd00:ec2::254]', '0.0.0.0', '0', '[::]', '255.255.255.255'],
+  ])('http://%s is refused even where private addresses are allowed', async (host) => {
+    const answer = await probe(targetOf(`http://${host}`), { clock: systemClock, resolve: never });
+    expect(answer).toMatchObject({ ok: false, because: 'refused_address' });
+  });
+
+  const hasIpv6 = Object.values(networkInterfaces()).some((each) => each?.some(({ address }) => address === '::1'));
+
+  test.skipIf(!hasIpv6)('works with IPv6', async () => {
+    const hosts: (string | undefined)[] = [];
+    const server = await httpServer(
+      (request, response) => {
+        hosts.push(request.headers.host);
+        response.end();
+      },
+      { host: '::1' },
+    );
+    const target = targetOf(`http://[0:0::1]:${server.port}`);
+    const deps = { clock: systemClock, resolve: never };
+    expect(await probe({ ...target, allow_private: false }, deps)).toMatchObject({ because: 'refused_address' });
+    expect(await probe(target, deps)).toMatchObject({ ok: true });
+    expect(hosts).toEqual([`[::1]:${server.port}`]);
+  });
+
+  test('works with IPv4 mapped into IPv6', async () => {
+    const server = await wellServer();
+    const target = targetOf(`http://[::ffff:127.0.0.1]:${server.port}`);
+    expect(await probe(target, { clock: systemClock, resolve: never })).toMatchObject({ ok: true });
+  });
+});

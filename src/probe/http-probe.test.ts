@@ -1,0 +1,227 @@
+import type { IncomingMessage } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import { freePort } from '../../test/support/free-port.ts';
+import { until } from '../../test/support/until.ts';
+import { systemClock } from '../base/clock.ts';
+import { virtualClock } from '../base/virtual-clock.ts';
+import { most_bytes } from './ask-address.ts';
+import { type ProbeAnswer, type ProbeTarget, probe } from './http-probe.ts';
+import { httpServer, type LoopbackServer, pour, rawServer } from './testing/loopback-servers.ts';
+
+/** Long enough that no busy machine reaches it; what must time out does so on a virtual clock. */
+const timeout_seconds = 60;
+
+const targetOf = (port: number, over: Partial<ProbeTarget> = {}): ProbeTarget => ({
+  base_url: `http://127.0.0.1:${port}`,
+  path: '/health',
+  timeout_seconds,
+  allow_private: true,
+  ...over,
+});
+
+const probed = (port: number, over: Partial<ProbeTarget> = {}) => probe(targetOf(port, over), { clock: systemClock });
+
+const hungUp = (server: LoopbackServer) => until('the probe to hang up', () => server.open() === 0);
+
+describe('an answer', () => {
+  test('is good with 2xx, and says how long it took', async () => {
+    for (const status of [200, 204, 206, 299]) {
+      const server = await httpServer((_request, response) => response.writeHead(status).end());
+      const answer = await probed(server.port);
+      expect(answer).toEqual({ ok: true, status, milliseconds: expect.any(Number) });
+      await hungUp(server);
+    }
+  });
+
+  test('is measured from the beginning on the clock that was given', async () => {
+    const clock = virtualClock();
+    const server = await httpServer(async (_request, response) => {
+      await clock.advance(1_500);
+      response.end();
+    });
+    expect(await probe(targetOf(server.port), { clock })).toEqual({ ok: true, status: 200, milliseconds: 1_500 });
+    expect(clock.pendingTimers()).toBe(0);
+  });
+
+  test('is asked for plainly: below the base URL, without credentials, on a connection of its own', async () => {
+    const requests: IncomingMessage[] = [];
+    const server = await httpServer((request, response) => {
+      requests.push(request);
+      response.setHeader('set-cookie', 'a=b');
+      response.setHeader('connection', 'keep-alive');
+      response.end('{}');
+    });
+    for (const _ of [1, 2]) {
+      const answer = await probed(server.port, {
+        base_url: `http://127.0.0.1:${server.port}/agent`,
+        path: '/health?a=1',
+      });
+      expect(answer.ok).toBe(true);
+    }
+    for (const request of requests) {
+      expect([request.method, request.url]).toEqual(['GET', '/agent/health?a=1']);
+      expect(request.headers).toEqual({
+        host: `127.0.0.1:${server.port}`,
+        accept: '*/*',
+        connection: 'close',
+        'user-agent': 'slipway-probe',
+      });
+    }
+    expect(server.connections).toHaveLength(2);
+    await hungUp(server);
+  });
+
+  test('is bad with any other status, and no redirect is followed', async () => {
+    const elsewhere = await httpServer((_request, response) => response.end());
+    for (const status of [300, 301, 302, 303, 307, 308, 401, 404, 429, 500, 503]) {
+      const server = await httpServer((_request, response) => {
+        response.writeHead(status, { location: `http://127.0.0.1:${elsewhere.port}/` });
+        // The rest never comes; the status is enough.
+        response.write('moved');
+      });
+      expect(await probed(server.port)).toMatchObject({
+        ok: false,
+        because: 'bad_status',
+        detail: expect.stringContaining(`${status}`),
+      });
+      await hungUp(server);
+    }
+    expect(elsewhere.connections).toEqual([]);
+  });
+
+  test('is the last one: an interim status is none, and switching protocols is a bad one', async () => {
+    const interim = await httpServer((_request, response) => {
+      response.writeProcessing();
+      response.writeEarlyHints({ link: '</a>; rel=preload' });
+      response.end();
+    });
+    expect(await probed(interim.port)).toMatchObject({ ok: true, status: 200 });
+
+    const switching = await rawServer((socket) =>
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n'),
+    );
+    expect(await probed(switching.port)).toMatchObject({ ok: false, because: 'bad_status' });
+    await hungUp(switching);
+  });
+});
+
+describe('size', () => {
+  const head = 'HTTP/1.1 200 OK\r\n';
+  test.for([
+    ['headers', head, 'x-filler: something to read\r\n'],
+    ['one header', `${head}x-filler: `, 'x'.repeat(1000)],
+    ['a body', `${head}\r\n`, 'x'.repeat(1000)],
+    ['a chunked body', `${head}transfer-encoding: chunked\r\n\r\n`, `3e8\r\n${'x'.repeat(1000)}\r\n`],
+    ['interim answers', '', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'],
+    ['trailers', `${head}transfer-encoding: chunked\r\n\r\n0\r\n`, 'x-filler: something to read\r\n'],
+  ] as const)('%s without an end are cut off', async ([_name, start, piece]) => {
+    const server = await rawServer((socket) => {
+      socket.write(start);
+      pour(socket, piece);
+    });
+    expect(await probed(server.port)).toMatchObject({ ok: false, because: 'too_large' });
+    await hungUp(server);
+  });
+
+  test('an answer just below the limit is read, one just above is not, in the body as in the headers', async () => {
+    const aLittle = 1024;
+    const server = await httpServer((request, response) => {
+      const filler = 'x'.repeat(request.url?.endsWith('small') ? most_bytes - aLittle : most_bytes);
+      if (request.url?.startsWith('/headers')) response.writeHead(200, { filler }).end();
+      else response.end(filler);
+    });
+    for (const part of ['headers', 'body']) {
+      expect(await probed(server.port, { path: `/${part}/small` })).toMatchObject({ ok: true });
+      expect(await probed(server.port, { path: `/${part}/large` })).toMatchObject({ because: 'too_large' });
+    }
+  });
+});
+
+/** Lets the given time pass only when `ready`, and tells what the probe said before its last moment and at it. */
+async function atTheLimit(target: ProbeTarget, ready: () => unknown) {
+  const clock = virtualClock();
+  const heard: ProbeAnswer[] = [];
+  const answer = probe(target, { clock }).then((said) => heard.push(said) && said);
+  await until('the server to be busy with it', () => Boolean(ready()));
+  await clock.advance(target.timeout_seconds * 1000 - 1);
+  const early = [...heard];
+  await clock.advance(1);
+  const said = await answer;
+  return { early, said, timersLeft: clock.pendingTimers() };
+}
+
+describe('time', () => {
+  const timedOut = { early: [], said: { ok: false, because: 'timed_out', detail: expect.any(String) }, timersLeft: 0 };
+
+  test('a server that never answers', async () => {
+    const server = await rawServer(() => {});
+    expect(await atTheLimit(targetOf(server.port), () => server.open() > 0)).toEqual(timedOut);
+    await hungUp(server);
+  });
+
+  test.for([
+    ['headers', 'HTTP/1.1 200 OK\r\nx-slow: '],
+    ['a body', 'HTTP/1.1 200 OK\r\n\r\n'],
+  ] as const)('a server that drips %s: what arrives buys no time', async ([_name, start]) => {
+    let drops = 0;
+    const server = await rawServer((socket) => {
+      socket.write(start);
+      const drip = setInterval(() => socket.write('x', () => drops++), 1);
+      socket.on('close', () => clearInterval(drip));
+    });
+    expect(await atTheLimit(targetOf(server.port), () => drops > 20)).toEqual(timedOut);
+    await hungUp(server);
+  });
+
+  test('the real clock ends it as well', async () => {
+    const server = await rawServer(() => {});
+    expect(await probed(server.port, { timeout_seconds: 0.1 })).toMatchObject({ because: 'timed_out' });
+    await hungUp(server);
+  });
+});
+
+describe('a server that is no good', () => {
+  test('closes at once', async () => {
+    const server = await rawServer((socket) => socket.destroy());
+    expect(await probed(server.port)).toMatchObject({ ok: false, because: 'unreachable' });
+  });
+
+  test('resets', async () => {
+    const server = await rawServer((socket) => socket.resetAndDestroy());
+    expect(await probed(server.port)).toMatchObject({ ok: false, because: 'unreachable' });
+  });
+
+  test('closes in the middle of its body', async () => {
+    const server = await rawServer((socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf'));
+    expect(await probed(server.port)).toMatchObject({ ok: false, because: 'unreachable' });
+  });
+
+  test('does not speak HTTP', async () => {
+    const server = await rawServer((socket) => socket.write('SSH-2.0-OpenSSH_9.9\r\n'));
+    expect(await probed(server.port)).toMatchObject({ ok: false, because: 'unreachable' });
+    await hungUp(server);
+  });
+
+  test('is not there', async () => {
+    expect(await probed(await freePort())).toMatchObject({
+      ok: false,
+      because: 'unreachable',
+      detail: expect.stringContaining('ECONNREFUSED'),
+    });
+  });
+});
+
+test('a URL that must not be asked is refused before anything is opened', async () => {
+  const server = await httpServer((_request, response) => response.end());
+  for (const base_url of [
+    `http://user:secret@127.0.0.1:${server.port}`,
+    `ftp://127.0.0.1:${server.port}`,
+    'nonsense',
+    'http://[fe80::1%25eth0]/',
+  ]) {
+    const answer = await probed(server.port, { base_url });
+    expect(answer).toMatchObject({ ok: false, because: 'bad_url' });
+    expect(JSON.stringify(answer)).not.toContain('secret');
+  }
+  expect(server.connections).toEqual([]);
+});

@@ -1,0 +1,105 @@
+import type { ServerResponse } from 'node:http';
+import { expect, test } from 'vitest';
+import { until } from '../../test/support/until.ts';
+import { systemClock } from '../base/clock.ts';
+import { virtualClock } from '../base/virtual-clock.ts';
+import type { ProbeTarget } from './http-probe.ts';
+import { probeMany } from './probe-many.ts';
+import { httpServer } from './testing/loopback-servers.ts';
+
+interface NamedTarget extends ProbeTarget {
+  node: number;
+}
+
+const targets = (port: number, count: number, path: (node: number) => string = () => '/'): NamedTarget[] =>
+  Array.from({ length: count }, (_, node) => ({
+    node,
+    base_url: `http://127.0.0.1:${port}`,
+    path: path(node),
+    timeout_seconds: 2,
+    allow_private: true,
+  }));
+
+test('each is answered, in the order of the targets', async () => {
+  const server = await httpServer((request, response) => {
+    response.writeHead(request.url === '/3' ? 503 : 200).end();
+  });
+  const answers = await probeMany(
+    targets(server.port, 10, (node) => `/${node}`),
+    { clock: systemClock },
+  );
+  expect(answers.map(({ ok }) => ok)).toEqual(Array.from({ length: 10 }, (_, node) => node !== 3));
+  expect(await probeMany([], { clock: systemClock })).toEqual([]);
+});
+
+test('no more are under way at once than allowed, and as many as that', async () => {
+  const at_once = 8;
+  const held: ServerResponse[] = [];
+  let most = 0;
+  let underway = 0;
+  const server = await httpServer((_request, response) => {
+    most = Math.max(most, ++underway);
+    response.on('close', () => underway--);
+    held.push(response);
+    // Nobody is answered before all places are taken; then everybody is.
+    if (held.length >= at_once) for (const each of held) each.end();
+  });
+  const clock = virtualClock();
+  const answers = await probeMany(targets(server.port, 100), { clock, at_once });
+  expect(answers.every(({ ok }) => ok)).toBe(true);
+  expect(server.connections).toHaveLength(100);
+  expect(most).toBe(at_once);
+});
+
+test('those that hang delay only themselves', async () => {
+  const clock = virtualClock();
+  const hanging = (node: number) => node % 10 === 0;
+  const server = await httpServer((request, response) => {
+    if (request.url !== '/hang') response.end();
+  });
+  const heard: { node: number; ok: boolean }[] = [];
+  const all = probeMany(
+    targets(server.port, 200, (node) => (hanging(node) ? '/hang' : '/')),
+    { clock, answered: ({ node }, { ok }) => heard.push({ node, ok }) },
+  );
+  await until('all others to be answered', () => heard.length === 180);
+  expect(heard.every(({ node, ok }) => ok && !hanging(node))).toBe(true);
+  await clock.advance(2_000);
+  const answers = await all;
+  expect(answers.map((answer) => (answer.ok ? 'ok' : answer.because))).toEqual(
+    answers.map((_, node) => (hanging(node) ? 'timed_out' : 'ok')),
+  );
+  expect(heard).toHaveLength(200);
+  expect(clock.pendingTimers()).toBe(0);
+});
+
+test('when all places hang, the next ones come after one time limit', async () => {
+  const clock = virtualClock();
+  const server = await httpServer((request, response) => {
+    if (request.url !== '/hang') response.end();
+  });
+  const all = probeMany(
+    targets(server.port, 6, (node) => (node < 2 ? '/hang' : '/')),
+    { clock, at_once: 2 },
+  );
+  await until('both places to be taken', () => server.connections.length === 2);
+  await clock.advance(2_000);
+  expect((await all).map(({ ok }) => ok)).toEqual([false, false, true, true, true, true]);
+});
+
+test('a target that nobody foresaw is answered too, and costs the others nothing', async () => {
+  const server = await httpServer((_request, response) => response.end());
+  const [before, broken, after] = targets(server.port, 3);
+  if (!before || !broken || !after) throw new Error('three were made');
+  const poisoned = Object.defineProperty({ ...broken }, 'base_url', {
+    get: () => {
+      throw new Error('poisoned');
+    },
+  });
+  const answers = await probeMany([before, poisoned, after], { clock: systemClock, at_once: 1 });
+  expect(answers).toMatchObject([
+    { ok: true },
+    { ok: false, detail: expect.stringContaining('poisoned') },
+    { ok: true },
+  ]);
+});

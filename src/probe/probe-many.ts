@@ -1,0 +1,37 @@
+/** Many probes, so many at once and no more. A target that hangs holds one place until its own time is up. */
+import { type ProbeAnswer, type ProbeDeps, type ProbeTarget, probe } from './http-probe.ts';
+
+export interface ProbeManyDeps<Target extends ProbeTarget> extends ProbeDeps {
+  at_once?: number;
+  /** Told of each answer when it is there, so that none waits for the slowest of them. It must not throw. */
+  answered?: (target: Target, answer: ProbeAnswer) => void;
+}
+
+const default_at_once = 64;
+
+/** The answers stand in the order of the targets. */
+export async function probeMany<Target extends ProbeTarget>(
+  targets: readonly Target[],
+  { at_once = default_at_once, answered, ...deps }: ProbeManyDeps<Target>,
+): Promise<ProbeAnswer[]> {
+  const answers: ProbeAnswer[] = [];
+  const waiting = targets.entries();
+  const work = async () => {
+    for (const [place, target] of waiting) {
+      const answer = await probeSafely(target, deps);
+      answers[place] = answer;
+      answered?.(target, answer);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(Math.max(1, at_once), targets.length) }, work));
+  return answers;
+}
+
+/** A target that no probe foresaw is answered like the others, so that it costs nobody else an answer. */
+async function probeSafely(target: ProbeTarget, deps: ProbeDeps): Promise<ProbeAnswer> {
+  try {
+    return await probe(target, deps);
+  } catch (error) {
+    return { ok: false, because: 'unreachable', detail: `the probe itself failed: ${error}` };
+  }
+}

@@ -1,0 +1,33 @@
+/** A port that answers no connection at all, as a machine behind a dropping firewall: its queue is full and never emptied. */
+import { connect, type Socket } from 'node:net';
+import { Worker } from 'node:worker_threads';
+import { onTestFinished } from 'vitest';
+
+/** Listens, tells its port and never runs again, so the kernel takes what fits the queue and drops the rest. */
+const deafListener = `
+  const { parentPort } = require('node:worker_threads');
+  const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+    parentPort.postMessage(server.address().port);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+  });
+`;
+
+/** The kernel takes one more than the backlog. */
+const queue_length = 2;
+
+export async function silentPort(): Promise<number> {
+  const worker = new Worker(deafListener, { eval: true });
+  const port = await new Promise<number>((resolve) => worker.once('message', resolve));
+  const queued: Socket[] = [];
+  onTestFinished(async () => {
+    for (const socket of queued) socket.destroy();
+    await worker.terminate();
+  });
+  while (queued.length < queue_length) {
+    const socket = connect(port, '127.0.0.1');
+    queued.push(socket);
+    await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject));
+    socket.on('error', () => {});
+  }
+  return port;
+}
