@@ -1,7 +1,10 @@
 /** What a machine waits for, what happens next and when, in words a tired person understands. Pure. */
 import type { BudgetSource } from './budgets.ts';
-import { degradedFrom, type Prerequisites, wellBelow } from './claims.ts';
+import { degradedFrom, mayBeReady, type Prerequisites, wellBelow } from './claims.ts';
+import { silentFrom } from './liveness.ts';
+import { isObserved } from './rules.ts';
 import { type NodeStatus, nodeStatuses } from './states.ts';
+import { type Cause, causes } from './transitions.ts';
 
 export interface ExplainedNode {
   status: NodeStatus;
@@ -43,8 +46,9 @@ export interface Explanation {
 
 type Way = (facts: ExplainFacts) => Explanation;
 
-const silentAt = ({ last_seen_at, stale_seconds }: ExplainedNode): Date | null =>
-  last_seen_at && stale_seconds !== null ? new Date(last_seen_at.getTime() + stale_seconds * 1000) : null;
+/** As the rule counts it, so that the time shown is the time at which it decides. */
+const silentAt = (node: ExplainedNode): Date | null =>
+  node.last_seen_at && node.stale_seconds !== null ? silentFrom({ ...node, probe_ok_at: null, gap_end: null }) : null;
 
 const share = (rate: number) => `${rate * 100} %`;
 
@@ -65,19 +69,24 @@ const provisioning: Way = ({ node, operation }) =>
         ],
       };
 
-const prerequisiteWait: Partial<Record<NonNullable<Prerequisites>, string>> = {
-  unchecked: 'its prerequisites to be checked, and then to say that it is ready',
-  missing: 'a missing prerequisite',
-};
-
-const starting: Way = ({ node }) => ({
-  waiting_for: (node.prerequisites && prerequisiteWait[node.prerequisites]) ?? 'the machine to say that it is ready',
-  next: [
-    { if: 'it says ready or answers a probe', leads_to: 'ready', at: null },
-    { if: 'it still beats then', leads_to: 'ready, by stuck-starting', at: node.deadline_at },
-    { if: 'it is silent then', leads_to: 'failed, by start-deadline', at: node.deadline_at },
-  ],
-});
+const starting: Way = ({ node }) =>
+  mayBeReady(node.prerequisites)
+    ? {
+        waiting_for: 'the machine to say that it is ready',
+        next: [
+          { if: 'it says ready or answers a probe', leads_to: 'ready', at: null },
+          { if: 'it still beats then', leads_to: 'ready, by stuck-starting', at: node.deadline_at },
+          { if: 'it is silent then', leads_to: 'failed, by start-deadline', at: node.deadline_at },
+        ],
+      }
+    : {
+        waiting_for: 'its prerequisites to be checked and met',
+        next: [
+          { if: 'they are met and it says ready or answers a probe', leads_to: 'ready', at: null },
+          { if: 'one is missing', leads_to: 'failed, by prerequisite-missing', at: null },
+          { if: 'they are not met by then', leads_to: 'failed, by start-deadline', at: node.deadline_at },
+        ],
+      };
 
 const silence = (node: ExplainedNode): NextStep => ({
   if: 'it says nothing until then',
@@ -87,7 +96,10 @@ const silence = (node: ExplainedNode): NextStep => ({
 
 const ready: Way = ({ node }) => ({
   waiting_for: null,
-  next: [{ if: `${share(degradedFrom)} of its work fails`, leads_to: 'degraded', at: null }, silence(node)],
+  next: [
+    { if: `${share(degradedFrom)} of its work fails`, leads_to: 'degraded, by degraded', at: null },
+    silence(node),
+  ],
 });
 
 const degraded: Way = ({ node }) => ({
@@ -96,7 +108,11 @@ const degraded: Way = ({ node }) => ({
   next: [
     node.verdict?.rule === 'liveness'
       ? { if: 'it beats again', leads_to: 'ready', at: null }
-      : { if: `it says so, or less than ${share(wellBelow)} of its work fails`, leads_to: 'ready', at: null },
+      : {
+          if: `it says so, or less than ${share(wellBelow)} of its work fails`,
+          leads_to: 'ready, by degraded',
+          at: null,
+        },
     silence(node),
   ],
 });
@@ -157,9 +173,12 @@ const ways: Record<NodeStatus, Way> = {
 
 const byRule = /, by ([a-z-]+)/;
 
-/** In an observed pool no rule changes anything; the step is still told, as what would happen. */
-const asObserved = (step: NextStep): NextStep =>
-  byRule.test(step.leads_to) ? { ...step, leads_to: `would be ${step.leads_to}; the pool is only observed` } : step;
+/** In an observed pool a rule changes nothing unless it finishes what was asked for; the step is still told, as what would happen. */
+function asObserved(step: NextStep): NextStep {
+  const rule = byRule.exec(step.leads_to)?.[1] as Cause | undefined;
+  if (!rule || !isObserved(rule, causes[rule].trigger, 'observe')) return step;
+  return { ...step, leads_to: `would be ${step.leads_to}; the pool is only observed` };
+}
 
 export function explain(facts: ExplainFacts): Explanation {
   const { node } = facts;
@@ -200,7 +219,6 @@ const took = (seconds: number) => `${Math.round(seconds * 10) / 10} s`;
 
 /**
  * The stages that made a boot long: slower than the pool knows them, or, where nothing is known, a large part of the whole.
- * A stage's own parts are named instead of it when they explain it.
  */
 export function slowStages(stages: readonly TimedStage[], usual: ReadonlyMap<string, number>): SlowStage[] {
   const whole = stages.filter((stage) => !stage.parent).reduce((sum, stage) => sum + stage.seconds, 0);

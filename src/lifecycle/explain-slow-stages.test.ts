@@ -1,0 +1,43 @@
+/** Where the time of a boot went. */
+import { expect, test } from 'vitest';
+import { slowStages, type TimedStage } from './explain.ts';
+
+const stage = (name: string, seconds: number, parent?: string): TimedStage => ({ name, seconds, parent });
+const names = (stages: TimedStage[], usual: Record<string, number> = {}) =>
+  slowStages(stages, new Map(Object.entries(usual))).map((slow) => slow.name);
+
+test('the measured boot of 423 s: its script, the set-up and the image pull in it, and not the rest', () => {
+  const boot = [
+    stage('before the script', 42),
+    stage('script', 381),
+    stage('image-pull', 107, 'script'),
+    stage('set-up', 270, 'script'),
+  ];
+  expect(slowStages(boot, new Map())).toEqual([
+    { name: 'script', seconds: 381, usual_seconds: null, says: 'script took 381 s of 423 s' },
+    { name: 'set-up', seconds: 270, usual_seconds: null, says: 'set-up took 270 s of 423 s' },
+    { name: 'image-pull', seconds: 107, usual_seconds: null, says: 'image-pull took 107 s of 423 s' },
+  ]);
+});
+
+test('a stage that the pool knows is slow beyond twice its usual time, whatever its part of the whole', () => {
+  const boot = [stage('image-pull', 20.26), stage('set-up', 1000)];
+  expect(names(boot, { 'image-pull': 10.13, 'set-up': 900 })).toEqual([]);
+  expect(slowStages(boot, new Map([['image-pull', 10.1]]))).toContainEqual({
+    name: 'image-pull',
+    seconds: 20.26,
+    usual_seconds: 10.1,
+    says: 'image-pull took 20.3 s, usually 10.1 s',
+  });
+});
+
+test('a stage that nobody knows is slow when it is more than a quarter of the whole', () => {
+  expect(names([stage('a', 25), stage('b', 75)])).toEqual(['b']);
+  expect(names([stage('a', 26), stage('b', 74)])).toEqual(['b', 'a']);
+});
+
+test('what took less than a second is not worth naming, however much slower than usual', () => {
+  expect(names([stage('a', 0.99)], { a: 0.01 })).toEqual([]);
+  expect(names([stage('a', 1)], { a: 0.01 })).toEqual(['a']);
+  expect(names([])).toEqual([]);
+});

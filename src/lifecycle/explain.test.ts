@@ -1,0 +1,239 @@
+import { describe, expect, test } from 'vitest';
+import {
+  type ExplainedNode,
+  type ExplainFacts,
+  type Explanation,
+  explain,
+  meaningOf,
+  type NextStep,
+} from './explain.ts';
+import { isNodeRule } from './rules.ts';
+import { type NodeStatus, nodeStatusNames } from './states.ts';
+import { type Cause, causes, findEdge, nodeEdges } from './transitions.ts';
+
+const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
+const deadline = at(600);
+const silent = at(30);
+
+const facts = (
+  status: NodeStatus,
+  node: Partial<ExplainedNode> = {},
+  over: Partial<Omit<ExplainFacts, 'node'>> = {},
+): ExplainFacts => ({
+  node: {
+    status,
+    status_since: at(-1000),
+    deadline_at: deadline,
+    budget_seconds: 720,
+    budget_source: 'pool',
+    waiting_for: null,
+    prerequisites: null,
+    last_seen_at: at(0),
+    stale_seconds: 30,
+    verdict: null,
+    held: null,
+    would_have: null,
+    ...node,
+  },
+  observed_only: false,
+  reuse: true,
+  owned: true,
+  operation: null,
+  ...over,
+});
+
+const when = ({ at: moment }: NextStep) => {
+  if (moment === null) return '';
+  return (
+    { [deadline.getTime()]: ' [deadline]', [silent.getTime()]: ' [silence]' }[moment.getTime()] ??
+    ` [${moment.toISOString()}]`
+  );
+};
+/** As a person reads it: what it waits for, then each step. */
+const told = ({ waiting_for, next }: Explanation) => [
+  `waits for ${waiting_for}`,
+  ...next.map((step) => `if ${step.if}: ${step.leads_to}${when(step)}`),
+];
+const reads = (...args: Parameters<typeof facts>) => told(explain(facts(...args)));
+
+describe('a person reads of a node that is', () => {
+  test('provisioning', () => {
+    expect(reads('provisioning')).toEqual([
+      'waits for its agent to register',
+      'if its agent registers: starting',
+      'if it has not registered by then: failed, by provision-deadline [deadline]',
+    ]);
+    expect(reads('provisioning', {}, { operation: 'the image to be pulled' })[0]).toBe(
+      'waits for the image to be pulled',
+    );
+  });
+
+  test('provisioning, while the provider has no capacity', () => {
+    const expected = [
+      'waits for the provider to grant capacity; its boot budget does not run meanwhile',
+      'if the provider grants capacity: its boot budget starts',
+      'if it does not by then: failed, by provision-deadline [deadline]',
+    ];
+    expect(reads('provisioning', { waiting_for: 'capacity' })).toEqual(expected);
+    expect(reads('provisioning', { waiting_for: 'capacity' }, { operation: 'launching' })).toEqual(expected);
+  });
+
+  test.for([null, 'met'] as const)('starting, with prerequisites %s', (prerequisites) => {
+    expect(reads('starting', { prerequisites })).toEqual([
+      'waits for the machine to say that it is ready',
+      'if it says ready or answers a probe: ready',
+      'if it still beats then: ready, by stuck-starting [deadline]',
+      'if it is silent then: failed, by start-deadline [deadline]',
+    ]);
+  });
+
+  test.for(['unchecked', 'missing'] as const)(
+    'starting, with prerequisites %s: no beat makes it ready',
+    (prerequisites) => {
+      expect(reads('starting', { prerequisites })).toEqual([
+        'waits for its prerequisites to be checked and met',
+        'if they are met and it says ready or answers a probe: ready',
+        'if one is missing: failed, by prerequisite-missing',
+        'if they are not met by then: failed, by start-deadline [deadline]',
+      ]);
+    },
+  );
+
+  test('ready', () => {
+    expect(reads('ready')).toEqual([
+      'waits for null',
+      'if 50 % of its work fails: degraded, by degraded',
+      'if it says nothing until then: offline, by liveness (degraded if it answers a probe) [silence]',
+    ]);
+  });
+
+  test('degraded by its errors', () => {
+    expect(reads('degraded', { verdict: { rule: 'degraded' } })).toEqual([
+      'waits for its errors to become fewer',
+      'if it says so, or less than 10 % of its work fails: ready, by degraded',
+      'if it says nothing until then: offline, by liveness (degraded if it answers a probe) [silence]',
+    ]);
+  });
+
+  test('degraded by its silence', () => {
+    expect(reads('degraded', { verdict: { rule: 'liveness' } })).toEqual([
+      'waits for its heartbeat; it answers only probes',
+      'if it beats again: ready',
+      'if it says nothing until then: offline, by liveness (degraded if it answers a probe) [silence]',
+    ]);
+  });
+
+  test('offline', () => {
+    expect(reads('offline')).toEqual([
+      'waits for a heartbeat',
+      'if it beats again: back to what it was',
+      'if it stays silent until then: failed, by offline-deadline [deadline]',
+    ]);
+  });
+
+  test('failed', () => {
+    expect(reads('failed')).toEqual([
+      'waits for the end of its rescue window, or a sign of life',
+      'if it registers or beats before then: starting, rescued by late-registration',
+      'if it does not: cleaning, by rescue-over: destroyed, with proof [deadline]',
+    ]);
+  });
+
+  test('draining', () => {
+    expect(reads('draining')).toEqual([
+      'waits for running work to end',
+      'if it is empty: set aside or retired, as was asked',
+      'if it is not empty by then: the same, by drain-deadline [deadline]',
+    ]);
+  });
+
+  test('cleaning, for its allocation or for nobody', () => {
+    expect(reads('cleaning')).toEqual([
+      'waits for the proof that nothing is left',
+      'if there is proof: ready, free for the next',
+      'if it takes longer than that: its allocation is release_failed and is tried again [deadline]',
+    ]);
+    expect(reads('cleaning', {}, { owned: false, reuse: false, operation: 'the disk to be wiped' })).toEqual([
+      'waits for the disk to be wiped',
+      'if there is proof: retired',
+      'if it takes longer than that: quarantined, by clean-deadline [deadline]',
+    ]);
+  });
+
+  test('quarantined or retired', () => {
+    expect(reads('quarantined')).toEqual(['waits for a person to decide']);
+    expect(explain(facts('retired'))).toEqual({ waiting_for: null, next: [] });
+  });
+});
+
+describe('the time at which silence is too long', () => {
+  const shown = (node: Partial<ExplainedNode>) => explain(facts('ready', node)).next.at(-1)?.at;
+
+  test('is counted from the last beat, or from the last change if that is later', () => {
+    expect(shown({})).toEqual(silent);
+    expect(shown({ status_since: at(20) })).toEqual(at(50));
+  });
+
+  test('is not told where it is not known', () => {
+    expect(shown({ last_seen_at: null })).toBeNull();
+    expect(shown({ stale_seconds: null })).toBeNull();
+  });
+});
+
+/** The rule that a step names, and the status it says the rule leads to. */
+const ruleIn = ({ leads_to }: NextStep) => /^(\w+),.* by ([a-z-]+)/.exec(leads_to)?.slice(1);
+
+test('every rule that is named exists and leads there', () => {
+  const variants = nodeStatusNames.flatMap((status) => [
+    facts(status),
+    facts(status, { prerequisites: 'unchecked' }, { owned: false }),
+    facts(status, { waiting_for: 'capacity' }),
+  ]);
+  const named = variants.flatMap(({ node, ...rest }) =>
+    explain({ node, ...rest }).next.flatMap((step) => {
+      const [to, by] = ruleIn(step) ?? [];
+      return to && by ? [{ from: node.status, to: to as NodeStatus, by: by as Cause }] : [];
+    }),
+  );
+  expect(new Set(named.map(({ by }) => by)).size).toBeGreaterThan(8);
+  for (const { from, to, by } of named)
+    expect(findEdge(nodeEdges, from, to, by), `${from} → ${to} by ${by}`).toBeDefined();
+});
+
+describe('in a pool that is only observed', () => {
+  test('what a rule decides is told as what would happen', () => {
+    expect(reads('starting', {}, { observed_only: true })).toEqual([
+      'waits for the machine to say that it is ready',
+      'if it says ready or answers a probe: ready',
+      'if it still beats then: would be ready, by stuck-starting; the pool is only observed [deadline]',
+      'if it is silent then: would be failed, by start-deadline; the pool is only observed [deadline]',
+    ]);
+  });
+
+  test('what finishes a cleanup that was asked for happens all the same', () => {
+    const [, , overdue] = reads('cleaning', {}, { owned: false, observed_only: true });
+    expect(overdue).toBe('if it takes longer than that: quarantined, by clean-deadline [deadline]');
+  });
+
+  test.for(nodeStatusNames)('no step of %s promises what a rule will not do', (status) => {
+    for (const step of explain(facts(status, {}, { observed_only: true, owned: false })).next) {
+      const [, rule] = ruleIn(step) ?? [];
+      if (rule && (isNodeRule(rule) || causes[rule as Cause].trigger === 'rule')) expect(rule).toBe('clean-deadline');
+    }
+  });
+});
+
+describe('a verdict that is held back', () => {
+  const held = { rule: 'liveness', reason: '60 % of zone a fell silent', held_until: at(90).toISOString() };
+
+  test('is what the node waits for, and its end is the next step', () => {
+    const [waiting, first, ...rest] = reads('ready', { held });
+    expect(waiting).toBe('waits for the end of a hold: 60 % of zone a fell silent');
+    expect(first).toBe(`if the hold ends (60 % of zone a fell silent): liveness is asked again [${held.held_until}]`);
+    expect(rest).toEqual(reads('ready').slice(1));
+  });
+});
+
+test('where it stands is told in one sentence', () => {
+  for (const status of nodeStatusNames) expect(meaningOf(status)).toMatch(/^[A-Z].+\.$/);
+});
