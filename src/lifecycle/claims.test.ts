@@ -139,6 +139,14 @@ describe('a degraded node', () => {
     expect(effect(byClaim, beat)).toBe(expected);
   });
 
+  test.for(['starting', 'stopping', null])(
+    'by its errors, that last said %s, is well when it says ready',
+    (reported_status) => {
+      expect(effect({ ...byErrors, reported_status }, { status: 'ready' })).toBe('ready by degraded');
+      expect(effect({ ...byErrors, reported_status }, {})).toBe('nothing');
+    },
+  );
+
   test('by its silence is ready when it beats again, one stale time after the verdict', () => {
     expect(effect(bySilence(-stale))).toBe('ready by heartbeat-returned');
     expect(effect(bySilence(-stale + 0.001))).toBe('nothing');

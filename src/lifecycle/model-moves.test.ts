@@ -264,6 +264,7 @@ test('nobody can count on what may never happen: claims, and rules that no deadl
     ['ready/active', 'drift'],
     ['ready/active', 'degraded'],
     ['starting/provisioning', 'probe-promotes'],
+    ['starting/provisioning', 'prerequisite-missing'],
   ] as const) {
     expect(waysBy(place, cause).length, cause).toBeGreaterThan(0);
     for (const way of waysBy(place, cause)) expect(way).toMatch(/^chance: /);

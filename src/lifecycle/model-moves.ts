@@ -125,7 +125,7 @@ const allocationGuards: Partial<Record<Cause, (node: NodePart) => boolean>> = {
 };
 
 /** Rules that no deadline makes fire. */
-const chances: readonly Cause[] = ['drift', 'degraded', 'probe-promotes'];
+const chances: readonly Cause[] = ['drift', 'degraded', 'probe-promotes', 'prerequisite-missing'];
 
 const kinds: Record<Trigger, MoveKind> = {
   rule: 'automatic',
