@@ -2,9 +2,11 @@
 import { agentHandlers } from './routes/agent.ts';
 import { agentTaskHandlers } from './routes/agent-tasks.ts';
 import { allocationHandlers } from './routes/allocations.ts';
+import { explanationHandlers } from './routes/explanations.ts';
 import { nodeHandlers } from './routes/nodes.ts';
 import { poolHandlers } from './routes/pools.ts';
 import { serverHandlers } from './routes/server.ts';
+import { supervisionHandlers } from './routes/supervision.ts';
 import { tokenHandlers } from './routes/tokens.ts';
 import type { Handlers } from './services.ts';
 import { streamOpen } from './stream.ts';
@@ -15,6 +17,8 @@ export const handlers: Handlers = {
   ...poolHandlers,
   ...allocationHandlers,
   ...nodeHandlers,
+  ...explanationHandlers,
+  ...supervisionHandlers,
   ...agentHandlers,
   ...agentTaskHandlers,
   'stream-open': streamOpen,

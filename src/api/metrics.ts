@@ -1,6 +1,7 @@
 /** Prometheus metrics with bounded labels. Counts come from the store when they are asked for, so that idling costs nothing. */
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { countAllocations } from '../store/allocations.ts';
+import { countHeld, openHolds } from '../store/brake.ts';
 import type { Queryable } from '../store/database.ts';
 import { countNodes } from '../store/nodes.ts';
 import { countOperations } from '../store/operations.ts';
@@ -9,7 +10,14 @@ export interface SweepFigures {
   name: string;
   runs: number;
   decided: number;
+  held: number;
+  would_have: number;
+  last_run_at: Date | null;
   last_seconds: number | null;
+  lateness_seconds: number | null;
+  waiting: boolean;
+  error: string | null;
+  failed_at: Date | null;
 }
 
 export function createMetrics(db: Queryable, sweeps: () => SweepFigures[]): () => Promise<string> {
@@ -22,6 +30,14 @@ export function createMetrics(db: Queryable, sweeps: () => SweepFigures[]): () =
   const operations = gauge('slipway_operations', 'Operations by status', ['status']);
   const sweepRuns = gauge('slipway_sweep_runs_total', 'Runs of a sweep on this replica', ['sweep']);
   const sweepDecided = gauge('slipway_sweep_decided_total', 'Decisions of a sweep on this replica', ['sweep']);
+  const sweepHeld = gauge('slipway_sweep_held_total', 'Verdicts of a rule that were held back', ['sweep']);
+  const sweepWouldHave = gauge('slipway_sweep_would_have_total', 'Verdicts that observed pools were told of', [
+    'sweep',
+  ]);
+  const sweepLateness = gauge('slipway_sweep_lateness_seconds', 'How late the last verdicts of a rule were', ['sweep']);
+  const sweepFailing = gauge('slipway_sweep_failing', 'Whether the last run of a sweep failed', ['sweep']);
+  const held = gauge('slipway_nodes_held', 'Nodes whose verdict is held back', ['rule', 'kind']);
+  const holds = gauge('slipway_brake_holds', 'Holds that are open and were not let go', ['rule']);
   const sweepSeconds = gauge('slipway_sweep_last_seconds', 'How long the last run of a sweep took', ['sweep']);
 
   const fill = (target: Gauge, counts: Record<string, number>) => {
@@ -30,18 +46,28 @@ export function createMetrics(db: Queryable, sweeps: () => SweepFigures[]): () =
   };
 
   return async () => {
-    const [byNode, byAllocation, byOperation] = await Promise.all([
+    const [byNode, byAllocation, byOperation, heldNodes, open] = await Promise.all([
       countNodes(db),
       countAllocations(db),
       countOperations(db),
+      countHeld(db),
+      openHolds(db),
     ]);
     fill(nodes, byNode);
     fill(allocations, byAllocation);
     fill(operations, byOperation);
+    held.reset();
+    for (const { rule, kind, count } of heldNodes) held.set({ rule, kind }, count);
+    holds.reset();
+    for (const { rule, resumed_at } of open) holds.inc({ rule }, resumed_at ? 0 : 1);
     for (const sweep of sweeps()) {
       sweepRuns.set({ sweep: sweep.name }, sweep.runs);
       sweepDecided.set({ sweep: sweep.name }, sweep.decided);
       sweepSeconds.set({ sweep: sweep.name }, sweep.last_seconds ?? 0);
+      sweepHeld.set({ sweep: sweep.name }, sweep.held);
+      sweepWouldHave.set({ sweep: sweep.name }, sweep.would_have);
+      sweepLateness.set({ sweep: sweep.name }, sweep.lateness_seconds ?? 0);
+      sweepFailing.set({ sweep: sweep.name }, sweep.error === null ? 0 : 1);
     }
     return registry.metrics();
   };

@@ -240,6 +240,20 @@ export const errorCatalogue = {
     cause: 'The id is unknown or already deleted.',
     remedy: 'List the tokens.',
   },
+  hold_not_found: {
+    status: 404,
+    title: 'There is no such hold',
+    owner_layer: 'request',
+    cause: 'It is over, was let go already, or never was.',
+    remedy: 'Read the brake; it lists what is held back now.',
+  },
+  maintenance_not_found: {
+    status: 404,
+    title: 'There is no such maintenance window',
+    owner_layer: 'request',
+    cause: 'It was ended, or never declared.',
+    remedy: 'List the maintenance windows.',
+  },
   action_illegal: {
     status: 409,
     title: 'That cannot be done in this state',

@@ -9,6 +9,11 @@ export const Overview = Type.Object(
     allocations: Type.Record(Type.String(), Type.Integer()),
     operations: Type.Record(Type.String(), Type.Integer()),
     pools: Type.Integer(),
+    held: Type.Integer({ description: 'Nodes whose verdict is held back.' }),
+    never_ready: Type.Array(
+      Type.Object({ pool: Type.String(), agent_version: nullable(Type.String()), nodes: Type.Integer() }),
+      { description: 'Nodes that beat but never said that they are ready, by the agent they run.' },
+    ),
     replicas: Type.Array(
       Type.Object({
         replica_id: Type.String(),

@@ -6,6 +6,7 @@ import { nodeRoutes } from './routes/nodes.ts';
 import { operationRoutes } from './routes/operations.ts';
 import { poolRoutes } from './routes/pools.ts';
 import { serverRoutes } from './routes/server.ts';
+import { supervisionRoutes } from './routes/supervision.ts';
 import { tokenRoutes } from './routes/tokens.ts';
 
 export const routes = {
@@ -16,6 +17,7 @@ export const routes = {
   ...nodeRoutes,
   ...operationRoutes,
   ...evidenceRoutes,
+  ...supervisionRoutes,
   ...agentRoutes,
 } as const;
 

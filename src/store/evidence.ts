@@ -92,6 +92,8 @@ export interface EvidenceFilter {
   workflow_id?: string;
   layer?: string;
   kind?: string;
+  /** Any of these. */
+  kinds?: string[];
   since?: string;
   until?: string;
   /** Only rows with an actor. */
@@ -123,6 +125,7 @@ export async function readTimeline(
   const where = ['xid < pg_snapshot_xmin(pg_current_snapshot())'];
   for (const column of equalColumns)
     if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
+  if (filter.kinds) where.push(`kind = any(${bind(filter.kinds)})`);
   if (filter.since) where.push(`at >= ${bind(filter.since)}::timestamptz`);
   if (filter.until) where.push(`at < ${bind(filter.until)}::timestamptz`);
   if (filter.audited) where.push('actor is not null');

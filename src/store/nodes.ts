@@ -117,6 +117,19 @@ export async function nodeRow(db: Queryable, id: string): Promise<NodeRow | unde
   return (await db.query<NodeRow>('select * from nodes where node_id = $1', [id]))[0];
 }
 
+/** The row with what is known of its life, for whoever explains it. */
+export async function explainedNode(
+  db: Queryable,
+  id: string,
+): Promise<(NodeRow & { last_seen_at: Date | null; stale_seconds: number | null }) | undefined> {
+  const [row] = await db.query<NodeRow & { last_seen_at: Date | null; stale_seconds: number | null }>(
+    `select node.*, beat.last_seen_at, beat.stale_seconds from nodes node
+     left join heartbeats beat on beat.node_instance_id = node.node_instance_id where node.node_id = $1`,
+    [id],
+  );
+  return row;
+}
+
 export interface NodeFilter {
   pool?: string;
   status?: string;
@@ -155,6 +168,17 @@ export async function countNodes(db: Queryable): Promise<Record<string, number>>
     'select status, count(*)::int as count from nodes group by status',
   );
   return Object.fromEntries(rows.map((row) => [row.status, row.count]));
+}
+
+/** Nodes that a rule had to promote because they never say ready, by pool and by the agent that does not say it. */
+export function countNeverReady(
+  db: Queryable,
+): Promise<{ pool: string; agent_version: string | null; nodes: number }[]> {
+  return db.query(
+    `select node.pool, instance.agent_version, count(*)::int as nodes from nodes node
+     join instances instance on instance.node_instance_id = node.node_instance_id
+     where (node.verdict ->> 'rule') = 'stuck-starting' group by 1, 2 order by 3 desc, 1, 2`,
+  );
 }
 
 export async function lockNode(tx: Transaction, id: string): Promise<NodeRow | undefined> {

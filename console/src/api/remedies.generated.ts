@@ -31,6 +31,8 @@ export const remedies: Record<string, string> = {
   operation_not_found: "List the operations.",
   task_not_found: "Ask for the next task.",
   token_not_found: "List the tokens.",
+  hold_not_found: "Read the brake; it lists what is held back now.",
+  maintenance_not_found: "List the maintenance windows.",
   action_illegal: "Read the current state; it names what is open.",
   operation_ended: "Read the operation; start a new one if needed.",
   idempotency_mismatch: "Use a new key for a new request.",

@@ -1,7 +1,8 @@
 /** The server's own state: health, readiness, metrics, counts. */
 import { now } from '../../base/clock.ts';
 import { countAllocations } from '../../store/allocations.ts';
-import { countNodes } from '../../store/nodes.ts';
+import { countHeld } from '../../store/brake.ts';
+import { countNeverReady, countNodes } from '../../store/nodes.ts';
 import { countOperations } from '../../store/operations.ts';
 import { listPools } from '../../store/pools.ts';
 import { listReplicas } from '../../store/replicas.ts';
@@ -21,13 +22,24 @@ export const serverHandlers: Pick<Handlers, 'health-get' | 'readiness-get' | 'me
   },
   async 'overview-get'(_, { db, clock }) {
     const at = now(clock);
-    const [nodes, allocations, operations, pools, replicas] = await Promise.all([
+    const [nodes, allocations, operations, pools, replicas, held, never_ready] = await Promise.all([
       countNodes(db),
       countAllocations(db),
       countOperations(db),
       listPools(db),
       listReplicas(db, at),
+      countHeld(db),
+      countNeverReady(db),
     ]);
-    return { at: at.toISOString(), nodes, allocations, operations, pools: pools.length, replicas };
+    return {
+      at: at.toISOString(),
+      nodes,
+      allocations,
+      operations,
+      pools: pools.length,
+      held: held.reduce((sum, { count }) => sum + count, 0),
+      never_ready,
+      replicas,
+    };
   },
 };

@@ -2,6 +2,7 @@
 
 import { fleetOperator, viewer } from '../access.ts';
 import * as evidence from '../evidence.ts';
+import * as explanation from '../explanation.ts';
 import * as node from '../node.ts';
 import { IdParams } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
@@ -36,6 +37,37 @@ export const nodeRoutes = {
     params: IdParams,
     success: 200,
     reply: node.Node,
+  },
+  'node-explain': {
+    method: 'GET',
+    path: '/v1/nodes/{id}/explain',
+    summary: 'Why a node stands where it stands, what happens next and when, and what may be done',
+    tag: 'nodes',
+    access: viewer,
+    params: IdParams,
+    success: 200,
+    reply: explanation.Explanation,
+  },
+  'node-actions': {
+    method: 'GET',
+    path: '/v1/nodes/{id}/actions',
+    summary: 'What an operator may do about a node now, and what not, and why not',
+    tag: 'nodes',
+    access: viewer,
+    params: IdParams,
+    success: 200,
+    reply: explanation.OfferedActions,
+  },
+  'node-act': {
+    method: 'POST',
+    path: '/v1/nodes/{id}/actions/{action}',
+    summary: 'Do it, or with dry_run hear what would come of it',
+    tag: 'nodes',
+    access: fleetOperator,
+    params: explanation.NodeActionParams,
+    body: explanation.NodeActionRequest,
+    success: 200,
+    reply: explanation.NodeActed,
   },
   'node-timeline': {
     method: 'GET',

@@ -1,0 +1,98 @@
+/** Why a node stands where it stands, and what may be done about it. */
+import { now } from '../../base/clock.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import { offeredActions } from '../../lifecycle/actions.ts';
+import { type ExplainedNode, explain, meaningOf, slowStages } from '../../lifecycle/explain.ts';
+import { actOnNode } from '../../operations/node-actions.ts';
+import { evidenceFor, usualStages } from '../../store/because.ts';
+import { readBootStages } from '../../store/node-logs.ts';
+import { explainedNode, readNode } from '../../store/nodes.ts';
+import { readOperation } from '../../store/operations.ts';
+import { poolGeneration } from '../../store/pools.ts';
+import type { ApiServices, Handlers } from '../services.ts';
+import { askerOf } from './allocations.ts';
+
+async function mustFind(id: string, tenant: string | null, services: ApiServices) {
+  const node = await readNode(services.db, id, tenant);
+  if (!node) throw new ApiProblem('node_not_found');
+  return node;
+}
+
+const iso = (date: Date | null) => date?.toISOString() ?? null;
+
+/** What the operation on it is doing, while it does something. */
+async function workOn(workflow_id: string | null, services: ApiServices): Promise<string | null> {
+  if (!workflow_id) return null;
+  const operation = await readOperation(services.db, workflow_id, null, now(services.clock));
+  if (operation?.status !== 'running') return null;
+  const { label, message } = operation.progress;
+  return message && message !== label ? `${label}: ${message}` : label;
+}
+
+async function slowStagesOf(
+  node: { node_id: string; node_instance_id: string | null; pool: string },
+  { db }: ApiServices,
+) {
+  if (!node.node_instance_id) return [];
+  const stages = await readBootStages(db, node.node_id, node.node_instance_id);
+  return stages.length === 0 ? [] : slowStages(stages, await usualStages(db, node.pool, node.node_instance_id));
+}
+
+type ExplanationRoutes = 'node-explain' | 'node-actions' | 'node-act';
+
+export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
+  async 'node-explain'({ params, person }, services) {
+    const { db } = services;
+    const { tenant } = person();
+    const node = await mustFind(params.id, tenant, services);
+    const row = await explainedNode(db, params.id);
+    if (!row) throw new ApiProblem('node_not_found');
+    const pool = await poolGeneration(db, node.pool, row.pool_generation);
+    const evidence = await evidenceFor(db, node, tenant);
+    const change = evidence.find((fact) => fact.kind === `node.${node.status}`);
+    const told = explain({
+      node: row satisfies ExplainedNode,
+      observed_only: pool?.mode === 'observe',
+      reuse: pool?.reuse ?? pool?.driver === 'external',
+      owned: node.allocation_id !== null,
+      operation: await workOn(node.workflow_id, services),
+    });
+    return {
+      node_id: node.node_id,
+      node_instance_id: node.node_instance_id,
+      status: node.status,
+      status_since: node.status_since,
+      means: meaningOf(node.status),
+      because: {
+        rule: node.verdict?.rule ?? (change ? String(change.data.by) : null),
+        verdict: node.verdict?.reason ?? (change ? String(change.data.reason) : null),
+        at: node.status_since,
+        evidence,
+      },
+      waiting_for: told.waiting_for,
+      deadline_at: node.deadline_at,
+      budget_seconds: node.budget_seconds,
+      budget_source: node.budget_source,
+      held: node.held,
+      would_have: node.would_have,
+      // biome-ignore lint/suspicious/noThenProperty: the wire contract names it so, and nothing awaits this object.
+      next: told.next.map((step) => ({ if: step.if, then: step.leads_to, at: iso(step.at) })),
+      slow_stages: await slowStagesOf(node, services),
+      actions: offeredActions(row),
+    };
+  },
+  async 'node-actions'({ params, person }, services) {
+    const node = await mustFind(params.id, person().tenant, services);
+    return { items: offeredActions(node) };
+  },
+  async 'node-act'(call, services) {
+    const { id, action } = call.params;
+    const { reason } = call.body;
+    const predicted = await actOnNode(services, id, action, call.body, askerOf(call, reason));
+    return {
+      node: await mustFind(id, null, services),
+      dry_run: call.body.dry_run ?? false,
+      predicts: { status: predicted.status, deadline_at: iso(predicted.deadline_at), says: predicted.says },
+    };
+  },
+};

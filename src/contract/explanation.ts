@@ -1,0 +1,83 @@
+/** Why a node stands where it stands, what happens next and when, and what may be done about it. */
+import { type Static, Type } from 'typebox';
+import { nodeActionNames } from '../lifecycle/actions.ts';
+import { Evidence } from './evidence.ts';
+import { budgetSources, Held, Node, NodeStatusName, WouldHave } from './node.ts';
+import { Id, nullable, PositiveSeconds, strict, Timestamp } from './primitives.ts';
+
+export const NodeActionName = Type.Enum([...nodeActionNames]);
+
+export const OfferedAction = Type.Object(
+  {
+    action: NodeActionName,
+    does: Type.String(),
+    open: Type.Boolean(),
+    why_not: nullable(Type.String()),
+  },
+  { $id: 'OfferedAction' },
+);
+
+const NextStep = Type.Object({
+  if: Type.String(),
+  // biome-ignore lint/suspicious/noThenProperty: the wire contract names it so, and nothing awaits a schema.
+  then: Type.String(),
+  at: nullable(Timestamp),
+});
+
+export const Explanation = Type.Object(
+  {
+    node_id: Type.String(),
+    node_instance_id: nullable(Type.String()),
+    status: NodeStatusName,
+    status_since: Timestamp,
+    means: Type.String(),
+    because: Type.Object({
+      rule: nullable(Type.String({ description: 'The rule, claim, operation or person that brought it here.' })),
+      verdict: nullable(Type.String({ description: 'Its reason, in words.' })),
+      at: Timestamp,
+      evidence: Type.Array(Evidence),
+    }),
+    waiting_for: nullable(Type.String()),
+    deadline_at: nullable(Timestamp),
+    budget_seconds: nullable(Type.Number()),
+    budget_source: nullable(Type.Enum([...budgetSources])),
+    held: nullable(Held),
+    would_have: nullable(WouldHave),
+    next: Type.Array(NextStep),
+    slow_stages: Type.Array(
+      Type.Object({
+        name: Type.String(),
+        seconds: Type.Number(),
+        usual_seconds: nullable(Type.Number()),
+        says: Type.String(),
+      }),
+    ),
+    actions: Type.Array(OfferedAction),
+  },
+  { $id: 'Explanation' },
+);
+export type Explanation = Static<typeof Explanation>;
+
+export const OfferedActions = Type.Object({ items: Type.Array(OfferedAction) }, { $id: 'OfferedActions' });
+
+export const NodeActionParams = Type.Object({ id: Id, action: NodeActionName }, strict);
+
+export const NodeActionRequest = Type.Object(
+  {
+    reason: Type.String({ minLength: 1, maxLength: 1024 }),
+    dry_run: Type.Optional(Type.Boolean()),
+    seconds: Type.Optional(PositiveSeconds),
+  },
+  { ...strict, $id: 'NodeActionRequest' },
+);
+
+/** With `dry_run` the node is as it stands, and `predicts` says what would come of it. */
+export const NodeActed = Type.Object(
+  {
+    node: Node,
+    dry_run: Type.Boolean(),
+    predicts: Type.Object({ status: NodeStatusName, deadline_at: nullable(Timestamp), says: Type.String() }),
+  },
+  { $id: 'NodeActed' },
+);
+export type NodeActed = Static<typeof NodeActed>;

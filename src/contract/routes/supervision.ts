@@ -1,0 +1,64 @@
+/** The rules at work: sweeps, the brake, maintenance windows. */
+import { fleetOperator, fleetViewer } from '../access.ts';
+import type { RouteDeclaration } from '../route.ts';
+import * as supervision from '../supervision.ts';
+
+export const supervisionRoutes = {
+  'sweep-list': {
+    method: 'GET',
+    path: '/v1/sweeps',
+    summary: 'The last run of each rule on the replica that answers',
+    tag: 'supervision',
+    access: fleetViewer,
+    success: 200,
+    reply: supervision.SweepRuns,
+  },
+  'brake-get': {
+    method: 'GET',
+    path: '/v1/brake',
+    summary: 'What is held back, by what and until when; gaps of the control plane itself',
+    tag: 'supervision',
+    access: fleetViewer,
+    success: 200,
+    reply: supervision.Brake,
+  },
+  'brake-resume': {
+    method: 'POST',
+    path: '/v1/brake/resume',
+    summary: 'Let held verdicts go on, all or those of one hold',
+    tag: 'supervision',
+    access: fleetOperator,
+    body: supervision.BrakeResume,
+    success: 200,
+    reply: supervision.Brake,
+  },
+  'maintenance-list': {
+    method: 'GET',
+    path: '/v1/maintenance',
+    summary: 'Maintenance windows that are or will be',
+    tag: 'supervision',
+    access: fleetViewer,
+    success: 200,
+    reply: supervision.MaintenancePage,
+  },
+  'maintenance-put': {
+    method: 'PUT',
+    path: '/v1/maintenance/{name}',
+    summary: 'Hold negative verdicts on a pool, a zone or labelled machines until a time',
+    tag: 'supervision',
+    access: fleetOperator,
+    params: supervision.MaintenanceParams,
+    body: supervision.MaintenanceRequest,
+    success: 200,
+    reply: supervision.Maintenance,
+  },
+  'maintenance-delete': {
+    method: 'DELETE',
+    path: '/v1/maintenance/{name}',
+    summary: 'End a maintenance window now',
+    tag: 'supervision',
+    access: fleetOperator,
+    params: supervision.MaintenanceParams,
+    success: 204,
+  },
+} as const satisfies Record<string, RouteDeclaration>;

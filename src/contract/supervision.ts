@@ -1,0 +1,107 @@
+/** The rules at work: their last runs, what the brake holds, the gaps of our own, maintenance windows. */
+import { type Static, Type } from 'typebox';
+import { Actor } from './evidence.ts';
+import { Labels, Moment, Name, nullable, strict, Timestamp } from './primitives.ts';
+
+export const SweepRun = Type.Object(
+  {
+    name: Type.String(),
+    last_run_at: nullable(Timestamp),
+    last_seconds: nullable(Type.Number()),
+    lateness_seconds: nullable(
+      Type.Number({ description: 'How late the verdicts of the last run that decided were, at the worst.' }),
+    ),
+    runs: Type.Integer(),
+    decided: Type.Integer(),
+    held: Type.Integer(),
+    would_have: Type.Integer(),
+    waiting: Type.Boolean({ description: 'It decides nothing, because this replica is not sure of its own hearing.' }),
+    error: nullable(Type.String()),
+    failed_at: nullable(Timestamp),
+  },
+  { $id: 'SweepRun' },
+);
+export const SweepRuns = Type.Object({ replica_id: Type.String(), items: Type.Array(SweepRun) }, { $id: 'SweepRuns' });
+
+export const Hold = Type.Object(
+  {
+    hold_id: Type.String(),
+    kind: Type.Enum(['self-fault', 'mass-failure']),
+    rule: Type.String(),
+    scope: Type.Enum(['pool', 'zone']),
+    name: Type.String(),
+    reason: Type.String(),
+    effect: Type.Enum(['hold', 'pause-launches']),
+    negative: Type.Integer(),
+    population: Type.Integer(),
+    since: Timestamp,
+    held_until: Timestamp,
+    resumed_at: nullable(Timestamp),
+    resumed_by: nullable(Actor),
+    ended_at: nullable(Timestamp),
+  },
+  { $id: 'Hold' },
+);
+
+export const Maintenance = Type.Object(
+  {
+    name: Name,
+    pool: nullable(Type.String()),
+    zone: nullable(Type.String()),
+    labels: Labels,
+    starts_at: Timestamp,
+    ends_at: Timestamp,
+    reason: Type.String(),
+    actor: nullable(Actor),
+  },
+  { $id: 'Maintenance' },
+);
+export type Maintenance = Static<typeof Maintenance>;
+
+export const MaintenanceRequest = Type.Object(
+  {
+    pool: Type.Optional(Name),
+    zone: Type.Optional(Name),
+    labels: Type.Optional(Labels),
+    starts_at: Type.Optional(Moment),
+    ends_at: Moment,
+    reason: Type.String({ minLength: 1, maxLength: 1024 }),
+  },
+  { ...strict, $id: 'MaintenanceRequest' },
+);
+export const MaintenanceParams = Type.Object({ name: Name }, strict);
+export const MaintenancePage = Type.Object(
+  { items: Type.Array(Maintenance), next_cursor: Type.Null() },
+  { $id: 'MaintenancePage' },
+);
+
+export const Brake = Type.Object(
+  {
+    at: Timestamp,
+    /** Whether anything is held back now. */
+    holding: Type.Boolean(),
+    held: Type.Array(Type.Object({ rule: Type.String(), kind: Type.String(), nodes: Type.Integer() })),
+    holds: Type.Array(Hold),
+    gaps: Type.Array(
+      Type.Object({
+        started_at: Timestamp,
+        ended_at: Timestamp,
+        seconds: Type.Number(),
+        cause: Type.String(),
+        deadlines_moved: Type.Integer(),
+      }),
+    ),
+    heard_through: nullable(Timestamp),
+    maintenance: Type.Array(Maintenance),
+  },
+  { $id: 'Brake' },
+);
+export type Brake = Static<typeof Brake>;
+
+export const BrakeResume = Type.Object(
+  {
+    reason: Type.String({ minLength: 1, maxLength: 1024 }),
+    hold_id: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+  },
+  { ...strict, $id: 'BrakeResume' },
+);
