@@ -11,7 +11,7 @@ import { createLog } from '../../src/base/log.ts';
 import { readSettings } from '../../src/base/settings.ts';
 import { type Client, createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
-import { startServer } from '../../src/main.ts';
+import { type Composition, startServer } from '../../src/main.ts';
 import { testDatabase } from './database.ts';
 import { endProcessesIn } from './tagged-processes.ts';
 import { until } from './until.ts';
@@ -46,8 +46,11 @@ async function directories(): Promise<{ data_dir: string; nodes_dir: string }> {
   return { data_dir, nodes_dir: join(data_dir, 'nodes') };
 }
 
-export async function inProcessServer(options: { args?: string[] } = {}): Promise<TestServer> {
-  const database = await testDatabase();
+/** With `database_url` it serves a database that somebody else made and drops; `composition` leaves out or breaks a part of it. */
+export async function inProcessServer(
+  options: { args?: string[]; composition?: Composition; database_url?: string } = {},
+): Promise<TestServer> {
+  const database = options.database_url ? { url: options.database_url, drop: async () => {} } : await testDatabase();
   const { data_dir, nodes_dir } = await directories();
   const args = [
     '--port',
@@ -63,6 +66,7 @@ export async function inProcessServer(options: { args?: string[] } = {}): Promis
   const server = await startServer(
     readSettings(args, {}),
     createLog({ level: process.env.SLIPWAY_TEST_LOG ?? 'silent' }),
+    options.composition,
   );
   const token = (await readFile(server.admin_token_path, 'utf8')).trim();
   const as = clientFor(server.url);
