@@ -52,6 +52,8 @@ export interface DriverWait {
   /** Ask again after this long, or when woken. */
   retry_seconds: number;
   message: string;
+  /** The provider has no room for it yet: its boot has not begun, so its boot budget does not run. */
+  waits_for?: 'capacity';
   parts?: ProgressPart[];
   state?: DriverState;
 }

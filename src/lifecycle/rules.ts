@@ -39,7 +39,14 @@ export const nodeRules = {
   'clean-deadline': { negative: true, en_masse: null, phase: ['cleaning'] },
 } as const satisfies Partial<Record<Cause, NodeRule>>;
 
+const rulesThat = (effect: NodeRule['en_masse']): NodeRuleName[] =>
+  (Object.keys(nodeRules) as NodeRuleName[]).filter((name) => nodeRules[name].en_masse === effect);
+
 export type NodeRuleName = keyof typeof nodeRules;
+
+/** Of which too many at once are kept back, and of which too many pause new launches. */
+export const holdingRules = rulesThat('hold');
+export const pausingRules = rulesThat('pause-launches');
 
 export const isNodeRule = (name: string): name is NodeRuleName => Object.hasOwn(nodeRules, name);
 

@@ -125,7 +125,7 @@ export async function assignNode(
 
   const failed = retrying && before.node_id ? await lockNode(tx, before.node_id) : undefined;
   const renewed = failed && launches ? await renewFailed(tx, services, failed, operation, now) : undefined;
-  const waiting = renewed ? undefined : await whatIsMissing(tx, pool, before, launches);
+  const waiting = renewed ? undefined : await whatIsMissing(tx, pool, before, launches, now);
   if (waiting) return { assigned: false, waiting_for: waiting };
   const free = renewed ? undefined : await lockFreeNode(tx, pool.name);
   const node = renewed ?? free ?? (await createFor(tx, services, pool, before, operation, now));

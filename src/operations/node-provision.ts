@@ -1,5 +1,6 @@
 /** Brings a machine up for an allocation: find or make one, launch it, wait until it registered and is ready. */
 import { now, secondsLater } from '../base/clock.ts';
+import type { DriverFailure } from '../drivers/driver.ts';
 import type { Json, OperationContext, OperationDefinition, RetryPolicy } from '../engine/engine.ts';
 import { OperationCancelled, StepFailed } from '../engine/engine.ts';
 import { allocationRow } from '../store/allocations.ts';
@@ -10,22 +11,17 @@ import { fenceInstance } from '../store/instances.ts';
 import { nodeRow } from '../store/nodes.ts';
 import { type OperationRow, operationRow } from '../store/operations.ts';
 import { type Assignment, assignNode } from './assign-node.ts';
+import { anotherAttempt } from './attempts.ts';
+import { bootstrapWatcher } from './bootstrap-watcher.ts';
+import { keepClock } from './capacity.ts';
 import { awaitOthers } from './fence.ts';
 import { freezeFromDriver } from './freeze-evidence.ts';
+import { nodeProvisionKind } from './provision-plan.ts';
 import type { OperationServices } from './services.ts';
-import { drive, type PlanStep, skipStage, stage } from './stage.ts';
+import { drive, skipStage, stage } from './stage.ts';
 import { steadily } from './steadily.ts';
-import { isMachineGone, readSubject, type Subject } from './subject.ts';
+import { readSubject, type Subject } from './subject.ts';
 import { removeMachine } from './take-down.ts';
-
-export const nodeProvisionKind = 'node-provision';
-
-export const nodeProvisionPlan: PlanStep[] = [
-  { name: 'assign', label: 'Finding a machine', usual_seconds: 0.5 },
-  { name: 'launch', label: 'Launching', usual_seconds: 0.5 },
-  { name: 'register', label: 'Waiting for it to register', usual_seconds: 2 },
-  { name: 'start', label: 'Starting up', usual_seconds: 1 },
-];
 
 const launchPolicy: RetryPolicy = { tries: 3, base_seconds: 1, max_seconds: 15 };
 /** The door wakes the wait; asking again meanwhile only looks whether the machine crashed before it could say so. */
@@ -80,11 +76,21 @@ async function subjectOf(services: OperationServices, context: OperationContext)
   return readSubject(services, services.db, operation.node_id, operation);
 }
 
+/** While the provider took its time a rule decided; nothing more is launched into that. */
+const givenUp = ({ node }: Subject): DriverFailure => ({
+  outcome: 'failed',
+  owner_layer: node.waiting_for === 'capacity' ? 'provider' : 'node',
+  code: node.verdict?.rule ?? 'node_failed',
+  message: node.verdict?.reason ?? `the node is ${node.status}`,
+  retryable: false,
+});
+
 async function launch(context: OperationContext, services: OperationServices): Promise<void> {
   const subject = await subjectOf(services, context);
   const ensure = async () => {
     const current = await subjectOf(services, context);
-    return current.driver.ensure({
+    if (current.node.status !== 'provisioning' && current.node.status !== 'starting') return givenUp(current);
+    const answer = await current.driver.ensure({
       ...current.target,
       bootstrap: {
         server_url: services.server_url(),
@@ -94,6 +100,8 @@ async function launch(context: OperationContext, services: OperationServices): P
         requires: current.pool.requires ?? [],
       },
     });
+    await keepClock(services, current, answer);
+    return answer;
   };
   await drive(context, services, 'launch:ensure', ensure, { policy: launchPolicy, subject });
 }
@@ -106,6 +114,7 @@ async function awaitLeaving(
   status: 'provisioning' | 'starting',
 ): Promise<void> {
   const until = secondsLater(now(services.clock), outlastSeconds);
+  const watcher = bootstrapWatcher(services, context.workflow_id);
   const seen = await context.waitFor(
     `${name}:wait`,
     async () => {
@@ -116,9 +125,8 @@ async function awaitLeaving(
           reason: subject.node.verdict?.reason ?? null,
           rule: subject.node.verdict?.rule ?? null,
         };
-      if (!(await isMachineGone(subject))) return undefined;
-      const diagnosis = await subject.driver.diagnose(subject.target);
-      return diagnosis.certain ? { status: 'crashed', reason: diagnosis.summary, rule: null } : undefined;
+      const crash = await watcher.look(subject);
+      return crash ? { status: 'crashed', reason: crash.message, rule: crash.code } : undefined;
     },
     { until, poll_seconds: watchEverySeconds },
   );
@@ -126,7 +134,7 @@ async function awaitLeaving(
   if (after?.status === 'crashed') {
     throw new StepFailed({
       step: name,
-      code: 'machine_crashed',
+      code: after.rule ?? 'machine_crashed',
       owner_layer: 'node',
       message: after.reason ?? 'the machine crashed',
       tries: 1,
@@ -178,6 +186,7 @@ async function giveUp(context: OperationContext, services: OperationServices, fa
           services.environment,
         );
       }
+      await anotherAttempt(tx, services, operation, at);
       return null;
     });
     return null;

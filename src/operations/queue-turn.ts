@@ -1,13 +1,18 @@
 /** Whose turn it is: whether an allocation may have a machine of its pool now, or what it waits for and behind how many. */
+
+import { pausingRules } from '../lifecycle/rules.ts';
 import { type AllocationRow, countWaitingBefore } from '../store/allocations.ts';
+import { launchHold } from '../store/brake.ts';
 import type { Transaction } from '../store/database.ts';
 import { countFreeNodes, countLiveNodes } from '../store/nodes.ts';
 import type { PoolRow } from '../store/pools.ts';
 
 /** What keeps the pool from making another machine; undefined when nothing does. */
-function whatBarsNew(pool: PoolRow, launches: boolean): string | undefined {
+async function whatBarsNew(tx: Transaction, pool: PoolRow, launches: boolean, now: Date): Promise<string | undefined> {
   if (!launches) return 'a free machine in the pool';
-  return pool.document.paused ? 'the pool to be unpaused' : undefined;
+  if (pool.document.paused) return 'the pool to be unpaused';
+  const hold = await launchHold(tx, { name: pool.name, zone: pool.document.zone ?? null }, pausingRules, now);
+  return hold && `the brake to let launches go on (${hold.reason})`;
 }
 
 /**
@@ -19,9 +24,10 @@ export async function whatIsMissing(
   pool: PoolRow,
   allocation: AllocationRow,
   launches: boolean,
+  now: Date,
 ): Promise<string | undefined> {
   const limit = pool.document.max_nodes;
-  const barred = whatBarsNew(pool, launches);
+  const barred = await whatBarsNew(tx, pool, launches, now);
   if (!barred && limit === undefined) return undefined;
   const room = barred || limit === undefined ? 0 : Math.max(0, limit - (await countLiveNodes(tx, pool.name)));
   const ahead = await countWaitingBefore(tx, allocation);

@@ -23,7 +23,7 @@ import { countLiveNodes } from '../store/nodes.ts';
 import { markCancelling, openOperationsOf, operationRow, queueOperation, requeue } from '../store/operations.ts';
 import { currentPool } from '../store/pools.ts';
 import { allocationReleaseKind, allocationReleasePlan } from './allocation-release.ts';
-import { nodeProvisionKind, nodeProvisionPlan } from './node-provision.ts';
+import { nodeProvisionKind, nodeProvisionPlan } from './provision-plan.ts';
 import type { OperationServices } from './services.ts';
 
 export interface Asker {

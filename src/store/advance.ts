@@ -1,17 +1,23 @@
 /** Advance of a boot: something that was not seen before. It renews the deadline where the rules let it; repetition does not. */
+import type { NodeInstanceId } from '../base/ids.ts';
 import type { BudgetSettings } from '../lifecycle/budgets.ts';
 import type { Transaction } from './database.ts';
 import { moveDeadlines } from './deadlines.ts';
 import { budgetOf, type DoorEnvironment } from './door-rules.ts';
-import { lockNode, type NodeRow } from './nodes.ts';
+import type { NodeRow } from './nodes.ts';
 import { poolGeneration } from './pools.ts';
 
 /** Marks what an instance has shown of its boot; answers those that are new. */
-async function firstSeen(tx: Transaction, node: NodeRow, signs: string[], now: Date): Promise<string[]> {
+export async function markSigns(
+  tx: Transaction,
+  node_instance_id: NodeInstanceId,
+  signs: string[],
+  now: Date,
+): Promise<string[]> {
   const rows = await tx.query<{ sign: string }>(
     `insert into boot_signs (node_instance_id, sign, seen_at) select $1, sign, $3 from unnest($2::text[]) as shown(sign)
      on conflict do nothing returning sign`,
-    [node.node_instance_id, signs, now],
+    [node_instance_id, signs, now],
   );
   return rows.map((row) => row.sign);
 }
@@ -26,7 +32,7 @@ export async function noteAdvance(
 ): Promise<NodeRow> {
   const { status, deadline_at } = node;
   if ((status !== 'provisioning' && status !== 'starting') || !deadline_at || !node.node_instance_id) return node;
-  const fresh = await firstSeen(tx, node, signs, now);
+  const fresh = await markSigns(tx, node.node_instance_id, signs, now);
   if (fresh.length === 0) return node;
   const pool = await poolGeneration(tx, node.pool, node.pool_generation);
   if (!pool) return node;
@@ -48,16 +54,4 @@ export async function noteAdvance(
   const reason = `it advances: ${fresh.join(', ')}`;
   const [moved] = await moveDeadlines(tx, [{ node, deadline_at: next, reason }], { layer: 'node' }, now);
   return moved ?? node;
-}
-
-export async function noteAdvanceOf(
-  tx: Transaction,
-  node_id: string,
-  node_instance_id: string,
-  signs: string[],
-  now: Date,
-  environment: DoorEnvironment,
-): Promise<void> {
-  const node = await lockNode(tx, node_id);
-  if (node?.node_instance_id === node_instance_id) await noteAdvance(tx, node, signs, now, environment);
 }

@@ -53,6 +53,15 @@ export async function instanceRow(db: Queryable, id: string, lock?: 'for update'
   return (await db.query<InstanceRow>(`select * from instances where node_instance_id = $1 ${lock ?? ''}`, [id]))[0];
 }
 
+/** How many instances a node has had since then. */
+export async function countInstancesSince(db: Queryable, node_id: NodeId, since: Date): Promise<number> {
+  const [row] = await db.query<{ made: number }>(
+    'select count(*)::int as made from instances where node_id = $1 and created_at >= $2',
+    [node_id, since],
+  );
+  return row?.made ?? 0;
+}
+
 /** What the driver wants to remember of an instance, whole. */
 export async function keepDriverState(
   db: Queryable,

@@ -63,6 +63,15 @@ export async function readLines(db: Queryable, filter: LogFilter): Promise<Page<
   return { items, next_cursor: last ? `${last.node_instance_id}-${last.seq}` : null };
 }
 
+/** The last lines of an instance, oldest first. */
+export async function lastLines(db: Queryable, node_instance_id: NodeInstanceId, limit = 200): Promise<string[]> {
+  const rows = await db.query<{ line: string }>(
+    'select line from node_logs where node_instance_id = $1 order by seq desc limit $2',
+    [node_instance_id, limit],
+  );
+  return rows.map((row) => row.line).reverse();
+}
+
 export function parseLogCursor(text: string): { node_instance_id: string; seq: number } | undefined {
   const match = /^(.+)-(\d{1,15})$/.exec(text);
   return match?.[1] && match[2] ? { node_instance_id: match[1], seq: Number(match[2]) } : undefined;

@@ -1,6 +1,6 @@
 /** `brake-watch`: lets go of nodes whose hold is over, ends holds that hold nobody, and forgets old tallies. */
 import { secondsLater } from '../base/clock.ts';
-import { type NodeRule, nodeRules } from '../lifecycle/rules.ts';
+import { holdingRules } from '../lifecycle/rules.ts';
 import { endHolds, forgetTally, freeHeldNodes } from '../store/brake.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
@@ -10,12 +10,6 @@ const batch = 500;
 const settlesInSeconds = 5;
 
 const wakers = ['brake.resumed', 'maintenance.ended', 'maintenance.declared'];
-
-const rulesThat = (en_masse: NodeRule['en_masse']): string[] =>
-  Object.entries(nodeRules).flatMap(([name, rule]) => (rule.en_masse === en_masse ? [name] : []));
-
-export const holdingRules = rulesThat('hold');
-export const pausingRules = rulesThat('pause-launches');
 
 export const brakeWatch = ({ db }: SweepServices): Sweep => ({
   name: 'brake-watch',

@@ -21,7 +21,7 @@ function mayMatter({ kind }: Evidence): boolean {
   return awaited[about]?.includes(what) ?? false;
 }
 
-const makesRoom = ['node.ready', 'node.retired', 'pool.declared'];
+const makesRoom = ['node.ready', 'node.retired', 'pool.declared', 'brake.resumed', 'brake.ended'];
 /** One that waited in the queue and waits no more lets the next one come forward. */
 const leavesQueue = ['allocation.releasing', 'allocation.failed'];
 

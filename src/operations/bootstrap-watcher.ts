@@ -1,0 +1,95 @@
+/**
+ * Watches a machine come up, exactly as long as the rules wait for it: its window is the deadline on the node's row, whoever
+ * moved it. It reads what the provider sees, console output, the agent's lines; it attaches what it finds as a diagnosis, and
+ * ends the operation early when a crash is certain. It never writes a verdict.
+ */
+import { now } from '../base/clock.ts';
+import type { WorkflowId } from '../base/ids.ts';
+import { type Finding, readSigns } from '../lifecycle/diagnosis.ts';
+import { markSigns, noteAdvance } from '../store/advance.ts';
+import { amendNode } from '../store/amend-node.ts';
+import { recordEvidence } from '../store/evidence.ts';
+import { lastLines } from '../store/node-logs.ts';
+import { lockNode } from '../store/nodes.ts';
+import type { OperationServices } from './services.ts';
+import type { Subject } from './subject.ts';
+
+/** Reading a console is dearer than looking whether something runs. */
+const readEveryMs = 4_000;
+
+export interface Crash {
+  code: string;
+  message: string;
+}
+
+export interface BootstrapWatcher {
+  /** Looks once; answers the crash that makes waiting pointless. */
+  look(subject: Subject): Promise<Crash | undefined>;
+}
+
+export function bootstrapWatcher(services: OperationServices, workflow_id: WorkflowId): BootstrapWatcher {
+  let readMs = Number.NEGATIVE_INFINITY;
+  return {
+    async look(subject) {
+      const at = now(services.clock);
+      const { deadline_at } = subject.node;
+      if (!deadline_at || at > deadline_at || !subject.driver.launches) return undefined;
+      const observed = await subject.driver.observe(subject.target);
+      await keepObservation(services, subject, observed.state);
+      const gone = !observed.present || observed.state === 'exited';
+      if (!gone && services.clock.monotonicMs() - readMs < readEveryMs) return undefined;
+      readMs = services.clock.monotonicMs();
+      const diagnosis = await subject.driver.diagnose(subject.target);
+      const lines = await lastLines(services.db, subject.node_instance_id);
+      const sign = readSigns([...diagnosis.attachments.map(({ text }) => text), ...lines].join('\n'));
+      const crashed = gone && diagnosis.certain;
+      const finding: Finding | undefined = crashed
+        ? { code: sign?.code ?? 'machine_crashed', says: diagnosis.summary, certain: true, line: sign?.line ?? '' }
+        : sign;
+      if (!finding) return undefined;
+      await attach(services, subject, workflow_id, finding);
+      if (!finding.certain) return undefined;
+      const shown = crashed ? diagnosis.summary : `${finding.says}: ${finding.line}`;
+      return { code: crashed ? 'machine_crashed' : finding.code, message: shown };
+    },
+  };
+}
+
+/** Each finding is told once, also by a replica that goes on with the watch. */
+function attach(
+  services: OperationServices,
+  subject: Subject,
+  workflow_id: WorkflowId,
+  { code, says, certain, line }: Finding,
+): Promise<void> {
+  const at = now(services.clock);
+  return services.db.transaction(async (tx) => {
+    const fresh = await markSigns(tx, subject.node_instance_id, [`diagnosis ${code}`], at);
+    if (fresh.length === 0) return;
+    await recordEvidence(tx, [
+      {
+        at,
+        layer: 'provider',
+        kind: 'bootstrap.diagnosis',
+        summary: says,
+        data: { code, certain, line, watching_until: subject.node.deadline_at },
+        ...subject.ids,
+        workflow_id,
+      },
+    ]);
+  });
+}
+
+/** A state that the provider had not shown before is advance. */
+async function keepObservation(services: OperationServices, subject: Subject, state: string): Promise<void> {
+  if (subject.node.observed_state === state) return;
+  const at = now(services.clock);
+  await services.db.transaction(async (tx) => {
+    const node = await lockNode(tx, subject.node.node_id);
+    if (node?.node_instance_id !== subject.node_instance_id || node.observed_state === state) return;
+    const observed = { observed_state: state, observed_at: at };
+    const summary = `the provider shows it as ${state}`;
+    const amended = await amendNode(tx, node, observed, { at, layer: 'provider', kind: 'node.observed', summary });
+    await noteAdvance(tx, amended, [`provider state ${state}`], at, services.environment);
+  });
+}
