@@ -8,6 +8,8 @@ import { startEmbeddedPostgres } from '../src/store/postgres/embedded.ts';
 import { freshDirectory, removeDirectory } from './server-process.ts';
 
 export interface BenchServer {
+  /** The process that listens; its children do the work. */
+  pid: number;
   /** Migrated, and with nothing in it. */
   database(name: string): Promise<Database>;
   stop(): Promise<void>;
@@ -39,6 +41,7 @@ export async function startBenchServer(neededGb: number): Promise<BenchServer> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => stopOnce().finally(() => process.exit(1)));
   return {
+    pid: postgres.pid,
     async database(name) {
       const main = openDatabase({ url: postgres.url, max_connections: 1 });
       await main.query(`create database ${name}`);

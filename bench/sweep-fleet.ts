@@ -2,9 +2,11 @@
  * A fleet at rest: so many nodes that are ready and beat, and some in flight, strewn evenly among them as they are after
  * months of coming and going. Written in bulk past the door, which a benchmark may: what is measured comes afterwards.
  */
+import { now as present } from '../src/base/clock.ts';
 import type { NodeId } from '../src/base/ids.ts';
 import type { PoolDocument } from '../src/contract/pool.ts';
 import { type Database, single } from '../src/store/database.ts';
+import { databaseClock } from '../src/store/database-clock.ts';
 import { declarePool } from '../src/store/pools.ts';
 
 const pools = 20;
@@ -22,12 +24,12 @@ const node_instance_id = id('inst', 'i');
 /** $1 is the moment, from $2 to $3 go the numbers; `flies` says of a number whether its node is in flight. */
 const statements = (flies: string) => [
   `insert into nodes (node_id, pool, pool_generation, name, zone, status, status_since, node_instance_id, workflow_id, correlation_id,
-     registered_at, deadline_at, budget_seconds, budget_source, endpoint, reported_status, observed_state, observed_at, labels, created_at)
+     registered_at, deadline_at, budget_seconds, budget_source, endpoint, reported_status, observed_state, observed_at, labels, created_at, clock_from)
    select ${node_id}, 'pool-' || i % ${pools}, 1, 'machine-' || lpad(i::text, 7, '0'), 'zone-' || i % ${zones},
      case when flying then 'provisioning' else 'ready' end, born, ${node_instance_id}, ${id('op', 'o')}, gen_random_uuid(),
      case when not flying then born + interval '400 seconds' end, case when flying then $1::timestamptz + interval '1 hour' * (1 + random()) end,
      case when flying then 720 end, case when flying then 'pool' end, 'http://10.' || i % 200 || '.' || i / 200 % 200 || '.7:8080',
-     case when not flying then 'ready' end, 'running', $1::timestamptz, jsonb_build_object('rack', 'r' || i % 400, 'image', '2031.07', 'team', 'team-' || i % 37), born
+     case when not flying then 'ready' end, 'running', $1::timestamptz, jsonb_build_object('rack', 'r' || i % 400, 'image', '2031.07', 'team', 'team-' || i % 37), born, born
    from (select i, ${flies} as flying, $1::timestamptz - interval '1 day' * (1 + random() * 90) as born from generate_series($2::int, $3::int) as i) as each`,
   `insert into instances (node_instance_id, node_id, attempt, enrollment_token_hash, credential_hash, agent_version, base_url, driver_state, created_at, registered_at, registrations)
    select ${node_instance_id}, ${node_id}, 1, sha256(('enrol' || i)::bytea), sha256(('credential' || i)::bytea), '0.1.0',
@@ -59,7 +61,8 @@ export interface FleetSize {
 }
 
 /** Answers the nodes in flight, in no order that the tables share. */
-export async function fillFleet(db: Database, { idle, inFlight }: FleetSize, now: Date): Promise<NodeId[]> {
+export async function fillFleet(db: Database, { idle, inFlight }: FleetSize): Promise<NodeId[]> {
+  const now = present(await databaseClock(db));
   const document: PoolDocument = { driver: 'external', budgets: { provision_seconds: 720, rescue_seconds: 3600 } };
   for (let pool = 0; pool < pools; pool++) await db.transaction((tx) => declarePool(tx, `pool-${pool}`, document, now));
   const last = idle + inFlight;

@@ -2,6 +2,7 @@
 import { moment, now, pause, secondsBetween, secondsLater } from '../src/base/clock.ts';
 import type { NodeId } from '../src/base/ids.ts';
 import { startTail } from '../src/store/tail.ts';
+import { sweepRegistry } from '../src/sweeps/registry.ts';
 import { createSweepRunner } from '../src/sweeps/runner.ts';
 import type { Fleet } from './sweep-passes.ts';
 
@@ -41,7 +42,11 @@ export async function measureLateness(
   );
   for (const row of rows) waiting.set(row.node_id, row.deadline_at);
 
-  const runner = createSweepRunner({ sweeps: fleet.sweeps, clock, onError: (_, error) => failures.push(error) });
+  const runner = createSweepRunner({
+    sweeps: sweepRegistry(fleet.services),
+    clock,
+    onError: (_, error) => failures.push(error),
+  });
   const tail = await startTail({ db, clock, onError: (error) => failures.push(error) });
   db.whenEvidence(() => tail.nudge());
   tail.subscribe((fact) => runner.observe(fact));

@@ -1,47 +1,90 @@
-/** Times the passes of one rule on several fleets in turn, so that whatever else the machine does hits all of them alike. */
-import { now } from '../src/base/clock.ts';
+/** Measures the passes of one rule on several fleets in turn, so that whatever else the machine does hits all of them alike. */
+import { now, secondsLater, systemClock } from '../src/base/clock.ts';
 import type { NodeId } from '../src/base/ids.ts';
+import { scanSuspects } from '../src/store/silent.ts';
+import { sweepRegistry } from '../src/sweeps/registry.ts';
 import type { SweepServices } from '../src/sweeps/services.ts';
-import type { Sweep } from '../src/sweeps/sweep.ts';
-import { secondsOf } from './measure.ts';
-import { backInFlight, bareInsert, bareUpdate, countAt, fallDue, keepFacts, type MeasuredRule } from './sweep-rules.ts';
+import {
+  allocate,
+  backInFlight,
+  bareInsert,
+  bareUpdate,
+  countAt,
+  fallDue,
+  keepFacts,
+  type MeasuredRule,
+} from './sweep-rules.ts';
+import type { Spent, Stopwatch } from './sweep-work.ts';
 
 export interface Fleet {
   idle: number;
   services: SweepServices;
-  sweeps: Sweep[];
   inFlight: NodeId[];
 }
 
-const acts = ['pass', 'bare', 'told', 'empty'] as const;
-/** In milliseconds: one pass; the bare UPDATE; with the same evidence inserted; and a pass that finds nobody. */
-export type Timings = Record<(typeof acts)[number], number[]>;
+/**
+ * One pass; a pass that finds nobody; the bare UPDATE; the UPDATE with the same evidence inserted; and, where a rule is
+ * about silence, the reading of all beats, which passes share and which happens seldom.
+ */
+export type Act = 'pass' | 'empty' | 'bare' | 'told' | 'reading';
+export type Measured = Record<Act, Spent[]>;
 
-const noTimings = (): Timings => ({ pass: [], bare: [], told: [], empty: [] });
+const actsOf = (rule: MeasuredRule): Act[] => [
+  'pass',
+  'empty',
+  'bare',
+  'told',
+  ...(rule.dueBy === 'silence' ? (['reading'] as const) : []),
+];
 
-type Act = (typeof acts)[number];
+/** A rule that takes long is measured less often, so that the whole stays bounded. */
+const patienceMs = 40_000;
+const leastTurns = 3;
 
-async function timed(fleet: Fleet, rule: MeasuredRule, sweep: Sweep, ids: NodeId[], act: Act): Promise<number> {
+interface Round {
+  fleet: Fleet;
+  rule: MeasuredRule;
+  ids: NodeId[];
+  stopwatch: Stopwatch;
+}
+
+/** The rule as in the registry, told who is suspected of silence. */
+function sweepOf({ fleet, rule }: Round, suspects: NodeId[]) {
+  const known = { at: async () => suspects, everySeconds: () => 1 };
+  const sweep = sweepRegistry({ ...fleet.services, suspects: known }).find(({ name }) => name === rule.name);
+  if (!sweep) throw new Error(`there is no sweep ${rule.name}`);
+  return sweep;
+}
+
+async function readBeats({ fleet, ids }: Round, at: Date): Promise<void> {
+  const { db, ingest } = fleet.services;
+  const found = await scanSuspects(db, secondsLater(at, -ingest.tightestStaleSeconds() / 2), at);
+  if (found.length !== ids.length) throw new Error(`${found.length} of ${ids.length} were suspected of silence`);
+}
+
+async function measured(round: Round, act: Act): Promise<Spent> {
+  const { fleet, rule, ids, stopwatch } = round;
   const { db, clock } = fleet.services;
-  if (act !== 'empty') await fallDue(db, rule, ids, now(clock));
-  const moment = now(clock);
-  const work: Record<Act, () => Promise<unknown>> = {
-    pass: () => sweep.run(moment),
-    empty: () => sweep.run(moment),
-    bare: () => db.transaction((tx) => bareUpdate(tx, rule, ids, moment)),
+  if (act === 'empty') return stopwatch(() => sweepOf(round, []).run(now(clock)));
+  await fallDue(db, rule, ids, now(clock));
+  const at = now(clock);
+  const sweep = sweepOf(round, ids);
+  const work: Record<Exclude<Act, 'empty'>, () => Promise<unknown>> = {
+    pass: () => sweep.run(at),
+    bare: () => db.transaction((tx) => bareUpdate(tx, rule, ids, at)),
     told: () =>
       db.transaction(async (tx) => {
-        await bareUpdate(tx, rule, ids, moment);
+        await bareUpdate(tx, rule, ids, at);
         await bareInsert(tx);
       }),
+    reading: () => readBeats(round, at),
   };
-  const ms = 1000 * (await secondsOf(work[act]));
-  if (act === 'empty') return ms;
-  const moved = await countAt(db, ids, rule.to);
+  const spent = await stopwatch(work[act]);
+  const moved = act === 'reading' ? ids.length : await countAt(db, ids, rule.to);
   if (moved !== ids.length) throw new Error(`${rule.name} (${act}): ${moved} of ${ids.length} came to be ${rule.to}`);
-  if (act === 'pass') await keepFacts(db, ids, moment);
+  if (act === 'pass') await keepFacts(db, ids, at);
   await backInFlight(db, rule, ids, now(clock));
-  return ms;
+  return spent;
 }
 
 /** The `turn`th so many of those in flight, and after the last ones the first again. */
@@ -50,24 +93,28 @@ const groupOf = (inFlight: NodeId[], turn: number, due: number) => {
   return inFlight.slice(from, from + due);
 };
 
-export async function timePasses(
+export async function measurePasses(
   fleets: Fleet[],
   rule: MeasuredRule,
-  { due, samples }: { due: number; samples: number },
-): Promise<Timings[]> {
-  const results = fleets.map(() => ({ timings: noTimings() }));
-  for (const { services } of fleets) await services.db.query('vacuum nodes');
+  { due, samples, stopwatch }: { due: number; samples: number; stopwatch: Stopwatch },
+): Promise<Measured[]> {
+  const results = fleets.map((): Measured => ({ pass: [], empty: [], bare: [], told: [], reading: [] }));
+  for (const { services, inFlight } of fleets) {
+    if (rule.allocated) await allocate(services.db, inFlight, now(services.clock));
+    await services.db.query('vacuum nodes');
+  }
+  const startedMs = systemClock.monotonicMs();
   // The first round warms caches and connections and is not counted.
-  for (let round = 0; round <= samples; round++) {
-    const order = round % 2 ? acts.toReversed() : acts;
-    for (const act of order) {
+  for (let turn = 0; turn <= samples; turn++) {
+    if (turn > leastTurns && systemClock.monotonicMs() - startedMs > patienceMs) break;
+    const acts = actsOf(rule);
+    for (const act of turn % 2 ? acts.toReversed() : acts) {
       for (const [place, fleet] of fleets.entries()) {
-        const sweep = fleet.sweeps.find(({ name }) => name === rule.name);
-        if (!sweep) throw new Error(`there is no sweep ${rule.name}`);
-        const ms = await timed(fleet, rule, sweep, groupOf(fleet.inFlight, round, due), act);
-        if (round > 0) results[place]?.timings[act].push(ms);
+        const ids = groupOf(fleet.inFlight, turn, due);
+        const spent = await measured({ fleet, rule, ids, stopwatch }, act);
+        if (turn > 0) results[place]?.[act].push(spent);
       }
     }
   }
-  return results.map(({ timings }) => timings);
+  return results;
 }

@@ -13,6 +13,8 @@ export interface MeasuredRule {
   dueBy: 'deadline' | 'silence';
   /** Whether they are still heard of when their time has come. */
   beats: boolean;
+  /** Each was made for an allocation, which falls with it. Stays so for the rules that come after. */
+  allocated?: boolean;
 }
 
 export const measuredRules: MeasuredRule[] = [
@@ -20,6 +22,7 @@ export const measuredRules: MeasuredRule[] = [
   { name: 'stuck-starting', from: 'starting', to: 'ready', dueBy: 'deadline', beats: true },
   { name: 'start-deadline', from: 'starting', to: 'failed', dueBy: 'deadline', beats: false },
   { name: 'liveness', from: 'ready', to: 'offline', dueBy: 'silence', beats: false },
+  { name: 'provision-deadline', from: 'provisioning', to: 'failed', dueBy: 'deadline', beats: true, allocated: true },
 ];
 
 const daySeconds = 86_400;
@@ -31,11 +34,23 @@ const hearOf = (db: Queryable, ids: NodeId[], seen: Date) =>
     [ids, seen],
   );
 
+/** An allocation for each node in flight. */
+export async function allocate(db: Queryable, ids: NodeId[], now: Date): Promise<void> {
+  await db.query(
+    `insert into allocations (allocation_id, pool, node_id, tenant, name, status, status_since, workflow_id, correlation_id,
+       deadline_at, budget_seconds, budget_source, created_at)
+     select 'alloc' || substr(node_id, 5), pool, node_id, 'tenant-7', name, 'provisioning', $2, workflow_id, correlation_id,
+       deadline_at, budget_seconds, budget_source, $2 from nodes where node_id = any($1)`,
+    [ids, now],
+  );
+  await db.query('vacuum (analyze) allocations');
+}
+
 /** Their time came within the last second, one after the other. */
 export async function fallDue(db: Queryable, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
   const byDeadline = rule.dueBy === 'deadline';
   await db.query(
-    `update nodes set status = $3, status_since = $4, registered_at = $4, verdict = null,
+    `update nodes set status = $3, status_since = $4, registered_at = case when $3 <> 'provisioning' then $4::timestamptz end, verdict = null,
        deadline_at = case when $5 then $2::timestamptz - interval '1 second' * random() end,
        budget_seconds = case when $5 then 720 end, budget_source = case when $5 then 'pool' end
      where node_id = any($1)`,
@@ -46,12 +61,24 @@ export async function fallDue(db: Queryable, rule: MeasuredRule, ids: NodeId[], 
 
 export async function backInFlight(db: Queryable, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
   await db.query(
-    `update nodes set status = 'provisioning', status_since = $3, registered_at = null, verdict = null, held = null,
+    `update nodes set status = 'provisioning', status_since = $3, registered_at = null, verdict = null, held = null, would_have = null,
        deadline_at = $2::timestamptz + interval '1 hour' * (1 + random()), budget_seconds = 720, budget_source = 'pool'
      where node_id = any($1)`,
     [ids, now, secondsLater(now, -daySeconds)],
   );
+  if (rule.allocated)
+    await db.query(
+      `update allocations set status = 'provisioning', status_since = $2, deadline_at = $3, budget_seconds = 720, verdict = null
+       where node_id = any($1)`,
+      [ids, now, secondsLater(now, 3600)],
+    );
   if (!rule.beats) await hearOf(db, ids, now);
+  // As if it had never been: no boot ends twice, and no pass finds itself part of a mass failure.
+  await db.query(
+    'delete from boot_samples where node_instance_id in (select node_instance_id from nodes where node_id = any($1))',
+    [ids],
+  );
+  await db.query('delete from brake_tally');
 }
 
 const dueCondition: Record<MeasuredRule['dueBy'], string> = {
@@ -62,18 +89,24 @@ const dueCondition: Record<MeasuredRule['dueBy'], string> = {
 
 /** What the door writes when a status changes, with nothing asked and nobody told. */
 export async function bareUpdate(tx: Transaction, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
+  const verdict = {
+    rule: rule.name,
+    reason: 'waited 86400 s, budget from pool',
+    at: now.toISOString(),
+    from: rule.from,
+  };
+  const deadline = secondsLater(now, 3600);
   await tx.query(
     `update nodes set status = $2, status_since = $1, deadline_at = $3, budget_seconds = 3600, budget_source = 'pool',
-       verdict = $4, held = null where ${dueCondition[rule.dueBy]}`,
-    [
-      now,
-      rule.to,
-      secondsLater(now, 3600),
-      { rule: rule.name, reason: 'waited 86400 s, budget from pool', at: now.toISOString() },
-      rule.from,
-      ...(rule.dueBy === 'silence' ? [ids] : []),
-    ],
+       verdict = $4, held = null, would_have = null, drain_then = null where ${dueCondition[rule.dueBy]}`,
+    [now, rule.to, deadline, verdict, rule.from, ...(rule.dueBy === 'silence' ? [ids] : [])],
   );
+  if (rule.allocated)
+    await tx.query(
+      `update allocations set status = 'failed', status_since = $2, deadline_at = $3, budget_seconds = 3600, budget_source = 'pool',
+         verdict = $4, reason = $5, owner_layer = 'node' where node_id = any($1) and status = 'provisioning'`,
+      [ids, now, deadline, verdict, verdict.reason],
+    );
 }
 
 const told =

@@ -4,13 +4,15 @@ import { hostIdentity, isProcessAlive } from '../src/base/host.ts';
 import { newReplicaId } from '../src/base/ids.ts';
 import { virtualClock } from '../src/base/virtual-clock.ts';
 import { createVirtualEngine } from '../src/engine/virtual-engine.ts';
-import { defaultRuntimeClasses } from '../src/lifecycle/budgets.ts';
 import { engineListener } from '../src/operations/engine-listener.ts';
 import type { Database } from '../src/store/database.ts';
 import { databaseClock } from '../src/store/database-clock.ts';
+import { defaultEnvironment } from '../src/store/door-rules.ts';
 import { openInstallation } from '../src/store/installation.ts';
 import { registerReplica } from '../src/store/replicas.ts';
+import { createIngestWatch } from '../src/sweeps/ingest-watch.ts';
 import type { SweepServices } from '../src/sweeps/services.ts';
+import { createSuspects } from '../src/sweeps/suspects.ts';
 
 const benchSeconds = 3600;
 
@@ -26,10 +28,12 @@ export async function sweepServices(db: Database): Promise<SweepServices> {
     started_at: now(clock),
     lease_until: secondsLater(now(clock), benchSeconds),
   });
+  // Nobody beats here, so everything that was heard is stored.
+  const ingest = createIngestWatch({ db, executor, clock, flushedThrough: () => now(clock) });
   const services: SweepServices = {
     db,
     clock,
-    environment: { runtime_classes: defaultRuntimeClasses },
+    environment: defaultEnvironment,
     installation: await openInstallation(db, now(clock)),
     executor,
     drivers: new Map(),
@@ -38,6 +42,8 @@ export async function sweepServices(db: Database): Promise<SweepServices> {
     cancelRun: async () => {},
     engine: createVirtualEngine({ clock: virtualClock(), listener: engineListener(() => services) }),
     host,
+    ingest,
+    suspects: createSuspects(db, ingest),
     isProcessAlive,
     onDeclaredDead: (error) => {
       throw error;

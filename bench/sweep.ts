@@ -1,18 +1,20 @@
 /**
  * What a pass of a sweep costs on a large fleet: whether it depends on how many nodes stand idle, how it compares with the
- * bare UPDATE of the same rows, and how late verdicts come. Ends with 1 when a ratio is beyond its bound; times depend on
- * the machine and are only printed.
+ * bare UPDATE of the same rows, and how late verdicts come. Ends with 1 when a ratio of work is beyond its bound; times
+ * depend on the machine and are only printed.
  */
 import { loadavg } from 'node:os';
-import { now } from '../src/base/clock.ts';
-import { sweepRegistry } from '../src/sweeps/registry.ts';
+import { ingestWatch } from '../src/sweeps/ingest-watch.ts';
+import { createSweepRunner, type SweepRunner } from '../src/sweeps/runner.ts';
 import { type Figure, median, quantile, quick, report, rounds } from './measure.ts';
-import { startBenchServer } from './sweep-database.ts';
+import { type BenchServer, startBenchServer } from './sweep-database.ts';
 import { fillFleet, sizeMb } from './sweep-fleet.ts';
 import { measureLateness } from './sweep-lateness.ts';
-import { type Fleet, timePasses } from './sweep-passes.ts';
-import { measuredRules } from './sweep-rules.ts';
+import { type Fleet, measurePasses } from './sweep-passes.ts';
+import { type MeasuredRule, measuredRules } from './sweep-rules.ts';
 import { sweepServices } from './sweep-services.ts';
+import { measureTicks } from './sweep-ticks.ts';
+import { type Spent, type Stopwatch, stopwatch } from './sweep-work.ts';
 
 const idleSizes = quick ? [20_000, 200_000] : [100_000, 1_000_000];
 const inFlight = 10_000;
@@ -20,79 +22,100 @@ const due = 500;
 const samples = 3 * rounds;
 const late = { nodes: 2_000, overSeconds: 20 };
 const neededGb = quick ? 2 : 6;
-const flatWithin = 0.2;
-const passWithin = 3;
-const passTargetMs = 100;
-const emptyTargetMs = 5;
-const lateTargetSeconds = 1;
+const bounds = { flat: { least: 0.8, most: 1.2 }, bare: { least: 0, most: 3 } };
+const targets = { passMs: 100, emptyMs: 5, lateSeconds: 1 };
 
-const loadBefore = loadavg();
 const figures: Figure[] = [];
 const broken: string[] = [];
 const counted = (idle: number) => (idle >= 1e6 ? `${idle / 1e6}M` : `${idle / 1e3}k`);
-const ratios = (over: number[], under: number[]) => over.map((value, place) => value / (under[place] ?? Number.NaN));
 
-function ratio(what: string, values: number[], within?: { least: number; most: number }): void {
-  const value = median(values);
-  figures.push({ what, value, unit: '×', samples: values });
-  if (within && (value < within.least || value > within.most))
-    broken.push(`${what} is ${value.toFixed(2)}×, and should be within ${within.least} and ${within.most}`);
+function time(what: string, spent: Spent[], target?: number): void {
+  const ms = spent.map((each) => each.ms);
+  figures.push({ what, value: median(ms), unit: 'ms', samples: ms, ...(target !== undefined && { target }) });
 }
 
-async function openFleet(server: Awaited<ReturnType<typeof startBenchServer>>, idle: number): Promise<Fleet> {
+/** Of the work, where one is given bounds; of the time, for comparison. What was measured in turn is compared in turn. */
+function ratio(what: string, over: Spent[], under: Spent[], bound?: { least: number; most: number }): void {
+  const of = (unit: keyof Spent) => over.map((each, place) => each[unit] / (under[place]?.[unit] ?? Number.NaN));
+  const value = median(of('workMs'));
+  figures.push(
+    { what, value, unit: '×', samples: of('workMs') },
+    { what: '… by the clock', value: median(of('ms')), unit: '×', samples: of('ms') },
+  );
+  if (bound && (value < bound.least || value > bound.most))
+    broken.push(`${what} is ${value.toFixed(2)}×, and should be between ${bound.least} and ${bound.most}`);
+}
+
+async function openFleet(server: BenchServer, idle: number): Promise<Fleet> {
   const db = await server.database(`fleet_${idle}`);
-  const services = await sweepServices(db);
-  const flying = await fillFleet(db, { idle, inFlight: inFlight + due }, now(services.clock));
+  const flying = await fillFleet(db, { idle, inFlight: inFlight + due });
   figures.push({ what: `database of ${counted(idle)} idle nodes`, value: await sizeMb(db), unit: 'MB' });
-  return { idle, services, sweeps: sweepRegistry(services), inFlight: flying };
+  return { idle, services: await sweepServices(db), inFlight: flying };
 }
 
-async function measureRule(fleets: Fleet[], rule: (typeof measuredRules)[number]): Promise<void> {
-  const timings = await timePasses(fleets, rule, { due, samples });
-  for (const [place, { pass, bare, told, empty }] of timings.entries()) {
-    const label = `${rule.name}, ${counted(fleets[place]?.idle ?? 0)} idle`;
-    figures.push(
-      { what: `${label}: a pass`, value: median(pass), unit: 'ms', target: passTargetMs, samples: pass },
-      { what: '… nobody due', value: median(empty), unit: 'ms', target: emptyTargetMs, samples: empty },
-      { what: '… the bare UPDATE', value: median(bare), unit: 'ms', samples: bare },
-      { what: '… with the same evidence', value: median(told), unit: 'ms', samples: told },
-    );
-    ratio(`${label}: pass / bare UPDATE`, ratios(pass, bare), { least: 0, most: passWithin });
-    ratio('… pass / UPDATE and evidence', ratios(pass, told));
+/** A replica that does not say that it hears decides nothing. */
+function hearing({ services }: Fleet): SweepRunner {
+  const sweeps = [ingestWatch(services)];
+  const onError = (_: string, error: unknown) => {
+    throw error;
+  };
+  const runner = createSweepRunner({ sweeps, clock: services.clock, onError });
+  runner.start();
+  return runner;
+}
+
+async function judgeRule(fleets: Fleet[], rule: MeasuredRule, watch: Stopwatch): Promise<void> {
+  const name = rule.allocated ? `${rule.name} and allocations` : rule.name;
+  const measured = await measurePasses(fleets, rule, { due, samples, stopwatch: watch });
+  for (const [place, { pass, empty, bare, told, reading }] of measured.entries()) {
+    const label = `${name}, ${counted(fleets[place]?.idle ?? 0)} idle`;
+    time(`${label}: a pass`, pass, targets.passMs);
+    time('… nobody due', empty, targets.emptyMs);
+    time('… the bare UPDATE', bare);
+    time('… with the same evidence', told);
+    if (reading.length > 0) time('… reading all beats', reading);
+    ratio(`${label}: pass / bare UPDATE`, pass, bare, bounds.bare);
+    ratio(`${label}: pass / UPDATE and evidence`, pass, told);
   }
-  const [few, many] = timings;
-  if (few && many)
-    ratio(
-      `${rule.name}: flat, ${fleets
-        .map(({ idle }) => counted(idle))
-        .reverse()
-        .join(' / ')}`,
-      ratios(many.pass, few.pass),
-      {
-        least: 1 - flatWithin,
-        most: 1 + flatWithin,
-      },
-    );
+  const [few, many] = measured;
+  const sizes = idleSizes.map(counted).toReversed().join(' / ');
+  if (few && many) ratio(`${name}: flat, ${sizes}`, many.pass, few.pass, bounds.flat);
 }
 
-async function measureVerdicts(fleet: Fleet): Promise<void> {
-  const { judged, told } = await measureLateness(fleet, late);
-  for (const [until, seconds] of Object.entries({ judged, told }))
+async function judgeTicks(fleet: Fleet, watch: Stopwatch): Promise<void> {
+  const ticks = await measureTicks(fleet, { samples: rounds, stopwatch: watch });
+  for (const [name, spent] of ticks)
+    if (median(spent.map(({ ms }) => ms)) > targets.emptyMs)
+      time(`${name}, ${counted(fleet.idle)} idle: nobody due`, spent, targets.emptyMs);
+  const turns = Array.from({ length: rounds }, (_, turn) => [...ticks.values()].flatMap((spent) => spent[turn] ?? []));
+  const sums = turns.map((turn) => ({
+    ms: turn.reduce((sum, { ms }) => sum + ms, 0),
+    workMs: turn.reduce((sum, { workMs }) => sum + workMs, 0),
+  }));
+  time(`all ${ticks.size} sweeps once, ${counted(fleet.idle)} idle, nobody due`, sums);
+}
+
+async function judgeLateness(fleet: Fleet): Promise<void> {
+  for (const [until, seconds] of Object.entries(await measureLateness(fleet, late)))
     for (const share of [0.5, 0.99, 1]) {
       const name = share === 1 ? 'max' : `p${share * 100}`;
-      const target = share === 0.99 ? { target: lateTargetSeconds } : {};
+      const target = share === 0.99 ? { target: targets.lateSeconds } : {};
       figures.push({ what: `lateness until ${until}, ${name}`, value: quantile(seconds, share), unit: 's', ...target });
     }
 }
 
+const loadBefore = loadavg();
 const server = await startBenchServer(neededGb);
 try {
+  const watch = stopwatch(server.pid);
   const fleets: Fleet[] = [];
   for (const idle of idleSizes) fleets.push(await openFleet(server, idle));
-  for (const rule of measuredRules)
-    if (fleets.every(({ sweeps }) => sweeps.some(({ name }) => name === rule.name))) await measureRule(fleets, rule);
+  const watches = fleets.map(hearing);
+  for (const rule of measuredRules) await judgeRule(fleets, rule, watch);
+  for (const fleet of fleets) await judgeTicks(fleet, watch);
+  for (const each of watches) await each.stop();
   const largest = fleets.at(-1);
-  if (largest) await measureVerdicts(largest);
+  if (largest) await judgeLateness(largest);
 } finally {
   await server.stop();
 }
