@@ -1,5 +1,6 @@
 /** What the scenarios' machines say and what becomes of them: pools with budgets of seconds, machines played over plain HTTP. */
 import { pause, systemClock } from '../../../src/base/clock.ts';
+import type { Allocation } from '../../../src/contract/allocation.ts';
 import type { Node } from '../../../src/contract/node.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
@@ -9,11 +10,15 @@ export async function externalPool(world: World, pool: string, document: Partial
   await world.client.call('pool-put', { params: { pool }, body: { driver: 'external', ...document } });
 }
 
-/** A machine that joins by itself and is starting. */
-export async function joined(world: World, pool: string, name: string): Promise<Machine> {
+export async function localPool(world: World, pool: string, document: Partial<PoolDocument> = {}): Promise<void> {
+  await world.client.call('pool-put', { params: { pool }, body: { driver: 'local', ...document } });
+}
+
+/** A machine that joins by itself and is starting; `said` is what else it says when it registers. */
+export async function joined(world: World, pool: string, name: string, said: object = {}): Promise<Machine> {
   const { token } = await world.client.call('join-token-create', { params: { pool } });
   if (!token) throw new Error('a join token was made and not shown');
-  return startMachine(world.server.url, { join_token: token, name });
+  return startMachine(world.server.url, { join_token: token, name, ...said });
 }
 
 export const nodeOf = (world: World, id: string): Promise<Node> => world.client.call('node-get', { params: { id } });
@@ -24,11 +29,64 @@ export const becomesNode = (world: World, id: string, status: Node['status']): P
     return node.status === status ? node : undefined;
   });
 
-/** The rules and causes of a node's changes, oldest first. */
-export async function causesOf(world: World, id: string): Promise<string[]> {
-  const story = await world.client.call('node-timeline', { params: { id }, query: { limit: 500, order: 'oldest' } });
-  return story.items.flatMap((fact) => (fact.kind.startsWith('node.') && fact.data.to ? [String(fact.data.by)] : []));
+export const allocationOf = (world: World, id: string): Promise<Allocation> =>
+  world.client.call('allocation-get', { params: { id } });
+
+export const becomesAllocation = (world: World, id: string, ...statuses: Allocation['status'][]): Promise<Allocation> =>
+  world.comes(`allocation to be ${statuses.join(' or ')}`, async () => {
+    const allocation = await allocationOf(world, id);
+    return statuses.includes(allocation.status) ? allocation : undefined;
+  });
+
+export interface Change {
+  at: Date;
+  from: string;
+  to: string;
+  by: string;
+  reason: string;
+  /** What the decision rests on. */
+  evidence: Record<string, unknown>;
 }
+
+/** A node's changes of status as its timeline tells them, oldest first. */
+export async function changesOf(world: World, id: string): Promise<Change[]> {
+  const story = await world.client.call('node-timeline', { params: { id }, query: { limit: 500, order: 'oldest' } });
+  return story.items.flatMap(({ kind, at, data }) =>
+    kind.startsWith('node.') && data.to
+      ? [
+          {
+            at: new Date(at),
+            from: String(data.from),
+            to: String(data.to),
+            by: String(data.by),
+            reason: String(data.reason),
+            evidence: (data.evidence ?? {}) as Record<string, unknown>,
+          },
+        ]
+      : [],
+  );
+}
+
+/** The rules and causes of a node's changes, oldest first. */
+export const causesOf = async (world: World, id: string): Promise<string[]> =>
+  (await changesOf(world, id)).map((change) => change.by);
+
+export interface BootSample {
+  phase: 'provision' | 'start';
+  outcome: 'completed' | 'late' | 'timed_out' | 'cancelled';
+  seconds: number;
+  lateness_seconds: number | null;
+  budget_seconds: number;
+  budget_source: string;
+}
+
+/** What a node's boots left for the budgets to learn from, in the order of their phases. */
+export const samplesOf = (world: World, node_id: string): Promise<BootSample[]> =>
+  world.ledger.rows<BootSample>(
+    `select phase, outcome, seconds, lateness_seconds, budget_seconds, budget_source from boot_samples
+     where node_id = $1 order by started_at, phase`,
+    [node_id],
+  );
 
 /** Beats until told to stop; the beats go on in the background while the story looks elsewhere. */
 export function beating(machine: Machine, every_seconds: number, status?: string): { stop(): Promise<void> } {

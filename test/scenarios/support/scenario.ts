@@ -5,6 +5,7 @@
  */
 import { describe, expect, it, vi } from 'vitest';
 import { pause, systemClock } from '../../../src/base/clock.ts';
+import type { Deciders } from '../../../src/lifecycle/deciders.ts';
 import type { Composition } from '../../../src/main.ts';
 import { type Ledger, openLedger } from '../../support/ledger.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
@@ -25,7 +26,9 @@ export interface World {
 export interface Counter {
   /** What is broken, in words: becomes the test's name. */
   broken: string;
-  composition: Composition;
+  composition?: Composition;
+  /** For what no composition reaches: breaks a module around the telling, and mends it again. */
+  around?(telling: () => Promise<void>): Promise<void>;
   /** How the story fails then. */
   fails: RegExp;
   /** How long to wait for what will not come: longer than any budget of the story. */
@@ -35,6 +38,8 @@ export interface Counter {
 export interface Scenario {
   name: string;
   args?: string[];
+  /** Settings of both tellings, such as holds that last seconds; never a broken part. */
+  settings?: Pick<Composition, 'environment'>;
   story(world: World): Promise<void>;
   counters: Counter[];
 }
@@ -79,14 +84,39 @@ export const without = (sweep: string): Composition => ({
   },
 });
 
-export function scenario({ name, args = [], story, counters }: Scenario): void {
+/** A server that judges some things wrongly; `right` is how it judges otherwise. */
+export const judging = (wrongly: (right: Deciders) => Partial<Deciders>): Composition => ({
+  environment: (built) => ({ ...built, decide: { ...built.decide, ...wrongly(built.decide) } }),
+});
+
+/** Both: the settings that every telling shares, then what this one leaves out or breaks. */
+const composed = (settings: Pick<Composition, 'environment'>, composition: Composition): Composition => ({
+  ...composition,
+  environment: (built) => {
+    const set = settings.environment?.(built) ?? built;
+    return composition.environment?.(set) ?? set;
+  },
+});
+
+const asItIs = (telling: () => Promise<void>) => telling();
+
+/** A story with a stage of its own: told once on the product, and once for each way to break it. */
+export function toldTwice(
+  name: string,
+  telling: (composition: Composition, patience_seconds: number) => Promise<void>,
+  counters: Counter[],
+): void {
   describe(name, () => {
-    it('holds', () => tell(story, args, {}, patientSeconds));
-    for (const { broken, composition, fails, patience_seconds } of counters) {
+    it('holds', () => telling({}, patientSeconds));
+    for (const { broken, composition = {}, around = asItIs, fails, patience_seconds = shortSeconds } of counters) {
       it(`fails with ${broken}`, async () => {
-        const telling = tell(story, args, composition, patience_seconds ?? shortSeconds);
-        await expect(telling, 'the story must not hold without its rule').rejects.toThrow(fails);
+        const told = around(() => telling(composition, patience_seconds));
+        await expect(told, 'the story must not hold without its rule').rejects.toThrow(fails);
       });
     }
   });
+}
+
+export function scenario({ name, args = [], settings = {}, story, counters }: Scenario): void {
+  toldTwice(name, (composition, seconds) => tell(story, args, composed(settings, composition), seconds), counters);
 }
