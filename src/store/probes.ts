@@ -56,9 +56,9 @@ export async function keepAnswers(db: Database, answers: KeptAnswer[], now: Date
     );
     await tx.query(
       `insert into probes (node_instance_id, tried_at, ok_at, failure)
-       select node_instance_id, $2, case when ok then $2 end, case when ok then null else detail end
+       select node_instance_id, $2::timestamptz, case when ok then $2::timestamptz end, case when ok then null else detail end
        from jsonb_to_recordset($1::jsonb) as answer(node_instance_id text, ok boolean, detail text) order by node_instance_id
-       on conflict (node_instance_id) do update set tried_at = $2, ok_at = coalesce(excluded.ok_at, probes.ok_at), failure = excluded.failure`,
+       on conflict (node_instance_id) do update set tried_at = excluded.tried_at, ok_at = coalesce(excluded.ok_at, probes.ok_at), failure = excluded.failure`,
       [JSON.stringify(answers), now],
     );
     const known = new Map(before.map((row) => [row.node_instance_id, row.failure === null]));
