@@ -92,6 +92,16 @@ describe('a beat is written before it is answered', () => {
     expect(isNews(known('ready'), { status: 'ready', boot_stage: 'image-pull' })).toBe(false);
   });
 
+  test('when it may bring back a node that was silent, whatever it says', () => {
+    expect(isNews(known('degraded', { verdict_rule: 'liveness' }), {})).toBe(true);
+    for (const status of ['offline', 'failed'] as const) expect(isNews(known(status), {}), status).toBe(true);
+  });
+
+  test('when it says goodbye, also for the second time', () => {
+    for (const status of ['ready', 'degraded'] as const)
+      expect(isNews(known(status, { reported_status: 'stopping' }), { status: 'stopping' }), status).toBe(true);
+  });
+
   test('and a plain one is not: it costs no query', () => {
     expect(isNews(known('ready'), {})).toBe(false);
     expect(isNews(known('ready'), { status: 'ready', error_rate: 0.49 })).toBe(false);

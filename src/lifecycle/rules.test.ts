@@ -1,11 +1,18 @@
 import { describe, expect, test } from 'vitest';
-import { isNodeRule, isObserved, type NodeRule, type NodeRuleName, nodeRules } from './rules.ts';
+import {
+  holdingRules,
+  isNodeRule,
+  isObserved,
+  type NodeRule,
+  type NodeRuleName,
+  nodeRules,
+  pausingRules,
+} from './rules.ts';
 import { type NodeStatus, nodeStatuses, nodeStatusNames } from './states.ts';
 import { type Cause, causes, nodeEdges } from './transitions.ts';
 
 const rules = Object.entries(nodeRules) as [NodeRuleName, NodeRule][];
 const edgesOf = (rule: Cause) => nodeEdges.filter((edge) => edge.by.includes(rule));
-const named = (which: (rule: NodeRule) => boolean) => rules.filter(([, rule]) => which(rule)).map(([name]) => name);
 
 test('every rule that a deadline or silence makes fire is here', () => {
   const byDeadline = nodeEdges
@@ -22,12 +29,12 @@ test('a rule is negative unless it makes a machine ready', () => {
 
 describe('under mass failure', () => {
   test('offline verdicts and destruction are held', () => {
-    expect(named((rule) => rule.en_masse === 'hold')).toEqual(['liveness', 'rescue-over']);
+    expect(holdingRules).toEqual(['liveness', 'rescue-over']);
   });
 
   test('deadline failures are written, since they can be undone, and pause launches', () => {
     const intoFailed = rules.filter(([name]) => edgesOf(name).some((edge) => edge.to === 'failed'));
-    expect(named((rule) => rule.en_masse === 'pause-launches')).toEqual(intoFailed.map(([name]) => name));
+    expect(pausingRules).toEqual(intoFailed.map(([name]) => name));
     expect(intoFailed.length).toBe(3);
   });
 
