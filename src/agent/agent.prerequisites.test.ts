@@ -64,8 +64,11 @@ const asked = (name: string) => {
 };
 const claimed = (status: string) => server.beats.some((beat) => beat.status === status);
 const ready = () => until(() => claimed('ready'), 'ready claimed');
-const told = () => server.prerequisites.map(({ name, ok }) => `${name} ${ok ? 'met' : 'missing'}`);
-const isTold = (...results: string[]) => until(() => told().join() === results.join(), `told: ${results.join()}`);
+/** Each report as a line. */
+const told = () =>
+  server.prerequisites.map((report) => report.map(({ name, ok }) => `${name} ${ok ? 'met' : 'missing'}`).join(', '));
+const isTold = (...reports: string[]) =>
+  until(() => told().join('; ') === reports.join('; '), `told: ${reports.join('; ')}`);
 const waitsFor = (name: string) =>
   until(() => server.beats.at(-1)?.message?.includes(name) ?? false, `a beat that names ${name}`);
 
@@ -89,14 +92,14 @@ describe('what the reply to the registration requires', () => {
     live();
     await waitsFor('gpu-driver');
     await until(() => asked('gpu-driver') > 4, 'it is asked again');
-    expect(told()).toEqual(['disk met', 'gpu-driver missing']);
-    expect(server.prerequisites[1]?.detail).toBe('its check exited with code 1: looking for gpu-driver');
+    expect(told()).toEqual(['disk met, gpu-driver missing']);
+    expect(server.prerequisites[0]?.[1]?.detail).toBe('its check exited with code 1: looking for gpu-driver');
     expect(new Set(server.beats.map(({ status }) => status))).toEqual(new Set(['starting']));
     expect(server.beats.at(-1)).toMatchObject({ boot_stage: 'prerequisites' });
     expect(existsSync(file('started'))).toBe(false);
     put('gpu-driver');
     await ready();
-    await isTold('disk met', 'gpu-driver missing', 'gpu-driver met');
+    await isTold('disk met, gpu-driver missing', 'disk met, gpu-driver met');
     await until(() => existsSync(file('started')), 'the command');
   });
 
@@ -104,11 +107,12 @@ describe('what the reply to the registration requires', () => {
     put('disk');
     server.requires = [needs('disk'), needs('gpu-driver')];
     live();
-    await isTold('disk met', 'gpu-driver missing');
+    const reports = ['disk met, gpu-driver missing'];
+    await isTold(...reports);
     rmSync(file('disk'));
-    await isTold('disk met', 'gpu-driver missing', 'disk missing');
+    await isTold(...reports, 'disk missing, gpu-driver missing');
     put('gpu-driver');
-    await isTold('disk met', 'gpu-driver missing', 'disk missing', 'gpu-driver met');
+    await isTold(...reports, 'disk missing, gpu-driver missing', 'disk missing, gpu-driver met');
     expect(claimed('ready')).toBe(false);
     expect(existsSync(file('started'))).toBe(false);
   });
@@ -117,7 +121,7 @@ describe('what the reply to the registration requires', () => {
     put('old');
     server.requires = [{ name: 'driver', check: 'test -e new' }];
     live({ requires: [{ name: 'driver', check: 'test -e old' }] });
-    await isTold('driver met', 'driver missing');
+    await isTold('driver missing');
     expect(claimed('ready')).toBe(false);
     put('new');
     await ready();
@@ -171,6 +175,15 @@ describe('what the machine was launched with', () => {
     await ready();
     await isTold('disk met');
     expect(server.registrations[0]?.boot?.stages.map(({ name }) => name)).toEqual(['prerequisites']);
+  });
+
+  test('is told together with what only the reply names', async () => {
+    put('disk');
+    put('gpu-driver');
+    server.requires = [needs('gpu-driver')];
+    live({ requires: [needs('disk')] });
+    await ready();
+    await isTold('gpu-driver met, disk met');
   });
 
   test('is not asked for twice when the reply says the same', async () => {
@@ -230,6 +243,25 @@ describe('a later start', () => {
     await until(() => existsSync(file('started')), 'the command');
     await server.start();
     await ready();
+  });
+
+  test('of a machine that was released and is free again does not work before it is met', async () => {
+    put('disk');
+    server.requires = [needs('disk')];
+    live();
+    await ready();
+    const cleaned = server.queue('release.clean', { nonce: 'n' });
+    await until(() => server.results.get(cleaned)?.status === 'succeeded', 'it is clean');
+    await stopAll();
+    for (const name of ['disk', 'started']) rmSync(file(name));
+    server.node_status = 'ready';
+    live();
+    await waitsFor('disk');
+    const before = server.beats.length;
+    await until(() => server.beats.length > before + 2, 'more beats');
+    expect(existsSync(file('started'))).toBe(false);
+    put('disk');
+    await until(() => existsSync(file('started')), 'the command');
   });
 
   test('is no part of the boot', async () => {

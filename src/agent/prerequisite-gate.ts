@@ -80,6 +80,7 @@ export function prerequisiteGate(parts: GateParts): PrerequisiteGate {
       if (!finding.ok) missing.push(finding);
     }
     if (asked !== wanted) return 0;
+    findings.conclude(asked);
     if (missing.length > 0) {
       close(missing);
       return timing.prerequisite_again_ms;
@@ -96,7 +97,10 @@ export function prerequisiteGate(parts: GateParts): PrerequisiteGate {
   return {
     async require(prerequisites) {
       wanted = prerequisites;
-      if (unmet().length === 0) return open();
+      if (unmet().length === 0) {
+        findings.conclude(wanted);
+        return open();
+      }
       claims.hold('the prerequisites are being checked');
       beginStage();
       rest.wake();

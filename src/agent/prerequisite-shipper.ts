@@ -16,18 +16,17 @@ export interface PrerequisiteShipperParts {
   signal: AbortSignal;
 }
 
-const most_at_once = 64;
-
 export function prerequisiteShipper(parts: PrerequisiteShipperParts): ShipLoop {
   const { clock, findings, server, log, timing, signal } = parts;
   const loop = shipLoop({
     clock,
     signal,
-    gather_ms: timing.log_gather_ms,
+    gather_ms: 0,
     retry: timing.ship_retry,
     async ship() {
-      const { results, told } = findings.untold(most_at_once);
-      if (results.length === 0) return 'empty';
+      const untold = findings.untold();
+      if (!untold) return 'empty';
+      const { results, told } = untold;
       const answer = await server.prerequisites(results, signal);
       if (answer.ok) {
         told();
@@ -41,6 +40,6 @@ export function prerequisiteShipper(parts: PrerequisiteShipperParts): ShipLoop {
       return answer.failure;
     },
   });
-  findings.onFound(loop.wake);
+  findings.onConcluded(loop.wake);
   return loop;
 }

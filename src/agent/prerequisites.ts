@@ -33,11 +33,14 @@ export interface Findings {
   isMet(prerequisite: Prerequisite): boolean;
   /** A new instance has to find, and to tell, everything anew. */
   forget(): void;
-  /** What the server does not know yet; `told` marks exactly that as known, not what was found since. */
-  untold(most: number): { results: Result[]; told(): void };
-  onFound(listener: () => void): void;
+  /** All of these have been asked for. Told whole, because only the whole says whether the machine may be ready. */
+  conclude(asked: Prerequisite[]): void;
+  /** What the server does not know yet; `told` marks exactly that as known, not what was concluded since. */
+  untold(): { results: Result[]; told(): void } | null;
+  onConcluded(listener: () => void): void;
 }
 
+const most_results = 64;
 const most_detail = 1024;
 
 const resultOf = ({ name, ok, how, last_lines }: Finding): Result => {
@@ -46,36 +49,44 @@ const resultOf = ({ name, ok, how, last_lines }: Finding): Result => {
   return { name, ok, ...(ok ? {} : { detail }) };
 };
 
+/** What a check prints may differ every time without meaning anything else. */
+const meaningOf = (found: Finding[]) => JSON.stringify(found.map(({ name, ok, how }) => [name, ok, how]));
+
 export function findings(): Findings {
   const last = new Map<string, Finding>();
-  const untold = new Map<string, Finding>();
   const listeners: (() => void)[] = [];
+  let meaning = meaningOf([]);
+  let report: Result[] | null = null;
   return {
-    found(finding) {
-      const before = last.get(finding.name);
-      last.set(finding.name, finding);
-      // What a check prints may differ every time without meaning anything else.
-      if (before?.ok === finding.ok && before.how === finding.how) return;
-      untold.set(finding.name, finding);
-      for (const listener of listeners) listener();
-    },
+    found: (finding) => void last.set(finding.name, finding),
     isMet({ name, check }) {
       const known = last.get(name);
       return known?.ok === true && known.check === check;
     },
     forget() {
       last.clear();
-      untold.clear();
+      meaning = meaningOf([]);
+      report = null;
     },
-    untold(most) {
-      const some = [...untold.values()].slice(0, most);
+    conclude(asked) {
+      const required = asked.flatMap(({ name }) => last.get(name) ?? []);
+      const others = [...last.values()].filter((one) => !required.includes(one));
+      const found = [...required, ...others].slice(0, most_results);
+      if (meaningOf(found) === meaning) return;
+      meaning = meaningOf(found);
+      report = found.map(resultOf);
+      for (const listener of listeners) listener();
+    },
+    untold() {
+      const results = report;
+      if (!results) return null;
       return {
-        results: some.map(resultOf),
+        results,
         told() {
-          for (const one of some) if (untold.get(one.name) === one) untold.delete(one.name);
+          if (report === results) report = null;
         },
       };
     },
-    onFound: (listener) => void listeners.push(listener),
+    onConcluded: (listener) => void listeners.push(listener),
   };
 }

@@ -167,7 +167,7 @@ export const BootReport = Type.Object(
   { ...strict, $id: 'BootReport' },
 );
 
-/** What the checks of the pool's `requires` said, each time that one says something else than before. */
+/** What the checks of the pool's `requires` said: all of them, each time that one says something else than before. */
 export const PrerequisiteReport = Type.Object(
   {
     results: Type.Array(

@@ -37,7 +37,8 @@ export interface ProtocolServer {
   lines: ShippedLine[];
   stages: BootStage[];
   facts: Fact[];
-  prerequisites: PrerequisiteReport['results'];
+  /** One for each report. */
+  prerequisites: PrerequisiteReport['results'][];
   /** Told with the registration; undefined: not mentioned. */
   requires: RegisterReply['requires'];
   results: Map<string, TaskResult>;
@@ -161,7 +162,7 @@ export async function protocolServer(): Promise<ProtocolServer> {
       return ok({ ok: true });
     },
     'POST /v1/agent/prerequisites': ({ body }) => {
-      self.prerequisites.push(...(body as PrerequisiteReport).results);
+      self.prerequisites.push((body as PrerequisiteReport).results);
       return ok({ ok: true });
     },
     'POST /v1/agent/evidence': ({ body }) => {
