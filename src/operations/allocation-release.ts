@@ -19,9 +19,9 @@ import { takeDown, takeDownPlan } from './take-down.ts';
 export const allocationReleaseKind = 'allocation-release';
 
 export const allocationReleasePlan: PlanStep[] = [
-  { name: 'fence', label: 'Fencing the machine', usual_seconds: 0.5 },
+  { name: 'fence', label: 'Fencing the machine', usual_seconds: 0.5, within_seconds: 300 },
   ...takeDownPlan,
-  { name: 'free', label: 'Giving the machine back', usual_seconds: 0.5 },
+  { name: 'free', label: 'Giving the machine back', usual_seconds: 0.5, within_seconds: 300 },
 ];
 
 /**

@@ -43,7 +43,7 @@ export async function anotherAttempt(
       correlation_id: operation.correlation_id,
       actor: operation.actor,
       params: { retry: true, reason },
-      steps: nodeProvisionPlan,
+      steps: nodeProvisionPlan(pool.document, services.environment),
     },
     at,
   );

@@ -20,7 +20,7 @@ export const nodeRetireKind = 'node-retire';
 
 export const nodeRetirePlan: PlanStep[] = [
   ...takeDownPlan,
-  { name: 'retire', label: 'Retiring the machine', usual_seconds: 0.5 },
+  { name: 'retire', label: 'Retiring the machine', usual_seconds: 0.5, within_seconds: 300 },
 ];
 
 /** Moves the node to `cleaning` and queues the operation that ends it, in the caller's transaction. */

@@ -84,7 +84,7 @@ export function requestAllocation(
         correlation_id: asker.correlation_id,
         actor: asker.actor,
         params: {},
-        steps: nodeProvisionPlan,
+        steps: nodeProvisionPlan(pool.document, services.environment),
       },
       at,
     );
@@ -199,7 +199,7 @@ export function requestRetry(services: OperationServices, id: string, asker: Ask
         correlation_id: asker.correlation_id,
         actor: asker.actor,
         params: { retry: true, reason: asker.reason ?? null },
-        steps: nodeProvisionPlan,
+        steps: nodeProvisionPlan(pool.document, services.environment),
       },
       at,
     );

@@ -24,6 +24,8 @@ export interface PlanStep {
   name: string;
   label: string;
   usual_seconds: number | null;
+  /** When it is overdue, counted from its start. Null where a deadline on the row it waits for decides. */
+  within_seconds: number | null;
 }
 
 export const stageOf = (step: string): string => step.split(':')[0] ?? step;

@@ -14,11 +14,11 @@ import { drive, type PlanStep, stage } from './stage.ts';
 import type { Subject } from './subject.ts';
 
 export const takeDownPlan: PlanStep[] = [
-  { name: 'freeze-evidence', label: 'Keeping what the machine knows', usual_seconds: 0.5 },
-  { name: 'drain', label: 'Waiting for running work', usual_seconds: 0.5 },
-  { name: 'stop', label: 'Stopping the workload', usual_seconds: 0.5 },
-  { name: 'clean', label: 'Cleaning up', usual_seconds: 1 },
-  { name: 'prove', label: 'Proving that nothing is left', usual_seconds: 0.5 },
+  { name: 'freeze-evidence', label: 'Keeping what the machine knows', usual_seconds: 0.5, within_seconds: 300 },
+  { name: 'drain', label: 'Waiting for running work', usual_seconds: 0.5, within_seconds: 86_400 },
+  { name: 'stop', label: 'Stopping the workload', usual_seconds: 0.5, within_seconds: 900 },
+  { name: 'clean', label: 'Cleaning up', usual_seconds: 1, within_seconds: 3600 },
+  { name: 'prove', label: 'Proving that nothing is left', usual_seconds: 0.5, within_seconds: 900 },
 ];
 
 const stopWithinSeconds = 20;

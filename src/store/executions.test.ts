@@ -16,6 +16,7 @@ import {
   queuedOperations,
   stepEnded,
   stepStarted,
+  stopOverdue,
 } from './executions.ts';
 import { markCancelling, queueOperation, readOperation, requeue } from './operations.ts';
 import { buryReplicas, registerReplica } from './replicas.ts';
@@ -47,7 +48,7 @@ const replica = (): Promise<Executor> => {
   });
 };
 
-const steps = ['first', 'second'].map((name) => ({ name, label: name, usual_seconds: 10 }));
+const steps = ['first', 'second'].map((name) => ({ name, label: name, usual_seconds: 10, within_seconds: 60 }));
 
 async function queued(): Promise<{ workflow_id: WorkflowId; attempt: number }> {
   const workflow_id = newWorkflowId(fleet.clock);
@@ -203,4 +204,21 @@ test('an end is an end, and a cancel before the start is one', async () => {
   expect((await db.transaction((tx) => markCancelling(tx, busy.run.workflow_id, fleet.now(), null)))?.status).toBe(
     'cancelling',
   );
+});
+
+test('a step that takes longer than it may is asked to stop, once, and its operation ends as failed with that cause', async () => {
+  const { run, executor } = await running();
+  const started = fleet.now();
+  await stepStarted(db, run, 'first', 1, executor, started);
+  const within = steps[0]?.within_seconds ?? 0;
+  const stopAt = (seconds: number) => db.transaction((tx) => stopOverdue(tx, secondsLater(started, seconds), 10));
+  const mine = async (seconds: number) => (await stopAt(seconds)).filter((row) => row.workflow_id === run.workflow_id);
+  expect(await mine(within - 0.001)).toEqual([]);
+  expect((await mine(within)).length).toBe(1);
+  expect(await mine(within)).toEqual([]);
+  await finishOperation(db, run, { status: 'cancelled' }, executor, fleet.now());
+  expect(await operation(run.workflow_id)).toMatchObject({
+    status: 'failed',
+    error: { code: 'operation_overdue', step: 'first', owner_layer: 'workflow' },
+  });
 });

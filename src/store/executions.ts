@@ -141,7 +141,8 @@ export function stepStarted(
   return db.transaction(async (tx) => {
     const row = await fenced(tx, run.workflow_id, executor);
     const changed = await tx.query(
-      `update steps set status = 'running', tries = $3, started_at = coalesce(started_at, $4), retry_at = null, finished_at = null
+      `update steps set status = 'running', tries = $3, started_at = coalesce(started_at, $4), retry_at = null, finished_at = null,
+         deadline_at = $4::timestamptz + make_interval(secs => within_seconds)
        where workflow_id = $1 and name = $2 and status <> 'done' returning ordinal`,
       [run.workflow_id, step, tries, now],
     );
@@ -239,13 +240,16 @@ const endingWords = { succeeded: 'succeeded', failed: 'failed', cancelled: 'was 
 export function finishOperation(
   db: Database,
   run: { workflow_id: WorkflowId },
-  ending: Ending,
+  asked: Ending,
   executor: Executor,
   now: Date,
 ): Promise<OperationRow> {
   return db.transaction(async (tx) => {
     const before = await fenced(tx, run.workflow_id, executor);
     if (before.finished_at) return before;
+    // One that was stopped because it took too long did not end by anybody's wish.
+    const overdue = asked.status === 'cancelled' ? before.error : null;
+    const ending: Ending = overdue ? { status: 'failed', error: overdue } : asked;
     const [row] = await tx.query<OperationRow>(
       'update operations set status = $2, error = $3, finished_at = $4 where workflow_id = $1 returning *',
       [run.workflow_id, ending.status, ending.error ?? null, now],
@@ -297,4 +301,24 @@ export function runningHere(
        and (node_id = $2 or allocation_id = $3 or ($4 and node_id is null))`,
     [replica_id, concern.node_id ?? null, concern.allocation_id ?? null, concern.waiting ?? false],
   );
+}
+
+/** Operations whose present step has taken longer than it may. Each is asked to stop, with what went wrong on record. */
+export async function stopOverdue(tx: Transaction, now: Date, limit: number): Promise<OperationRow[]> {
+  const overdue = await tx.query<OperationRow & { step: string; label: string }>(
+    `select operation.*, step.name as step, step.label from steps step join operations operation on operation.workflow_id = step.workflow_id
+     where step.status in ('running', 'waiting') and step.deadline_at <= $1 and operation.status = 'running'
+     order by step.deadline_at limit $2 for no key update of operation skip locked`,
+    [now, limit],
+  );
+  for (const { step, label, ...row } of overdue) {
+    const message = `${label} took longer than it may`;
+    const error = { code: 'operation_overdue', owner_layer: 'workflow', message, step };
+    await tx.query(`update operations set status = 'cancelling', error = $2 where workflow_id = $1`, [
+      row.workflow_id,
+      error,
+    ]);
+    await tell(tx, row, 'rule', 'operation.overdue', `${row.kind} is asked to stop: ${message}`, { step }, now);
+  }
+  return overdue;
 }

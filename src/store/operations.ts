@@ -191,7 +191,7 @@ export interface NewOperation {
   correlation_id: CorrelationId;
   actor: Actor | null;
   params: Record<string, unknown>;
-  steps: { name: string; label: string; usual_seconds: number | null }[];
+  steps: { name: string; label: string; usual_seconds: number | null; within_seconds: number | null }[];
 }
 
 /** Queues an operation. It starts when `operation-start` finds it: the request and the engine never share a transaction. */
@@ -214,8 +214,9 @@ export async function queueOperation(tx: Transaction, fresh: NewOperation, now: 
     ],
   );
   await tx.query(
-    `insert into steps (workflow_id, ordinal, name, label, status, usual_seconds)
-     select $1, ordinal, step ->> 'name', step ->> 'label', 'pending', (step ->> 'usual_seconds')::double precision
+    `insert into steps (workflow_id, ordinal, name, label, status, usual_seconds, within_seconds)
+     select $1, ordinal, step ->> 'name', step ->> 'label', 'pending', (step ->> 'usual_seconds')::double precision,
+       (step ->> 'within_seconds')::double precision
      from jsonb_array_elements($2::jsonb) with ordinality as list(step, ordinal)`,
     [fresh.workflow_id, JSON.stringify(fresh.steps)],
   );

@@ -6,6 +6,7 @@ import { housekeeping } from './housekeeping.ts';
 import { ingestWatch } from './ingest-watch.ts';
 import { liveness } from './liveness.ts';
 import { offlineDeadline } from './offline-deadline.ts';
+import { operationOverdue } from './operation-overdue.ts';
 import { operationStart } from './operation-start.ts';
 import { probePromotes } from './probe-promotes.ts';
 import { prober } from './prober.ts';
@@ -39,6 +40,7 @@ export const sweepRegistry = (services: SweepServices): Sweep[] => [
   rescueOver(services),
   releaseDeadline(services),
   releaseRetry(services),
+  operationOverdue(services),
   taskLease(services),
   housekeeping(services),
 ];

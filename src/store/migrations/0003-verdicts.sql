@@ -107,5 +107,5 @@ create table boot_samples (
 );
 create index boot_samples_by_pool on boot_samples (pool, phase, at);
 
-alter table steps add column deadline_at timestamptz;
+alter table steps add column within_seconds double precision, add column deadline_at timestamptz;
 create index steps_overdue on steps (deadline_at) where status in ('running', 'waiting') and deadline_at is not null;

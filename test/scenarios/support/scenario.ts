@@ -35,11 +35,13 @@ export interface Counter {
   patience_seconds?: number;
 }
 
+type Settings = Pick<Composition, 'environment' | 'drivers'>;
+
 export interface Scenario {
   name: string;
   args?: string[];
-  /** Settings of both tellings, such as holds that last seconds; never a broken part. */
-  settings?: Pick<Composition, 'environment'>;
+  /** What both tellings share, such as holds that last seconds or a provider; never a broken part. */
+  settings?: Settings;
   story(world: World): Promise<void>;
   counters: Counter[];
 }
@@ -90,7 +92,8 @@ export const judging = (wrongly: (right: Deciders) => Partial<Deciders>): Compos
 });
 
 /** Both: the settings that every telling shares, then what this one leaves out or breaks. */
-const composed = (settings: Pick<Composition, 'environment'>, composition: Composition): Composition => ({
+const composed = (settings: Settings, composition: Composition): Composition => ({
+  ...(settings.drivers && { drivers: settings.drivers }),
   ...composition,
   environment: (built) => {
     const set = settings.environment?.(built) ?? built;
