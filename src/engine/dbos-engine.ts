@@ -23,11 +23,6 @@ import type { EngineLog } from './engine-log.ts';
 import { executeRun } from './execute-run.ts';
 import { identity } from './tries.ts';
 
-export interface DbosEngine extends Engine {
-  /** Deletes the engine's records of runs that ended that long ago; never start those again. Returns how many. */
-  collectFinished(olderThanSeconds: number): Promise<number>;
-}
-
 export interface DbosEngineOptions {
   connectionString: string;
   clock: Clock;
@@ -59,7 +54,7 @@ const outsideWorkflows = AsyncLocalStorage.snapshot();
 const workflowName = (of: { kind: string; revision: number }) => `${of.kind}@${of.revision}`;
 const dbosId = (workflow_id: string, attempt: number) => `${workflow_id}#${attempt}`;
 
-export function createDbosEngine(options: DbosEngineOptions): DbosEngine {
+export function createDbosEngine(options: DbosEngineOptions): Engine {
   const { clock, executor_id, listener, log, random = Math.random } = options;
   const definitions = new Map<string, OperationDefinition>();
   const workflows = new Map<string, Workflow>();

@@ -154,5 +154,7 @@ export interface Engine {
   executorsAtWork(): Promise<string[]>;
   /** Takes over the unfinished runs of executors that are dead. Returns how many. */
   recover(deadExecutorIds: string[]): Promise<number>;
+  /** Deletes the engine's records of runs that ended that long ago; never start those again. Returns how many. */
+  collectFinished(olderThanSeconds: number): Promise<number>;
   shutdown(): Promise<void>;
 }

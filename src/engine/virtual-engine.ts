@@ -130,6 +130,9 @@ export function createVirtualEngine(options: VirtualEngineOptions): VirtualEngin
       return takeOver(deadExecutorIds);
     },
 
+    // Its journal lives as long as the simulation, and the simulation may still ask about every run.
+    collectFinished: async () => 0,
+
     crash,
 
     async shutdown() {

@@ -55,15 +55,24 @@ describe('in a pool that is only observed', () => {
 
   test('rules decide and change nothing', () => {
     for (const [name] of rules)
-      expect(isObserved(name, causes[name].trigger, 'observe'), name).toBe(name !== 'clean-deadline');
+      expect(isObserved(name, causes[name].trigger, 'observe'), name).toBe(
+        !['clean-deadline', 'drain-deadline'].includes(name),
+      );
   });
 
   test('what people, operations and machines bring about happens', () => {
     expect(observed('observe').filter((cause) => causes[cause].trigger !== 'rule')).toEqual([]);
   });
 
-  test('what follows from a change of a node, or ends a cleanup that somebody asked for, happens', () => {
-    for (const cause of ['node-ready', 'node-failed', 'node-lost', 'rescue', 'clean-deadline'] as const)
+  test('what follows from a change of a node, or ends a cleanup or a drain that somebody asked for, happens', () => {
+    for (const cause of [
+      'node-ready',
+      'node-failed',
+      'node-lost',
+      'rescue',
+      'clean-deadline',
+      'drain-deadline',
+    ] as const)
       expect(isObserved(cause, causes[cause].trigger, 'observe'), cause).toBe(false);
   });
 

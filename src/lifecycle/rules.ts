@@ -57,6 +57,7 @@ const finishing: ReadonlySet<Cause> = new Set<Cause>([
   'node-lost',
   'rescue',
   'clean-deadline',
+  'drain-deadline',
 ]);
 
 /** Whether a rule only says what it would have done, in a pool that is merely observed. */

@@ -5,6 +5,7 @@ import type { Held } from '../contract/node.ts';
 import { type NodeActionName, offeredActions } from '../lifecycle/actions.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import type { Cause } from '../lifecycle/transitions.ts';
+import { markExtended } from '../store/advance.ts';
 import type { Transaction } from '../store/database.ts';
 import { moveDeadlines } from '../store/deadlines.ts';
 import { transition } from '../store/door.ts';
@@ -58,6 +59,7 @@ const extendDeadline: Action = {
   async act({ tx, node, asked, asker, at }, { deadline_at }) {
     if (!deadline_at) return;
     const reason = `extended by ${asked.seconds} s: ${asked.reason}`;
+    if (node.node_instance_id) await markExtended(tx, node.node_instance_id, at);
     await moveDeadlines(tx, [{ node, deadline_at, reason }], { layer: 'operator', actor: asker.actor }, at);
   },
 };

@@ -22,6 +22,20 @@ export async function markSigns(
   return rows.map((row) => row.sign);
 }
 
+const extended = 'an operator gave it more time';
+
+/** What a person granted is not taken away by advance that then falls silent. */
+export const markExtended = (tx: Transaction, node_instance_id: NodeInstanceId, now: Date): Promise<string[]> =>
+  markSigns(tx, node_instance_id, [extended], now);
+
+async function wasExtended(tx: Transaction, node_instance_id: NodeInstanceId): Promise<boolean> {
+  const rows = await tx.query('select 1 from boot_signs where node_instance_id = $1 and sign = $2', [
+    node_instance_id,
+    extended,
+  ]);
+  return rows.length > 0;
+}
+
 /** The caller holds the lock on the node's row. */
 export async function noteAdvance(
   tx: Transaction,
@@ -50,7 +64,7 @@ export async function noteAdvance(
     },
     now,
   );
-  if (!next) return node;
+  if (!next || (next < deadline_at && (await wasExtended(tx, node.node_instance_id)))) return node;
   const reason = `it advances: ${fresh.join(', ')}`;
   const [moved] = await moveDeadlines(tx, [{ node, deadline_at: next, reason }], { layer: 'node' }, now);
   return moved ?? node;

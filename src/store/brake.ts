@@ -8,6 +8,7 @@ import { amendNodes } from './amend-node.ts';
 import type { Queryable, Transaction } from './database.ts';
 import type { Crowd } from './due.ts';
 import { recordEvidence } from './evidence.ts';
+import { coversNodeNow } from './maintenance.ts';
 import type { NodeRow } from './nodes.ts';
 
 export interface Scope {
@@ -108,13 +109,18 @@ export async function populationOf(
   return row?.count ?? 0;
 }
 
-export async function brakePolicies(db: Queryable, pools: string[]): Promise<Map<string, BrakePolicy>> {
-  const rows = await db.query<{ name: string; brake: Partial<BrakePolicy> | null }>(
-    `select pool.name, generation.document -> 'brake' as brake from pools pool
+export async function brakePolicies(
+  db: Queryable,
+  pools: string[],
+): Promise<Map<string, BrakePolicy & { observed: boolean }>> {
+  const rows = await db.query<{ name: string; brake: Partial<BrakePolicy> | null; observed: boolean | null }>(
+    `select pool.name, generation.document -> 'brake' as brake, generation.document ->> 'mode' = 'observe' as observed from pools pool
      join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation where pool.name = any($1)`,
     [pools],
   );
-  return new Map(rows.map((row) => [row.name, { ...defaultBrakePolicy, ...row.brake }]));
+  return new Map(
+    rows.map((row) => [row.name, { ...defaultBrakePolicy, ...row.brake, observed: row.observed ?? false }]),
+  );
 }
 
 /** Each held node says so. The caller holds the locks on the rows. */
@@ -140,16 +146,17 @@ const freed = `
   select node.* from nodes node
   left join heartbeats beat on beat.node_instance_id = node.node_instance_id
   left join brake_holds hold on hold.hold_id = node.held ->> 'hold'
-  left join maintenance_windows work on work.name = node.held ->> 'hold' and work.starts_at <= $1 and work.ends_at > $1
+  left join maintenance_windows work on work.name = node.held ->> 'hold' and ${coversNodeNow('$1')}
   where node.held is not null and (
     (node.held ->> 'rule' = 'liveness' and beat.last_seen_at + make_interval(secs => beat.stale_seconds) >= $1)
     or (node.held ->> 'kind' = 'mass-failure' and (hold.ended_at is not null or hold.resumed_at is not null))
     or (node.held ->> 'kind' = 'maintenance' and work.name is null)
-    or (node.held ->> 'kind' = 'self-fault' and (node.held ->> 'held_until')::timestamptz <= $1))
+    or (node.held ->> 'kind' = 'self-fault' and ($3 or (node.held ->> 'held_until')::timestamptz <= $1)))
   order by node.node_id limit $2 for no key update of node skip locked`;
 
-export async function freeHeldNodes(tx: Transaction, now: Date, limit: number): Promise<number> {
-  const rows = await tx.query<NodeRow>(freed, [now, limit]);
+/** `hears_again`: no replica of ours lags any more, so nothing is held back for our own fault. */
+export async function freeHeldNodes(tx: Transaction, now: Date, limit: number, hears_again: boolean): Promise<number> {
+  const rows = await tx.query<NodeRow>(freed, [now, limit, hears_again]);
   await amendNodes(
     tx,
     rows.map((node) => ({
@@ -161,23 +168,32 @@ export async function freeHeldNodes(tx: Transaction, now: Date, limit: number): 
   return rows.length;
 }
 
-/** A hold ends when nobody is held by it any more; one that pauses launches, when its time is over or a machine made it. */
+/**
+ * A hold ends when nobody is held by it any more; one that pauses launches, when its time is over or a machine made it. One
+ * that a person let go stands until those it held have been decided on, or the next look would hold them anew.
+ */
 const overHolds = `
   update brake_holds hold set ended_at = $1 where hold.ended_at is null and hold.since < $2 and (
-    (hold.rule = any($3) and not exists (select 1 from nodes node where node.held is not null and node.held ->> 'hold' = hold.hold_id))
+    (hold.rule = any($3) and (hold.resumed_at is null or hold.resumed_at <= $4) and not exists (select 1 from nodes node where node.held is not null and node.held ->> 'hold' = hold.hold_id))
     or (hold.rule <> all($3) and (hold.held_until <= $1 or hold.resumed_at is not null or exists (
       select 1 from boot_samples sample where sample.at > hold.since and sample.outcome in ('completed', 'late')
         and case when hold.scope = 'pool' then sample.pool = hold.name else sample.zone = hold.name end))))
   returning *`;
 
-/** `settled`: holds younger than this are left alone, so that one that was just opened is not closed before it held anybody. */
+export interface Settled {
+  /** Holds younger than this are left alone, so that one that was just opened is not closed before it held anybody. */
+  opened_before: Date;
+  /** And those that were let go later than this: whom they held is being decided on. */
+  resumed_before: Date;
+}
+
 export async function endHolds(
   tx: Transaction,
   holding: readonly string[],
-  settled: Date,
+  { opened_before, resumed_before }: Settled,
   now: Date,
 ): Promise<HoldRow[]> {
-  const rows = await tx.query<HoldRow>(overHolds, [now, settled, holding]);
+  const rows = await tx.query<HoldRow>(overHolds, [now, opened_before, holding, resumed_before]);
   await recordEvidence(
     tx,
     rows.map((hold) => ({

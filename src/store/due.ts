@@ -3,6 +3,7 @@ import type { AllocationId } from '../base/ids.ts';
 import type { AllocationStatus, NodeStatus } from '../lifecycle/states.ts';
 import type { AllocationRow } from './allocations.ts';
 import type { Queryable, Transaction } from './database.ts';
+import { isUncovered } from './maintenance.ts';
 import type { NodeRow } from './nodes.ts';
 
 export type DueNode = NodeRow & {
@@ -67,10 +68,14 @@ export interface Crowd {
   count: number;
 }
 
-/** How many are due, by pool and zone: what the brake judges by when one batch does not hold them all. */
+/**
+ * How many are due, by pool and zone: what the brake judges by. Those that another replica has locked or that do not fit a
+ * batch count as well, those somebody works on do not.
+ */
 export function countDueNodes(db: Queryable, question: DueQuestion): Promise<Crowd[]> {
   return db.query<Crowd>(
-    `select node.pool, node.zone, count(*)::int as count from nodes node ${heartbeatOf} where ${isDue(question)} group by 1, 2`,
+    `select node.pool, node.zone, count(*)::int as count from nodes node ${heartbeatOf}
+     where ${isDue(question)} and ${isUncovered('$2')} group by 1, 2`,
     [question.status, question.now, question.rule],
   );
 }

@@ -35,6 +35,15 @@ export const coversNode = (
   (window.zone === null || window.zone === node.zone) &&
   Object.entries(window.labels).every(([key, value]) => node.labels[key] === value);
 
+/** The same, where a statement joins `maintenance_windows work` to `nodes node`: at work at that moment, and on this node. */
+export const coversNodeNow = (now: string): string =>
+  `work.starts_at <= ${now} and work.ends_at > ${now} and (work.pool is null or work.pool = node.pool)
+   and (work.zone is null or work.zone = node.zone) and node.labels @> work.labels`;
+
+/** Nobody works on the node: it counts where the brake looks for a mass failure. */
+export const isUncovered = (now: string): string =>
+  `not exists (select 1 from maintenance_windows work where ${coversNodeNow(now)})`;
+
 export async function putWindow(tx: Transaction, window: MaintenanceRow): Promise<MaintenanceRow> {
   const [row] = await tx.query<MaintenanceRow>(
     `insert into maintenance_windows (name, pool, zone, labels, starts_at, ends_at, reason, actor, created_at)

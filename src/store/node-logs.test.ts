@@ -140,3 +140,13 @@ test('a boot stage that is told again is one stage and one fact, unless it took 
   const facts = await db.query(`select 1 from evidence where node_id = $1 and kind = 'boot.stage'`, [ids.node_id]);
   expect(facts.length).toBe(4);
 });
+
+test('a stage that one report tells twice is one stage, with its last word', async () => {
+  const ids = { ...(await shipper()), correlation_id: null };
+  const stages = [
+    { name: 'pull', seconds: 1 },
+    { name: 'pull', seconds: 3 },
+  ];
+  await storeBootStages(db, ids, stages, fleet.now(), fleet.environment);
+  expect(await readBootStages(db, ids.node_id, ids.node_instance_id)).toEqual([{ name: 'pull', seconds: 3 }]);
+});

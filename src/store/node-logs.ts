@@ -77,6 +77,11 @@ export function parseLogCursor(text: string): { node_instance_id: string; seq: n
   return match?.[1] && match[2] ? { node_instance_id: match[1], seq: Number(match[2]) } : undefined;
 }
 
+/** A stage that one report tells twice is one stage; its last word counts. */
+const lastOfEach = (stages: BootStage[]): BootStage[] => [
+  ...new Map(stages.map((stage) => [JSON.stringify([stage.parent ?? '', stage.name]), stage])).values(),
+];
+
 export async function storeBootStages(
   db: Database,
   ids: { node_id: NodeId; node_instance_id: NodeInstanceId; correlation_id: string | null },
@@ -96,7 +101,7 @@ export async function storeBootStages(
        on conflict (node_instance_id, name, parent) do update set seconds = excluded.seconds, reported_at = excluded.reported_at
          where boot_stages.seconds is distinct from excluded.seconds
        returning name, parent, seconds`,
-      [ids.node_instance_id, JSON.stringify(stages), now],
+      [ids.node_instance_id, JSON.stringify(lastOfEach(stages)), now],
     );
     await recordEvidence(
       tx,

@@ -7,6 +7,7 @@ import type { NodeId } from '../base/ids.ts';
 import { type HeartbeatSettings, heartbeatPolicy } from '../lifecycle/budgets.ts';
 import type { Queryable, Transaction } from './database.ts';
 import type { Crowd } from './due.ts';
+import { isUncovered } from './maintenance.ts';
 import type { NodeRow } from './nodes.ts';
 
 export type SilentNode = NodeRow & {
@@ -71,9 +72,10 @@ export function lockSilentNodes(
   );
 }
 
+/** All that are silent, also those another replica has locked or no batch holds; those somebody works on do not count. */
 export function countSilentNodes(db: Queryable, suspects: readonly string[], now: Date): Promise<Crowd[]> {
   return db.query<Crowd>(
-    `select node.pool, node.zone, count(*)::int as count from ${joined} where ${isSilent} group by 1, 2`,
+    `select node.pool, node.zone, count(*)::int as count from ${joined} where ${isSilent} and ${isUncovered('$2')} group by 1, 2`,
     [suspects, now],
   );
 }

@@ -1,7 +1,10 @@
 /** `brake-watch`: lets go of nodes whose hold is over, ends holds that hold nobody, and forgets old tallies. */
 import { secondsLater } from '../base/clock.ts';
+import { heardThrough } from '../lifecycle/brake.ts';
 import { holdingRules } from '../lifecycle/rules.ts';
 import { endHolds, forgetTally, freeHeldNodes } from '../store/brake.ts';
+import { slowestReplica } from '../store/ingest.ts';
+import { hasCaughtUp } from './liveness.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
@@ -11,13 +14,18 @@ const settlesInSeconds = 5;
 
 const wakers = ['brake.resumed', 'maintenance.ended', 'maintenance.declared'];
 
-export const brakeWatch = ({ db }: SweepServices): Sweep => ({
+export const brakeWatch = ({ db, environment: { brake } }: SweepServices): Sweep => ({
   name: 'brake-watch',
-  every_seconds: 1,
+  every_seconds: 2,
   woken_by: (kind) => wakers.includes(kind),
   async run(now) {
-    const freed = await db.transaction((tx) => freeHeldNodes(tx, now, batch));
-    await db.transaction((tx) => endHolds(tx, holdingRules, secondsLater(now, -settlesInSeconds), now));
+    const hears = hasCaughtUp(heardThrough(await slowestReplica(db, now), brake, now), now);
+    const freed = await db.transaction((tx) => freeHeldNodes(tx, now, batch, hears));
+    const settled = {
+      opened_before: secondsLater(now, -settlesInSeconds),
+      resumed_before: secondsLater(now, -brake.window_seconds),
+    };
+    await db.transaction((tx) => endHolds(tx, holdingRules, settled, now));
     await forgetTally(db, now);
     return { decided: freed, more: freed === batch };
   },

@@ -1,5 +1,6 @@
 /** The rules on a node's deadline: one declaration each, the same pass for all of them. */
-import { secondsBetween } from '../base/clock.ts';
+import { moment, secondsBetween } from '../base/clock.ts';
+import type { Evidence } from '../contract/evidence.ts';
 import type { NodeRuleName } from '../lifecycle/rules.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import { countDueNodes, type DueCondition, type DueNode, lockDueNodes, nextDueAt } from '../store/due.ts';
@@ -23,6 +24,12 @@ const everySeconds = 5;
 const waitedFor = (node: DueNode, now: Date) =>
   `waited ${Math.round(secondsBetween(node.status_since, now))} s, budget from ${node.budget_source}`;
 
+/** The deadline that a fact has set. */
+function deadlineIn({ data }: Evidence): Date | undefined {
+  const { deadline_at } = (data.set ?? {}) as { deadline_at?: unknown };
+  return typeof deadline_at === 'string' ? moment(Date.parse(deadline_at)) : undefined;
+}
+
 export function deadlineRule(services: SweepServices, rule: DeadlineRule): Sweep {
   const question = (now: Date) => ({
     status: rule.from,
@@ -30,11 +37,12 @@ export function deadlineRule(services: SweepServices, rule: DeadlineRule): Sweep
     now,
     ...(rule.where && { where: rule.where }),
   });
-  const wakers = [`node.${rule.from}`, 'node.deadline_moved', 'node.held_over'];
+  const announcing = [`node.${rule.from}`, 'node.deadline_moved'];
   return verdictSweep(services, {
     name: rule.name,
     every_seconds: everySeconds,
-    woken_by: (kind) => wakers.includes(kind),
+    woken_by: (kind) => kind === 'node.held_over',
+    due_by: (fact) => (announcing.includes(fact.kind) ? deadlineIn(fact) : undefined),
     ...(rule.batch && { batch: rule.batch }),
     ...(rule.apply && { apply: rule.apply }),
     async find(tx, now, limit, except) {

@@ -1,10 +1,16 @@
-/** `housekeeping`: forgets idempotency keys whose day is over. */
+/** `housekeeping`: forgets idempotency keys whose day is over, and what the engine keeps of operations that ended long ago. */
 import { forgetOldKeys } from '../store/idempotency.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
-export const housekeeping = ({ db }: SweepServices): Sweep => ({
+/** Long enough to look into what went wrong; the evidence of an operation stays beyond it. */
+const engineKeepsSeconds = 7 * 24 * 3600;
+
+export const housekeeping = ({ db, engine }: SweepServices): Sweep => ({
   name: 'housekeeping',
   every_seconds: 600,
-  run: async (now) => ({ decided: await forgetOldKeys(db, now) }),
+  async run(now) {
+    const keys = await forgetOldKeys(db, now);
+    return { decided: keys + (await engine.collectFinished(engineKeepsSeconds)) };
+  },
 });

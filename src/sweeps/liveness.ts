@@ -12,6 +12,9 @@ import { type Verdict, verdictSweep } from './verdict-sweep.ts';
 /** A replica that lags less than this has only not had its turn yet. */
 const worthHoldingSeconds = 5;
 
+/** Well below what is worth holding for, so that a replica at the threshold does not hold and let go by turns. */
+export const hasCaughtUp = (heard: Date, now: Date): boolean => secondsBetween(heard, now) < worthHoldingSeconds / 2;
+
 const reasons: Record<'offline' | 'degraded', (silent: string) => string> = {
   offline: (silent) => `it has been silent for ${silent}`,
   degraded: (silent) => `it has been silent for ${silent}, but it answers its probe`,
@@ -37,9 +40,11 @@ export function liveness(services: SweepServices): Sweep {
   const { db, environment, suspects } = services;
   return verdictSweep(services, {
     name: 'liveness',
-    every_seconds: 1,
+    every_seconds: 5,
+    woken_by: (kind) => kind === 'node.held_over',
     async find(tx, now, limit, except) {
-      const silent = await lockSilentNodes(tx, await suspects.at(now), now, limit, except);
+      const found = await suspects.at(now);
+      const silent = found.length === 0 ? [] : await lockSilentNodes(tx, found, now, limit, except);
       if (silent.length === 0) return [];
       const heard = heardThrough(await slowestReplica(tx, now), environment.brake, now);
       const judged = silent.map((node) => ({ node, ...environment.decide.judgeLiveness(node, now, heard) }));
@@ -57,9 +62,13 @@ export function liveness(services: SweepServices): Sweep {
       }
       return judged.flatMap(({ node, verdict }) => (isDecided(verdict) ? [verdictOn(node, verdict, now)] : []));
     },
-    count: async (tx, now) => countSilentNodes(tx, await suspects.at(now), now),
+    async count(tx, now) {
+      const heard = heardThrough(await slowestReplica(tx, now), environment.brake, now);
+      return countSilentNodes(tx, await suspects.at(now), heard < now ? heard : now);
+    },
     async next(now) {
-      const soonest = await nextSilentAt(db, await suspects.at(now), now);
+      const found = await suspects.at(now);
+      const soonest = found.length === 0 ? null : await nextSilentAt(db, found, now);
       const reading = secondsLater(now, suspects.everySeconds());
       return soonest && soonest < reading ? soonest : reading;
     },

@@ -1,4 +1,5 @@
 /** Every sweep there is, in the order in which they are asked. A new rule is one file and one line here. */
+import { absence } from './absence.ts';
 import { brakeWatch } from './brake-watch.ts';
 import { cleanDeadline } from './clean-deadline.ts';
 import { drainDeadline } from './drain-deadline.ts';
@@ -33,6 +34,7 @@ export const sweepRegistry = (services: SweepServices): Sweep[] => [
   stuckStarting(services),
   startDeadline(services),
   liveness(services),
+  absence(services),
   offlineDeadline(services),
   drainDeadline(services),
   cleanDeadline(services),

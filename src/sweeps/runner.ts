@@ -62,9 +62,17 @@ export function createSweepRunner(options: {
     let running: Promise<void> | undefined;
     let again: Promise<void> | undefined;
     let cancelTimer: () => void = () => {};
+    let timerAtMs = Number.POSITIVE_INFINITY;
+
+    const runAt = (atMs: number) => {
+      cancelTimer();
+      timerAtMs = atMs;
+      cancelTimer = clock.after(Math.max(0, Math.ceil(atMs - clock.nowMs())), () => void trigger());
+    };
 
     const runOnce = async () => {
       cancelTimer();
+      timerAtMs = Number.POSITIVE_INFINITY;
       const startedMs = clock.monotonicMs();
       let waitSeconds = sweep.every_seconds;
       try {
@@ -84,7 +92,8 @@ export function createSweepRunner(options: {
       status.runs++;
       status.last_run_at = now(clock);
       status.last_seconds = (clock.monotonicMs() - startedMs) / 1000;
-      if (!stopped) cancelTimer = clock.after(Math.ceil(waitSeconds * 1000), () => void trigger());
+      // What was announced while it ran keeps its time.
+      if (!stopped) runAt(Math.min(timerAtMs, clock.nowMs() + waitSeconds * 1000));
     };
 
     const trigger = (): Promise<void> => {
@@ -102,10 +111,17 @@ export function createSweepRunner(options: {
       return running;
     };
 
+    const runBy = (at: Date) => {
+      if (stopped) return;
+      if (running) timerAtMs = Math.min(timerAtMs, at.getTime());
+      else if (at.getTime() < timerAtMs) runAt(at.getTime());
+    };
+
     return {
       sweep,
       status,
       trigger,
+      runBy,
       settle: async () => {
         cancelTimer();
         await running;
@@ -121,7 +137,11 @@ export function createSweepRunner(options: {
       await drivers.find((driver) => driver.sweep.name === name)?.trigger();
     },
     observe(fact) {
-      for (const driver of drivers) if (driver.sweep.woken_by?.(fact.kind)) void driver.trigger();
+      for (const { sweep, trigger, runBy } of drivers) {
+        if (sweep.woken_by?.(fact.kind)) void trigger();
+        const due = sweep.due_by?.(fact);
+        if (due) runBy(due);
+      }
     },
     statuses: () => drivers.map((driver) => ({ ...driver.status })),
     async stop() {

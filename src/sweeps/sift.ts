@@ -35,12 +35,20 @@ interface Surroundings {
   environment: DoorEnvironment;
 }
 
+type Placed = Pick<NodeRow, 'pool' | 'zone'>;
+
 const keyOf = ({ scope, name }: Scope) => `${scope} ${name}`;
 
-const scopesOf = (node: { pool: string; zone: string | null }): Scope[] => [
+const scopesOf = (node: Placed): Scope[] => [
   { scope: 'pool', name: node.pool },
   ...(node.zone === null ? [] : [{ scope: 'zone' as const, name: node.zone }]),
 ];
+
+/** Pools before zones, so that a zone knows whom its pools keep back. */
+const distinctScopes = (nodes: readonly Placed[]): Scope[] =>
+  [...new Map(nodes.flatMap(scopesOf).map((scope) => [keyOf(scope), scope])).values()].sort(
+    (a, b) => Number(a.scope === 'zone') - Number(b.scope === 'zone'),
+  );
 
 const crowdOf = (crowds: readonly Crowd[], { scope, name }: Scope): number =>
   crowds.reduce((sum, crowd) => sum + (crowd[scope] === name ? crowd.count : 0), 0);
@@ -56,7 +64,9 @@ async function shareOf(
   open: HoldRow | undefined,
 ): Promise<Share> {
   const share = { due: crowdOf(due, scope), recent: crowdOf(recent, scope), population: Number.POSITIVE_INFINITY };
-  if (!open && share.due + share.recent < least) return share;
+  // The pace is a share of those the hold began with, or it would slow down with every one that is decided on.
+  if (open) return { ...share, population: open.population };
+  if (share.due + share.recent < least) return share;
   // Those that were decided on have left the phase they are a share of.
   const left = phase.includes('cleaning') ? 0 : share.recent;
   return { ...share, population: left + (await populationOf(tx, scope, phase)) };
@@ -65,51 +75,74 @@ async function shareOf(
 const massReason = (rule: string, { scope, name }: Scope, share: Share, window_seconds: number) =>
   `${share.due + share.recent} of ${share.population} machines in ${scope} ${name} would be ${rule === 'rescue-over' ? 'destroyed' : 'given up'} within ${window_seconds} s`;
 
-/** What the brake says of each pool and zone concerned. Opens the hold where a mass failure begins. */
+/** Let go by a person, or over: those under it are on their way out and open no other hold. */
+const isSettled = (hold: HoldRow | undefined, now: Date): boolean =>
+  hold !== undefined && (hold.resumed_at !== null || hold.held_until <= now);
+
+interface Said {
+  leave: Leave;
+  hold: HoldRow | undefined;
+}
+
+const isKept = (said: ReadonlyMap<string, Said>, node: Placed): boolean =>
+  scopesOf(node).some((scope) => said.get(keyOf(scope))?.leave.leave === 'none');
+
+/**
+ * What the brake says of each pool and zone concerned. Opens the hold where a mass failure begins. A failure is one incident:
+ * a zone whose failing machines are all kept back by their pools already opens none of its own.
+ */
 async function leaves(
   tx: Transaction,
   { clock, environment }: Surroundings,
   rule: NodeRuleName,
-  scopes: Scope[],
+  nodes: readonly Placed[],
   due: readonly Crowd[],
   now: Date,
-): Promise<Map<string, { leave: Leave; hold: HoldRow | undefined }>> {
+): Promise<Map<string, Said>> {
   const { brake, decide } = environment;
+  const scopes = distinctScopes(nodes);
   const open = new Map((await openHolds(tx, rule)).map((hold) => [keyOf(hold), hold]));
   const recent = await recentVerdicts(tx, rule, secondsLater(now, -brake.window_seconds));
+  const lastMinute = open.size > 0 ? await recentVerdicts(tx, rule, secondsLater(now, -60)) : [];
   const pools = scopes.flatMap(({ scope, name }) => (scope === 'pool' ? [name] : []));
   const policies = await brakePolicies(tx, pools);
-  const found = new Map<string, { leave: Leave; hold: HoldRow | undefined }>();
+  const isNews = (crowd: Crowd) => !scopesOf(crowd).some((scope) => isSettled(open.get(keyOf(scope)), now));
+  const said = new Map<string, Said>();
   for (const scope of scopes) {
-    const policy = (scope.scope === 'pool' ? policies.get(scope.name) : undefined) ?? environment.brake_policy;
-    const standing = open.get(keyOf(scope));
-    const share = await shareOf(tx, scope, due, recent, nodeRules[rule], policy.min_nodes, standing);
+    const key = keyOf(scope);
+    const own = scope.scope === 'pool' ? policies.get(scope.name) : undefined;
+    // Where rules only watch there is nothing to hold back, and everything to tell.
+    if (own?.observed) continue;
+    const policy = own ?? environment.brake_policy;
+    const standing = open.get(key);
+    // A hold that is over goes on at so many a minute, whatever the window in which failures are counted.
+    const lately = standing ? lastMinute : recent.filter(isNews);
+    const share = await shareOf(tx, scope, due.filter(isNews), lately, nodeRules[rule], policy.min_nodes, standing);
     const known = standing && { held_until: standing.held_until, resumed: standing.resumed_at !== null };
     const leave = decide.leaveOf(share, policy, brake, known, now);
-    const opened =
-      leave.leave === 'none' && leave.opens
-        ? await openHold(tx, {
-            hold_id: newHoldId(clock),
-            kind: 'mass-failure',
-            rule,
-            ...scope,
-            reason: massReason(rule, scope, share, brake.window_seconds),
-            negative: share.due + share.recent,
-            population: share.population,
-            since: now,
-            held_until: leave.held_until,
-          })
-        : undefined;
-    found.set(keyOf(scope), { leave, hold: opened ?? standing });
+    if (leave.leave !== 'none' || !leave.opens) {
+      said.set(key, { leave, hold: standing });
+      continue;
+    }
+    const isLoose = (node: Placed) => node[scope.scope] === scope.name && !isKept(said, node);
+    if (!nodes.some(isLoose)) continue;
+    const hold = await openHold(tx, {
+      hold_id: newHoldId(clock),
+      kind: 'mass-failure',
+      rule,
+      ...scope,
+      reason: massReason(rule, scope, share, brake.window_seconds),
+      negative: share.due + share.recent,
+      population: share.population,
+      since: now,
+      held_until: leave.held_until,
+    });
+    said.set(key, { leave, hold });
   }
-  return found;
+  return said;
 }
 
-const distinctScopes = (nodes: { pool: string; zone: string | null }[]): Scope[] => [
-  ...new Map(nodes.flatMap(scopesOf).map((scope) => [keyOf(scope), scope])).values(),
-];
-
-export const crowdsOf = (nodes: { pool: string; zone: string | null }[]): Crowd[] => {
+export const crowdsOf = (nodes: readonly Placed[]): Crowd[] => {
   const counted = new Map<string, Crowd>();
   for (const { pool, zone } of nodes) {
     const crowd = counted.get(`${pool} ${zone}`) ?? { pool, zone, count: 0 };
@@ -119,7 +152,7 @@ export const crowdsOf = (nodes: { pool: string; zone: string | null }[]): Crowd[
   return [...counted.values()];
 };
 
-/** `due`: all that the rule would decide on now, where one batch does not hold them. */
+/** `due`: all that the rule would decide on now; the candidates may be only a part of them. */
 export async function sift<C extends Candidate>(
   tx: Transaction,
   surroundings: Surroundings,
@@ -132,9 +165,10 @@ export async function sift<C extends Candidate>(
   const sifted: Sifted<C> = { go: [], held: [] };
   if (candidates.length === 0) return sifted;
   const windows = negative ? await activeWindows(tx, now) : [];
-  const crowds = due ?? crowdsOf(candidates.map(({ node }) => node));
-  const scopes = distinctScopes(candidates.map(({ node }) => node));
-  const said = en_masse === 'hold' ? await leaves(tx, surroundings, rule, scopes, crowds, now) : new Map();
+  const isWorkedOn = ({ node }: C) => windows.some((window) => coversNode(window, node));
+  const loose = candidates.filter((candidate) => !isWorkedOn(candidate)).map(({ node }) => node);
+  const crowds = due ?? crowdsOf(loose);
+  const said = en_masse === 'hold' ? await leaves(tx, surroundings, rule, loose, crowds, now) : new Map<string, Said>();
   const passed = new Map<string, number>();
 
   const keep = ({ node, to }: C, kind: Held['kind'], hold: string, reason: string, held_until: Date) => {
@@ -151,7 +185,7 @@ export async function sift<C extends Candidate>(
     }
     const keys = scopesOf(node).map(keyOf);
     const barring = keys.find((key) => {
-      const leave: Leave | undefined = said.get(key)?.leave;
+      const leave = said.get(key)?.leave;
       return leave?.leave === 'none' || (leave?.leave === 'some' && (passed.get(key) ?? 0) >= leave.now);
     });
     for (const key of keys) passed.set(key, (passed.get(key) ?? 0) + 1);
@@ -160,7 +194,7 @@ export async function sift<C extends Candidate>(
       sifted.go.push(candidate);
       continue;
     }
-    const leave: Leave = bar.leave;
+    const { leave } = bar;
     const place = (passed.get(barring ?? '') ?? 1) - 1 - (leave.leave === 'some' ? leave.now : 0);
     const until = leave.leave === 'some' ? turnOf(place, leave.a_minute, now) : bar.hold.held_until;
     keep(candidate, 'mass-failure', bar.hold.hold_id, bar.hold.reason, until);
@@ -177,5 +211,5 @@ export async function watchMass(
   now: Date,
 ): Promise<void> {
   if (nodeRules[rule].en_masse !== 'pause-launches' || decided.length === 0) return;
-  await leaves(tx, surroundings, rule, distinctScopes(decided), [], now);
+  await leaves(tx, surroundings, rule, decided, [], now);
 }

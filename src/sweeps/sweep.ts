@@ -1,4 +1,6 @@
 /** A sweep is one rule applied to every row it concerns. It takes no input, may run on every replica at once, and says what it decided. */
+import type { Evidence } from '../contract/evidence.ts';
+
 export interface SweepReport {
   decided: number;
   /** Verdicts that the brake or a maintenance window keeps back. */
@@ -21,5 +23,7 @@ export interface Sweep {
   every_seconds: number;
   /** Kinds of evidence after which it may have something to do. */
   woken_by?: (kind: string) => boolean;
+  /** What a fact says about when there will be something to do; then it runs at that time, and not before. */
+  due_by?: (fact: Evidence) => Date | undefined;
   run(now: Date): Promise<SweepReport>;
 }

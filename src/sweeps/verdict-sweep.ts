@@ -28,10 +28,11 @@ export interface VerdictRule {
   name: NodeRuleName;
   every_seconds: number;
   woken_by?: Sweep['woken_by'];
+  due_by?: Sweep['due_by'];
   batch?: number;
   /** Locks the rows and says what the rule decides on each. Rows in `except` are passed over. */
   find(tx: Transaction, now: Date, limit: number, except: readonly string[]): Promise<Verdict[]>;
-  /** All that are due, where one batch does not hold them. */
+  /** All that are due, whoever has locked them: a batch, or what another replica has left of it, is not the whole failure. */
   count?(tx: Transaction, now: Date): Promise<Crowd[]>;
   /** Instead of the plain change: answers which of the nodes were changed. */
   apply?(tx: Transaction, verdicts: Verdict[], now: Date): Promise<NodeRow[]>;
@@ -47,7 +48,7 @@ const againSeconds = 0.25;
 export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep {
   const { db, environment, clock, ingest } = services;
   const batch = rule.batch ?? defaultBatch;
-  const { negative } = nodeRules[rule.name];
+  const { negative, en_masse } = nodeRules[rule.name];
   const leftOut = new Map<string, number>();
 
   const moveAll = async (tx: Transaction, verdicts: Verdict[], now: Date) => {
@@ -71,6 +72,17 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
     };
   };
 
+  /** The rows are locked and due, so nothing but a pool that is merely observed keeps one from being changed. */
+  const applyAll = async (
+    apply: NonNullable<VerdictRule['apply']>,
+    tx: Transaction,
+    verdicts: Verdict[],
+    now: Date,
+  ) => {
+    const moved = await apply(tx, verdicts, now);
+    return { moved, observed: verdicts.length - moved.length };
+  };
+
   const pass = (
     now: Date,
     limit: number,
@@ -80,10 +92,10 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
     db.transaction(async (tx) => {
       const found = await rule.find(tx, now, limit, except);
       onFound(found);
-      const everyone = found.length === limit ? await rule.count?.(tx, now) : undefined;
+      const everyone = en_masse === 'hold' && found.length > 0 ? await rule.count?.(tx, now) : undefined;
       const { go, held } = await sift(tx, services, rule.name, found, everyone, now);
       await holdNodes(tx, held, now);
-      const applied = rule.apply ? { moved: await rule.apply(tx, go, now), observed: 0 } : await moveAll(tx, go, now);
+      const applied = rule.apply ? await applyAll(rule.apply, tx, go, now) : await moveAll(tx, go, now);
       if (negative) await tallyVerdicts(tx, rule.name, crowdsOf(applied.moved), now);
       await watchMass(tx, services, rule.name, applied.moved, now);
       const decided = applied.moved.length;
@@ -141,6 +153,7 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
     name: rule.name,
     every_seconds: rule.every_seconds,
     ...(rule.woken_by && { woken_by: rule.woken_by }),
+    ...(rule.due_by && { due_by: rule.due_by }),
     async run(now) {
       if (negative && !ingest.isSteady()) return { decided: 0, waiting: true, next_in_seconds: againSeconds };
       for (const [id, sinceMs] of leftOut) if (clock.monotonicMs() - sinceMs > leftOutForMs) leftOut.delete(id);

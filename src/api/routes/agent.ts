@@ -128,7 +128,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       task_keys: services.installation.task_keys,
       heartbeat_interval_seconds: registered.heartbeat_interval_seconds,
       deadline_at: registered.deadline_at?.toISOString() ?? null,
-      ...(registered.requires.length > 0 && { requires: registered.requires }),
+      requires: registered.requires,
     };
   },
   'agent-heartbeat': ({ agent, body }, services) => takeBeat(agent(), body ?? {}, services),

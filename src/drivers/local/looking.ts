@@ -12,6 +12,10 @@ import { tagNames } from './procfs.ts';
 import { kindOf } from './remove-tree.ts';
 
 export async function observe(host: LocalHost, target: DriverTarget): Promise<Observation> {
+  const { host_id } = target.state;
+  // What lives on another host cannot be seen from here, so it is not seen to be gone either.
+  if (typeof host_id === 'string' && host_id !== host.host_id)
+    return { state: 'elsewhere', present: true, ready: false, detail: `it lives on host ${host_id}` };
   const directory = directoryOf(host.nodes_dir, target.node_instance_id);
   const { agent, all } = await host.processes.of(target);
   if (agent) return { state: 'running', present: true, ready: true, detail: `pid ${agent.pid}` };
