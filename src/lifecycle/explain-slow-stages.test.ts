@@ -20,6 +20,15 @@ test('the measured boot of 423 s: its script, the set-up and the image pull in i
   ]);
 });
 
+test('parts of a stage that is not told itself make the whole, as in what cloud-init blames', () => {
+  const boot = [
+    stage('scripts-user', 381, 'modules-final'),
+    stage('growpart', 30.5, 'init-network'),
+    stage('apt-configure', 11.5, 'modules-config'),
+  ];
+  expect(slowStages(boot, new Map()).map((slow) => slow.says)).toEqual(['scripts-user took 381 s of 423 s']);
+});
+
 test('a stage that the pool knows is slow beyond twice its usual time, whatever its part of the whole', () => {
   const boot = [stage('image-pull', 20.26), stage('set-up', 1000)];
   expect(names(boot, { 'image-pull': 10.13, 'set-up': 900 })).toEqual([]);

@@ -221,7 +221,10 @@ const took = (seconds: number) => `${Math.round(seconds * 10) / 10} s`;
  * The stages that made a boot long: slower than the pool knows them, or, where nothing is known, a large part of the whole.
  */
 export function slowStages(stages: readonly TimedStage[], usual: ReadonlyMap<string, number>): SlowStage[] {
-  const whole = stages.filter((stage) => !stage.parent).reduce((sum, stage) => sum + stage.seconds, 0);
+  // A report may name only the parts of a stage and not the stage itself, as cloud-init's does.
+  const told = new Set(stages.map((stage) => stage.name));
+  const outermost = stages.filter(({ parent }) => parent === undefined || !told.has(parent));
+  const whole = outermost.reduce((sum, stage) => sum + stage.seconds, 0);
   const found = stages.flatMap((stage): SlowStage[] => {
     const expected = usual.get(stage.name);
     if (stage.seconds < worthNamingSeconds) return [];
