@@ -1,0 +1,146 @@
+/** Most of a pool falls silent at once: the brake holds the verdicts back, says so everywhere, and can be released. */
+import { expect } from 'vitest';
+import { secondsBetween } from '../../src/base/clock.ts';
+import type { Node } from '../../src/contract/node.ts';
+import type { Brake } from '../../src/contract/supervision.ts';
+import { defaultBrakePolicy } from '../../src/lifecycle/brake.ts';
+import type { Composition } from '../../src/main.ts';
+import { callRoute } from '../api/support/calls.ts';
+import { type BeatingFleet, beatingFleet, type FleetMachine } from './support/fleet.ts';
+import { becomesNode, externalPool, nodeOf } from './support/machines.ts';
+import { scenario, type World, without } from './support/scenario.ts';
+
+const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 2.5 };
+const beatEvery = 0.3;
+const poolSize = 20;
+const outage = 12;
+const mass_failure_seconds = 600;
+
+const settings: Pick<Composition, 'environment'> = {
+  environment: (built) => ({ ...built, brake: { ...built.brake, mass_failure_seconds } }),
+};
+
+const noBrake: Composition = {
+  environment: (built) => ({ ...built, decide: { ...built.decide, leaveOf: () => ({ leave: 'all' }) } }),
+};
+
+const brakeOf = (world: World): Promise<Brake> => world.client.call('brake-get', {});
+const openHolds = (brake: Brake) => brake.holds.filter((hold) => hold.ended_at === null && hold.resumed_at === null);
+
+const all = (world: World, machines: readonly FleetMachine[]): Promise<Node[]> =>
+  Promise.all(machines.map(({ node_id }) => nodeOf(world, node_id)));
+
+/** Every one of them was decided on or held; whoever fell silent before it was a mass failure was decided on. */
+const judged = (world: World, silent: readonly FleetMachine[]) =>
+  world.comes('the silent machines to be held', async () => {
+    const nodes = await all(world, silent);
+    const held = nodes.filter((node) => node.held !== null);
+    const offline = nodes.filter((node) => node.status === 'offline');
+    return held.length > 0 && held.length + offline.length === silent.length ? { held, offline } : undefined;
+  });
+
+const metrics = async (world: World): Promise<string> =>
+  (await callRoute(world.server.url, 'metrics-get', {}, { bearer: world.server.token })).text;
+
+async function showsTheHold(world: World, held: Node[], silent: number): Promise<string> {
+  const brake = await brakeOf(world);
+  expect(brake.holding).toBe(true);
+  const [hold, ...more] = openHolds(brake);
+  expect(more, 'one failure is one incident').toEqual([]);
+  expect(hold).toMatchObject({ kind: 'mass-failure', rule: 'liveness', effect: 'hold', population: poolSize });
+  expect(hold?.negative).toBeGreaterThanOrEqual(defaultBrakePolicy.min_nodes);
+  expect(hold?.negative).toBeLessThanOrEqual(silent);
+  expect(secondsBetween(new Date(hold?.since ?? ''), new Date(hold?.held_until ?? ''))).toBe(mass_failure_seconds);
+  expect(brake.held).toEqual([{ rule: 'liveness', kind: 'mass-failure', nodes: held.length }]);
+  for (const node of held) {
+    expect(node).toMatchObject({ status: 'ready', held: { rule: 'liveness', to: 'offline', kind: 'mass-failure' } });
+    expect(node.held).toMatchObject({ hold: hold?.hold_id, held_until: hold?.held_until, reason: hold?.reason });
+  }
+  const listed = await world.client.call('node-list', { query: { held: true, limit: 100 } });
+  expect(listed.items.map((node) => node.node_id).sort()).toEqual(held.map((node) => node.node_id).sort());
+  const told = await world.client.call('node-explain', { params: { id: held[0]?.node_id ?? '' } });
+  expect(told.held).toEqual(held[0]?.held);
+  expect(told.waiting_for).toContain(hold?.reason);
+  expect(told.next[0]?.then).toBe('liveness is asked again');
+  expect(told.next[0]?.at).toBe(hold?.held_until);
+  expect(told.actions).toContainEqual(expect.objectContaining({ action: 'apply-held-verdict', open: true }));
+  const exposed = await metrics(world);
+  expect(exposed).toMatch(
+    new RegExp(`^slipway_nodes_held\\{rule="liveness",kind="mass-failure"\\} ${held.length}$`, 'm'),
+  );
+  expect(exposed).toMatch(/^slipway_brake_holds\{rule="liveness"\} 1$/m);
+  return hold?.hold_id ?? '';
+}
+
+async function appliesOne(world: World, id: string): Promise<void> {
+  const act = (dry_run: boolean) =>
+    world.client.call('node-act', {
+      params: { id, action: 'apply-held-verdict' },
+      body: { reason: 'it burned down', dry_run },
+    });
+  const predicted = await act(true);
+  expect(predicted.predicts.status).toBe('offline');
+  expect(predicted.node).toMatchObject({ status: 'ready', held: { rule: 'liveness' } });
+  const { node } = await act(false);
+  expect(node).toMatchObject({ status: 'offline', held: null, verdict: { rule: 'liveness' } });
+  const told = await world.client.call('node-timeline', { params: { id }, query: { kind: 'node.offline' } });
+  expect(told.items[0]?.actor).not.toBeNull();
+}
+
+/** Longer than the brake waits before it takes a hold that holds nobody for over. */
+const longEnoughSeconds = 7;
+
+async function outageOf(world: World, fleet: BeatingFleet): Promise<void> {
+  const silent = fleet.machines.slice(0, outage);
+  const serving = fleet.machines.slice(outage);
+  fleet.hush(silent);
+  const { held, offline } = await judged(world, silent);
+  expect(offline.length).toBeLessThan(defaultBrakePolicy.min_nodes);
+  const hold_id = await showsTheHold(world, held, outage);
+
+  const [burned, back, alsoBack, ...rest] = held.map((node) => node.node_id);
+  await appliesOne(world, burned ?? '');
+  fleet.speak(silent.filter(({ node_id }) => node_id === back || node_id === alsoBack));
+  for (const id of [back ?? '', alsoBack ?? ''])
+    await world.comes('one that beats again to be let go', async () => (await nodeOf(world, id)).held === null);
+
+  await world.staysAway('a held machine was given up', longEnoughSeconds, async () => {
+    const nodes = await all(world, [...serving, ...silent.filter(({ node_id }) => rest.includes(node_id))]);
+    return nodes.some((node) => node.status !== 'ready');
+  });
+  const { allocation } = await world.client.call('allocation-create', { body: { pool: 'fleet' } });
+  await world.comes('the rest to go on serving', async () => {
+    const { status } = await world.client.call('allocation-get', { params: { id: allocation.allocation_id } });
+    return status === 'active';
+  });
+
+  await world.client.call('brake-resume', { body: { hold_id, reason: 'the zone is really gone' } });
+  for (const id of rest) {
+    const node = await becomesNode(world, id, 'offline');
+    expect(node.verdict).toMatchObject({ rule: 'liveness' });
+  }
+  expect(openHolds(await brakeOf(world)), 'what a person let go is not held again').toEqual([]);
+  expect((await all(world, serving)).every((node) => node.status === 'ready')).toBe(true);
+}
+
+scenario({
+  name: 'most of a pool falls silent',
+  settings,
+  async story(world) {
+    await externalPool(world, 'fleet', { heartbeat });
+    const fleet = await beatingFleet(world, 'fleet', poolSize, beatEvery);
+    try {
+      await outageOf(world, fleet);
+    } finally {
+      await fleet.end();
+    }
+  },
+  counters: [
+    { broken: 'no brake', composition: noBrake, fails: /waited .* for the silent machines to be held/ },
+    {
+      broken: 'nobody who lets go of held machines',
+      composition: without('brake-watch'),
+      fails: /waited .* for one that beats again to be let go/,
+    },
+  ],
+});
