@@ -91,6 +91,21 @@ export const judging = (wrongly: (right: Deciders) => Partial<Deciders>): Compos
   environment: (built) => ({ ...built, decide: { ...built.decide, ...wrongly(built.decide) } }),
 });
 
+/**
+ * For what no composition reaches: the test mocks a module so that it asks `wrong` first, and a counter-test puts there what
+ * is wrong while its story is told.
+ */
+export const whileWrong =
+  <Parts extends object>(wrong: Partial<Parts>, parts: Partial<Parts>): Counter['around'] =>
+  async (telling) => {
+    Object.assign(wrong, parts);
+    try {
+      await telling();
+    } finally {
+      for (const name of Object.keys(parts)) delete wrong[name as keyof Parts];
+    }
+  };
+
 /** Both: the settings that every telling shares, then what this one leaves out or breaks. */
 const composed = (settings: Settings, composition: Composition): Composition => ({
   ...(settings.drivers && { drivers: settings.drivers }),
