@@ -135,6 +135,22 @@ describe('one thing in full', () => {
     expect(Date.parse(second?.query.since ?? '')).toBeGreaterThan(Date.parse('2026-01-01'));
   });
 
+  test('a timeline of an id that nobody knows is an error, one that the filters emptied is not', async () => {
+    server.on('timeline-get', () => ({ body: { items: [], next_cursor: null } }));
+    for (const more of [[], ['--json'], ['--layer', 'rule']]) {
+      const { code, stdout, stderr } = await slipway(['timeline', 'nope', ...more]);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      expect(stderr).toContain('Nothing is known about nope');
+    }
+    server.on('timeline-get', ({ query }) => ({
+      body: { items: query.layer ? [] : [sampleEvidence()], next_cursor: null },
+    }));
+    expect(await slipway(['timeline', sampleIds.node_id, '--layer', 'rule'])).toMatchObject({
+      code: 0,
+      stdout: `There is evidence about ${sampleIds.node_id}, but none that matches.\n`,
+    });
+  });
+
   test('logs of the machine behind an allocation, harmless to the terminal', async () => {
     server.allocations.set(sampleIds.allocation_id, sampleAllocation());
     const registered = JSON.stringify({ level: 'warn', msg: 'registered', node_id: sampleIds.node_id, tries: 2 });

@@ -1,8 +1,7 @@
 /** When a waiting is over, and with which exit status. Data: one row for each thing that can be waited for. */
 import type { AllocationStatus, NodeStatus, OperationStatus } from '../lifecycle/states.ts';
 import type { ExitName } from './exit-codes.ts';
-import { isOver } from './render/progress.ts';
-import type { Subject } from './subject.ts';
+import { isWorkedOn, type Subject } from './subject.ts';
 
 /** What the person wants to see: an allocation in use, one given back, or simply how a thing ends. */
 export type Goal = 'use' | 'release' | 'settle';
@@ -27,16 +26,17 @@ const operationEnds: Partial<Record<OperationStatus, ExitName>> = {
   cancelled: 'failed',
 };
 
+/** A failure is an answer only once nobody works on it any more: a pool may try several machines by itself. */
+const isStillTried = (subject: Subject, goal: Goal): boolean => {
+  const status = subject.allocation?.status;
+  const mayGoOn = goal === 'release' ? status === 'release_failed' : status === 'failed';
+  return mayGoOn && isWorkedOn(subject);
+};
+
 /** Null while it goes on. */
 export function settlementOf(subject: Subject, goal: Goal): ExitName | null {
   const { allocation, node, operation } = subject;
-  if (allocation) {
-    const end = allocationEnds[goal][allocation.status] ?? null;
-    // A release that is tried again starts from release_failed: only the new operation's end makes that an answer.
-    const stillTrying =
-      goal === 'release' && allocation.status === 'release_failed' && operation !== null && !isOver(operation.progress);
-    return stillTrying ? null : end;
-  }
+  if (allocation) return isStillTried(subject, goal) ? null : (allocationEnds[goal][allocation.status] ?? null);
   if (node) return nodeEnds[node.status] ?? null;
   return operation ? (operationEnds[operation.status] ?? null) : null;
 }

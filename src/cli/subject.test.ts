@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import type { Operation } from '../contract/operation.ts';
+import type { Progress } from '../contract/progress.ts';
 import { settlementOf } from './settlement.ts';
 import {
   kindOfId,
@@ -7,6 +9,7 @@ import {
   learnOperation,
   nothingKnown,
   progressOf,
+  setbackOf,
   usualSecondsOfStep,
 } from './subject.ts';
 import { sampleAllocation, sampleIds, sampleNode, sampleOperation, sampleProgress } from './testing/samples.ts';
@@ -53,6 +56,19 @@ test('the usual time is that of the step in progress', () => {
   expect(usualSecondsOfStep({ ...nothingKnown, allocation })).toBeNull();
 });
 
+test('a setback is told while the try that was asked for after it goes on, and not of one that simply failed', () => {
+  const allocation = sampleAllocation({
+    status: 'failed',
+    status_since: at(5),
+    reason: 'boom; attempt 2 of 2 follows',
+  });
+  const told = (operation: Operation | null) => setbackOf({ ...nothingKnown, allocation, operation });
+  expect(told(sampleOperation({ created_at: at(5) }))).toBe('boom; attempt 2 of 2 follows');
+  expect(told(sampleOperation({ created_at: at(4) }))).toBeNull();
+  expect(told(sampleOperation({ created_at: at(5), progress: sampleProgress({ status: 'failed' }) }))).toBeNull();
+  expect(told(null)).toBeNull();
+});
+
 describe('a waiting is over', () => {
   const allocation = (status: Parameters<typeof sampleAllocation>[0]) => ({
     ...nothingKnown,
@@ -77,6 +93,23 @@ describe('a waiting is over', () => {
   test('not while a repeated release is still being tried', () => {
     const trying = { ...allocation({ status: 'release_failed' }), operation: sampleOperation() };
     expect(settlementOf(trying, 'release')).toBeNull();
+  });
+  test('not while the operation on a failed one is open, or a newer one that only the allocation names', () => {
+    const ended = sampleOperation({ status: 'failed', progress: sampleProgress({ status: 'failed' }) });
+    const failed = (operation: Operation | null, named: Progress | null) => ({
+      ...nothingKnown,
+      allocation: sampleAllocation({ status: 'failed', progress: named }),
+      operation,
+    });
+    const next = (status: Progress['status']) => sampleProgress({ workflow_id: 'op_2', status });
+    for (const goal of ['use', 'settle'] as const) {
+      expect(settlementOf(failed(sampleOperation(), null), goal)).toBeNull();
+      expect(settlementOf(failed(ended, next('queued')), goal)).toBeNull();
+      expect(settlementOf(failed(null, next('running')), goal)).toBeNull();
+      // What the allocation says about the very operation whose end is known is old.
+      expect(settlementOf(failed(ended, sampleProgress()), goal)).toBe('failed');
+      expect(settlementOf(failed(ended, next('failed')), goal)).toBe('failed');
+    }
   });
   test('for nodes and operations by their own status', () => {
     expect(settlementOf({ ...nothingKnown, node: sampleNode({ status: 'starting' }) }, 'settle')).toBeNull();

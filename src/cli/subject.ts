@@ -5,7 +5,7 @@
 import type { Allocation } from '../contract/allocation.ts';
 import type { Node } from '../contract/node.ts';
 import type { Operation } from '../contract/operation.ts';
-import type { ReadableProgress } from './render/progress.ts';
+import { isOver, type ReadableProgress } from './render/progress.ts';
 
 export type TargetKind = 'allocation' | 'node' | 'operation';
 
@@ -50,6 +50,19 @@ export function learnOperation(subject: Subject, operation: Operation): Subject 
       ? notOlder(known.progress.updated_at, operation.progress.updated_at)
       : notOlder(known?.created_at, operation.created_at);
   return newer ? { ...subject, operation } : subject;
+}
+
+/** Whether an operation on the allocation is open: the one we know best, or a newer one that only the allocation names yet. */
+export function isWorkedOn({ allocation, operation }: Subject): boolean {
+  if (operation && !isOver(operation.progress)) return true;
+  const named = allocation?.progress ?? null;
+  return named !== null && named.workflow_id !== operation?.workflow_id && !isOver(named);
+}
+
+/** Why the last try failed, while the next one, which was asked for after that, is on its way. */
+export function setbackOf({ allocation, operation }: Subject): string | null {
+  if (allocation?.status !== 'failed' || !operation || isOver(operation.progress)) return null;
+  return Date.parse(operation.created_at) >= Date.parse(allocation.status_since) ? allocation.reason : null;
 }
 
 export const progressOf = (subject: Subject): ReadableProgress | null =>

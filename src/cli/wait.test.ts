@@ -83,6 +83,7 @@ describe('allocate --wait', () => {
       owner_layer: 'node',
       verdict: { rule: 'provision-deadline', reason, at: second(40) },
     });
+    progress({ status: 'failed' });
     const { code, stdout } = await cli.finished;
     expect(code).toBe(1);
     expect(stdout).toContain(`✖ ${id} failed after 40s\n  ${reason}\n`);

@@ -1,15 +1,17 @@
 /** `--wait`: shows the progress of one thing until it is settled, the time is up, or the person has seen enough. */
 
 import type { ExitName } from './exit-codes.ts';
-import { follow, type Sighting } from './follow.ts';
+import { Interrupted } from './failure.ts';
+import { follow, look, type Sighting } from './follow.ts';
 import { openLiveView } from './live-view.ts';
 import { closingLines, unfinishedLines } from './render/closing.ts';
 import { elapsed, taken } from './render/duration.ts';
 import { type Bar, changeLine, elapsedNow, raiseBar } from './render/progress.ts';
+import { printable } from './render/text.ts';
 import { stepLines, viewOf, type Waiting, waitingLines } from './render/waiting.ts';
-import type { Session } from './session.ts';
+import { isPassing, type Session } from './session.ts';
 import { type Goal, settlementOf } from './settlement.ts';
-import { progressOf, type Subject, type Target } from './subject.ts';
+import { progressOf, type Subject, setbackOf, type Target } from './subject.ts';
 import { fitOf, printLines, type Surface } from './terminal.ts';
 
 export interface WaitRequest {
@@ -55,6 +57,7 @@ function liveDisplay(surface: Surface, session: Session, known: Subject): Displa
 
 function lineDisplay(surface: Surface): Display {
   let last = '';
+  let lastSetback: string | null = null;
   const say = (line: string, prefix: string) => {
     if (line === '' || line === last) return;
     last = line;
@@ -64,7 +67,11 @@ function lineDisplay(surface: Surface): Display {
     show({ subject, link }) {
       if (link === 'lost') return say('no answer; trying again, the work goes on without us', '');
       const view = viewOf({ subject, link, bar: null, seen_seconds_ago: 0 });
-      if (view) say(changeLine(view), elapsed(elapsedNow(view)));
+      if (!view) return;
+      const setback = setbackOf(subject);
+      if (setback !== null && setback !== lastSetback) say(`! ${printable(setback)}`, '');
+      lastSetback = setback;
+      say(changeLine(view), elapsed(elapsedNow(view)));
     },
     close() {},
   };
@@ -78,19 +85,40 @@ function displayFor(session: Session, known: Subject): Display {
   return session.json ? silent : lineDisplay(surface);
 }
 
+/**
+ * An allocation whose operation ended in failure is asked for once more before that is believed. Its next try is queued
+ * before the last one ends; so who saw the end and then finds no other operation named, knows that there is none.
+ */
+async function confirmed(session: Session, { target, goal }: WaitRequest, seen: Subject, signal: AbortSignal) {
+  let subject = seen;
+  let exit = settlementOf(subject, goal);
+  while (exit === 'failed' && subject.allocation?.status === 'failed') {
+    const tried = subject.allocation.workflow_id;
+    try {
+      subject = await look(session, target, subject, signal);
+    } catch (error) {
+      if (error instanceof Interrupted) return { subject, exit: null };
+      if (!isPassing(error)) throw error;
+      break;
+    }
+    exit = settlementOf(subject, goal);
+    if (subject.allocation?.workflow_id === tried) break;
+  }
+  return { subject, exit };
+}
+
 async function settle(
   session: Session,
   request: WaitRequest,
   display: Display,
   timeUp: AbortSignal,
 ): Promise<Waited | Subject> {
-  const { target, goal } = request;
   let subject = request.known;
   const signal = AbortSignal.any([session.signal, timeUp]);
-  for await (const sighting of follow(session, target, subject, signal)) {
-    subject = sighting.subject;
+  for await (const sighting of follow(session, request.target, subject, signal)) {
     display.show(sighting);
-    const exit = settlementOf(subject, goal);
+    const { exit, ...latest } = await confirmed(session, request, sighting.subject, signal);
+    subject = latest.subject;
     if (exit) return { exit, subject };
   }
   return subject;

@@ -3,31 +3,17 @@ import { InvalidArgumentError } from 'commander';
 import { pause } from '../../base/clock.ts';
 import type { LogLine } from '../../contract/node.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
-import { CliFailure, Interrupted } from '../failure.ts';
+import { Interrupted } from '../failure.ts';
+import { nodeBehind } from '../node-behind.ts';
 import { count } from '../option-values.ts';
 import { logLines, noHeading } from '../render/evidence.ts';
 import { isPassing, type Session } from '../session.ts';
-import { kindOfId } from '../subject.ts';
 import { fitOf, printJsonLine, printLines } from '../terminal.ts';
 
 interface Options {
   follow?: boolean;
   tail: number;
   grep?: string;
-}
-
-/** An allocation or an operation stands for the machine it is on. */
-async function nodeOf(session: Session, id: string): Promise<string> {
-  const kind = kindOfId(id);
-  if (kind !== 'allocation' && kind !== 'operation') return id;
-  const { node_id } =
-    kind === 'allocation'
-      ? await session.call('allocation-get', { params: { id } })
-      : await session.call('operation-get', { params: { id } });
-  if (node_id) return node_id;
-  throw new CliFailure('failed', `${id} has no machine yet, so there are no logs`, {
-    remedy: `Follow it until it has one: ${session.commandLine('watch', id)}`,
-  });
 }
 
 /** The server holds a follow call open for half a minute; this leaves it time to answer. */
@@ -102,7 +88,7 @@ export const makeLogs: MakeCommand = (cli) =>
     .examples('slipway logs node_… -f', 'slipway logs alloc_… --tail 50')
     .action(
       cli.run<Options>(async (session, options, [id = '']) => {
-        const node_id = await nodeOf(session, id);
+        const { node_id } = await nodeBehind(session, id, 'there are no logs');
         const show = shower(session);
         const page = await session.call('node-logs', {
           params: { id: node_id },

@@ -3,10 +3,13 @@ import { InvalidArgumentError, Option } from 'commander';
 import { moment } from '../../base/clock.ts';
 import { type Evidence, type EvidenceLayer, evidenceLayers } from '../../contract/evidence.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
+import { CliFailure } from '../failure.ts';
 import { limitOption } from '../option-values.ts';
 import { collect } from '../pages.ts';
 import { parseDuration } from '../render/duration.ts';
 import { timelineLines } from '../render/evidence.ts';
+import { printable } from '../render/text.ts';
+import type { Session } from '../session.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
 
 interface Options {
@@ -39,6 +42,16 @@ const fields: Record<string, IdField> = {
 /** What carries none of our prefixes came from outside: a correlation id. */
 export const fieldOfId = (id: string): IdField => fields[id.slice(0, id.indexOf('_'))] ?? 'correlation_id';
 
+/** An id that nobody knows is a mistake of the person, who must hear of it; filters that let nothing through are not. */
+async function mustBeKnown(session: Session, id: string): Promise<void> {
+  const { items } = await session.call('timeline-get', { query: { [fieldOfId(id)]: id, limit: 1 } });
+  if (items.length > 0) return;
+  throw new CliFailure('failed', `Nothing is known about ${printable(id)}`, {
+    why: 'No node, instance, allocation, operation or request has this id, or your token may not see it.',
+    remedy: `Check it for a slip; see what there is: ${session.commandLine('nodes', '--all')}`,
+  });
+}
+
 export const makeTimeline: MakeCommand = (cli) =>
   new SlipwayCommand('timeline')
     .description('Show the evidence about a thing, from every layer, oldest first.')
@@ -65,10 +78,10 @@ export const makeTimeline: MakeCommand = (cli) =>
           limit,
         );
         items.reverse();
+        if (items.length === 0) await mustBeKnown(session, id);
         const { out, err } = session.terminal;
         if (session.json) printJson(out, { items, truncated });
-        else if (items.length === 0)
-          printLines(out, [`Nothing is known about ${id} (for this token and these filters).`]);
+        else if (items.length === 0) printLines(out, [`There is evidence about ${id}, but none that matches.`]);
         else printLines(out, timelineLines(items, fitOf(out)));
         if (truncated && !session.json)
           printLines(err, [err.paint('warn', 'There is older evidence; raise --limit to see it.')]);

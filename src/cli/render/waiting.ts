@@ -1,11 +1,11 @@
 /** What stands on the screen while a person waits: the steps that are done, the one that is not, and the connection. */
 import type { Sighting } from '../follow.ts';
-import { progressOf, type Subject, usualSecondsOfStep } from '../subject.ts';
+import { progressOf, type Subject, setbackOf, usualSecondsOfStep } from '../subject.ts';
 import { elapsed, taken } from './duration.ts';
 import { stepMarks, stepTones } from './palette.ts';
 import { type Bar, isOver, type ProgressView, progressLines } from './progress.ts';
 import type { Fit } from './table.ts';
-import { pad, printable, truncate } from './text.ts';
+import { pad, printable, truncate, wrap } from './text.ts';
 
 export interface Waiting {
   subject: Subject;
@@ -41,8 +41,10 @@ const linkNotes: Record<Sighting['link'], (seconds: number) => string | null> = 
 export function waitingLines(waiting: Waiting, fit: Fit): string[] {
   const view = viewOf(waiting);
   const note = linkNotes[waiting.link](waiting.seen_seconds_ago);
+  const setback = setbackOf(waiting.subject);
   const status = waiting.subject.allocation?.status ?? waiting.subject.node?.status ?? 'waiting';
   return [
+    ...(setback === null ? [] : wrap(`! ${printable(setback)}`, fit.width).map((line) => fit.paint('warn', line))),
     ...stepLines(waiting.subject, fit),
     ...(view && !isOver(view.progress) ? progressLines(view, fit) : []),
     ...(view ? [] : [`${status} · ${elapsed(waiting.seen_seconds_ago)}`]),
