@@ -36,6 +36,8 @@ export interface Heard {
   /** The database's own clock, to notice when it was set. */
   database_ms: number;
   gap: Gap | undefined;
+  /** Neither this replica nor any other stores what it hears: the gap goes on, and is recorded once it is over. */
+  deaf: boolean;
 }
 
 export async function publishHeard(
@@ -47,12 +49,14 @@ export async function publishHeard(
   const { replica_id, flushed_through } = replica;
   const since = secondsLater(now, -patience_seconds);
   const steady = await publish(db, replica_id, flushed_through, since);
-  if (steady !== undefined) return { database_ms: steady, gap: undefined };
+  if (steady !== undefined) return { database_ms: steady, gap: undefined, deaf: false };
   return db.transaction(async (tx) => {
     const [last] = await tx.query<{ at: Date | null }>(`select ${latest} as at`);
-    const gap = last?.at && last.at < since ? await recordGap(tx, last.at, now) : undefined;
-    const database_ms = await publish(tx, replica_id, now, moment(0));
-    return { database_ms: database_ms ?? now.getTime(), gap };
+    const silent = last?.at && last.at < since ? last.at : undefined;
+    const deaf = silent !== undefined && flushed_through < since;
+    const gap = silent && !deaf ? await recordGap(tx, silent, now) : undefined;
+    const database_ms = await publish(tx, replica_id, flushed_through, moment(0));
+    return { database_ms: database_ms ?? now.getTime(), gap, deaf };
   });
 }
 
