@@ -23,7 +23,11 @@ export async function readSubject(
   services: OperationServices,
   db: Queryable,
   node_id: string,
-  operation: { workflow_id: WorkflowId; correlation_id: CorrelationId; allocation_id: KnownIds['allocation_id'] },
+  operation: {
+    workflow_id: WorkflowId | null;
+    correlation_id: CorrelationId | null;
+    allocation_id: KnownIds['allocation_id'];
+  },
 ): Promise<Subject> {
   const { node, instance, pool } = await steadily(services.clock, async () => {
     const node = await nodeRow(db, node_id);

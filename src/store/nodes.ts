@@ -170,20 +170,20 @@ export async function countNodes(db: Queryable): Promise<Record<string, number>>
   return Object.fromEntries(rows.map((row) => [row.status, row.count]));
 }
 
-/** Silent machines of these drivers that nobody has looked for lately. */
+/** Silent machines of these drivers whose time is not up, longest silent first. */
 export function offlineNodes(
   db: Queryable,
   drivers: string[],
   now: Date,
-  again_seconds: number,
   limit: number,
+  except: readonly string[],
 ): Promise<NodeRow[]> {
   return db.query<NodeRow>(
     `select node.* from nodes node join pools pool on pool.name = node.pool
      where node.status = 'offline' and node.deadline_at > $2 and pool.driver = any($1) and node.node_instance_id is not null
-       and (node.observed_at is null or node.observed_at < node.status_since or node.observed_at < $2::timestamptz - make_interval(secs => $3))
-     order by node.observed_at nulls first limit $4`,
-    [drivers, now, again_seconds, limit],
+       and node.node_id <> all($4)
+     order by node.status_since limit $3`,
+    [drivers, now, limit, except],
   );
 }
 

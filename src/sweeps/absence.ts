@@ -1,8 +1,9 @@
 /**
- * `absence`: asks the provider about machines that fell silent. One that the provider shows nothing of any more will not come
- * back by waiting: its deadline is now, and `offline-deadline` decides. It decides nothing itself.
+ * `absence`: asks the provider about machines that fell silent. One that the provider shows nothing of any more, or that ended
+ * for certain, will not come back by waiting: its deadline is now, and `offline-deadline` decides. It decides nothing itself.
  */
 import { now as present } from '../base/clock.ts';
+import type { NodeId } from '../base/ids.ts';
 import { readSubject, type Subject } from '../operations/subject.ts';
 import { amendNode } from '../store/amend-node.ts';
 import { moveDeadlines } from '../store/deadlines.ts';
@@ -11,44 +12,56 @@ import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
 const batch = 50;
-const lookAgainSeconds = 10;
+const lookAgainMs = 10_000;
 
-export const absence = (services: SweepServices): Sweep => ({
-  name: 'absence',
-  every_seconds: 5,
-  woken_by: (kind) => kind === 'node.offline',
-  async run(now) {
-    const launching = [...services.drivers.values()].filter((driver) => driver.launches).map((driver) => driver.name);
-    const silent = await offlineNodes(services.db, launching, now, lookAgainSeconds, batch);
-    let decided = 0;
-    for (const node of silent) if (await look(services, node)) decided++;
-    return { decided };
-  },
-});
-
-async function look(services: SweepServices, node: NodeRow): Promise<boolean> {
-  const nobody = { workflow_id: null, correlation_id: node.correlation_id, allocation_id: null };
-  const subject = await readSubject(services, services.db, node.node_id, nobody as never);
-  const seen = await subject.driver.observe(subject.target);
-  return keep(services, subject, seen.state, !seen.present);
+export function absence(services: SweepServices): Sweep {
+  const { clock, db, drivers } = services;
+  const lookedMs = new Map<NodeId, number>();
+  return {
+    name: 'absence',
+    every_seconds: 5,
+    woken_by: (kind) => kind === 'node.offline',
+    async run(now) {
+      const launching = [...drivers.values()].filter((driver) => driver.launches).map((driver) => driver.name);
+      for (const [id, ms] of lookedMs) if (clock.monotonicMs() - ms > lookAgainMs) lookedMs.delete(id);
+      const silent = await offlineNodes(db, launching, now, batch, [...lookedMs.keys()]);
+      let decided = 0;
+      for (const node of silent) {
+        lookedMs.set(node.node_id, clock.monotonicMs());
+        if (await look(services, node)) decided++;
+      }
+      return { decided, more: silent.length === batch };
+    },
+  };
 }
 
-function keep(services: SweepServices, subject: Subject, state: string, absent: boolean): Promise<boolean> {
+async function look(services: SweepServices, node: NodeRow): Promise<boolean> {
+  const subject = await readSubject(services, services.db, node.node_id, {
+    workflow_id: null,
+    correlation_id: node.correlation_id,
+    allocation_id: null,
+  });
+  const { state, present: there } = await subject.driver.observe(subject.target);
+  if (!there) return keep(services, subject, state, 'the provider shows nothing of it any more');
+  const ended = state === 'exited' ? await subject.driver.diagnose(subject.target) : undefined;
+  return keep(services, subject, state, ended?.certain ? ended.summary : null);
+}
+
+/** `gone`: why it will not come back, if it will not. */
+function keep(services: SweepServices, subject: Subject, state: string, gone: string | null): Promise<boolean> {
   const at = present(services.clock);
   return services.db.transaction(async (tx) => {
-    const node = await lockNode(tx, subject.node.node_id);
+    let node = await lockNode(tx, subject.node.node_id);
     if (node?.status !== 'offline' || node.node_instance_id !== subject.node_instance_id) return false;
-    const observed = { observed_state: state, observed_at: at };
-    const summary = `the provider shows it as ${state}`;
-    const seen = await amendNode(tx, node, observed, { at, layer: 'provider', kind: 'node.observed', summary });
-    if (!absent) return false;
-    const reason = 'the provider shows nothing of it any more, so it will not come back';
-    await moveDeadlines(
-      tx,
-      [{ node: seen, deadline_at: at, reason, data: { observed: state } }],
-      { layer: 'provider' },
-      at,
-    );
+    if (node.observed_state !== state) {
+      const observed = { observed_state: state, observed_at: at };
+      const summary = `the provider shows it as ${state}`;
+      node = await amendNode(tx, node, observed, { at, layer: 'provider', kind: 'node.observed', summary });
+    }
+    if (gone === null) return false;
+    const reason = `it will not come back: ${gone}`;
+    const data = { observed: state };
+    await moveDeadlines(tx, [{ node, deadline_at: at, reason, data }], { layer: 'provider' }, at);
     return true;
   });
 }

@@ -11,6 +11,7 @@ import { type Verdict, verdictSweep } from './verdict-sweep.ts';
 
 /** A replica that lags less than this has only not had its turn yet. */
 const worthHoldingSeconds = 5;
+const settlesInSeconds = 0.25;
 
 /** Well below what is worth holding for, so that a replica at the threshold does not hold and let go by turns. */
 export const hasCaughtUp = (heard: Date, now: Date): boolean => secondsBetween(heard, now) < worthHoldingSeconds / 2;
@@ -38,17 +39,21 @@ function verdictOn(node: SilentNode, to: 'offline' | 'degraded', now: Date): Ver
 
 export function liveness(services: SweepServices): Sweep {
   const { db, environment, suspects } = services;
+  /** Somebody was silent by the clock, but not everything heard was stored yet: a matter of moments. */
+  let unsettled = false;
   return verdictSweep(services, {
     name: 'liveness',
     every_seconds: 5,
     woken_by: (kind) => kind === 'node.held_over',
     async find(tx, now, limit, except) {
       const found = await suspects.at(now);
+      unsettled = false;
       const silent = found.length === 0 ? [] : await lockSilentNodes(tx, found, now, limit, except);
       if (silent.length === 0) return [];
       const heard = heardThrough(await slowestReplica(tx, now), environment.brake, now);
       const judged = silent.map((node) => ({ node, ...environment.decide.judgeLiveness(node, now, heard) }));
       const unsure = judged.filter((each) => each.verdict === 'unsure').map(({ node }) => node);
+      unsettled = unsure.length > 0;
       const lag = secondsBetween(heard, now);
       if (lag > worthHoldingSeconds) {
         const held_until = secondsLater(heard, environment.brake.self_fault_seconds).toISOString();
@@ -69,7 +74,7 @@ export function liveness(services: SweepServices): Sweep {
     async next(now) {
       const found = await suspects.at(now);
       const soonest = found.length === 0 ? null : await nextSilentAt(db, found, now);
-      const reading = secondsLater(now, suspects.everySeconds());
+      const reading = secondsLater(now, unsettled ? settlesInSeconds : suspects.everySeconds());
       return soonest && soonest < reading ? soonest : reading;
     },
   });
