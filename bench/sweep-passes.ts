@@ -11,7 +11,7 @@ import {
   bareUpdate,
   countAt,
   fallDue,
-  keepFacts,
+  keepTold,
   type MeasuredRule,
 } from './sweep-rules.ts';
 import type { Spent, Stopwatch } from './sweep-work.ts';
@@ -23,7 +23,7 @@ export interface Fleet {
 }
 
 /**
- * One pass; a pass that finds nobody; the bare UPDATE; the UPDATE with the same evidence inserted; and, where a rule is
+ * One pass; a pass that finds nobody; the bare UPDATE; the same with evidence and boot samples; and, where a rule is
  * about silence, the reading of all beats, which passes share and which happens seldom.
  */
 export type Act = 'pass' | 'empty' | 'bare' | 'told' | 'reading';
@@ -64,9 +64,12 @@ async function readBeats({ fleet, ids }: Round, at: Date): Promise<void> {
 
 async function measured(round: Round, act: Act): Promise<Spent> {
   const { fleet, rule, ids, stopwatch } = round;
-  const { db, clock } = fleet.services;
+  const { db, clock, ingest } = fleet.services;
+  // A replica that was not given the time to make sure that it hears would decide nothing.
+  await ingest.check();
   if (act === 'empty') return stopwatch(() => sweepOf(round, []).run(now(clock)));
   await fallDue(db, rule, ids, now(clock));
+  await ingest.check();
   const at = now(clock);
   const sweep = sweepOf(round, ids);
   const work: Record<Exclude<Act, 'empty'>, () => Promise<unknown>> = {
@@ -82,7 +85,7 @@ async function measured(round: Round, act: Act): Promise<Spent> {
   const spent = await stopwatch(work[act]);
   const moved = act === 'reading' ? ids.length : await countAt(db, ids, rule.to);
   if (moved !== ids.length) throw new Error(`${rule.name} (${act}): ${moved} of ${ids.length} came to be ${rule.to}`);
-  if (act === 'pass') await keepFacts(db, ids, at);
+  if (act === 'pass') await keepTold(db, ids, at);
   await backInFlight(db, rule, ids, now(clock));
   return spent;
 }

@@ -27,12 +27,10 @@ export const measuredRules: MeasuredRule[] = [
 
 const daySeconds = 86_400;
 
+const ofNodes = 'node_instance_id in (select node_instance_id from nodes where node_id = any($1))';
+
 const hearOf = (db: Queryable, ids: NodeId[], seen: Date) =>
-  db.query(
-    `update heartbeats set last_seen_at = $2
-     where node_instance_id in (select node_instance_id from nodes where node_id = any($1))`,
-    [ids, seen],
-  );
+  db.query(`update heartbeats set last_seen_at = $2 where ${ofNodes}`, [ids, seen]);
 
 /** An allocation for each node in flight. */
 export async function allocate(db: Queryable, ids: NodeId[], now: Date): Promise<void> {
@@ -73,12 +71,10 @@ export async function backInFlight(db: Queryable, rule: MeasuredRule, ids: NodeI
       [ids, now, secondsLater(now, 3600)],
     );
   if (!rule.beats) await hearOf(db, ids, now);
-  // As if it had never been: no boot ends twice, and no pass finds itself part of a mass failure.
-  await db.query(
-    'delete from boot_samples where node_instance_id in (select node_instance_id from nodes where node_id = any($1))',
-    [ids],
-  );
+  // As if it had never been: no boot ends twice, no pass is part of a mass failure, and we always heard.
+  await db.query(`delete from boot_samples where ${ofNodes}`, [ids]);
   await db.query('delete from brake_tally');
+  await db.query('delete from ingest_gaps');
 }
 
 const dueCondition: Record<MeasuredRule['dueBy'], string> = {
@@ -113,14 +109,18 @@ const told =
   'at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id';
 
 /** Keeps what a pass told of its nodes, so that the baseline can tell exactly as much. */
-export async function keepFacts(db: Queryable, ids: NodeId[], at: Date): Promise<void> {
-  await db.query('drop table if exists kept_facts');
+export async function keepTold(db: Queryable, ids: NodeId[], at: Date): Promise<void> {
+  await db.query('drop table if exists kept_facts, kept_samples');
   await db.query(`create unlogged table kept_facts as select ${told} from evidence limit 0`);
   await db.query(`insert into kept_facts select ${told} from evidence where node_id = any($1) and at = $2`, [ids, at]);
+  await db.query('create unlogged table kept_samples as select * from boot_samples limit 0');
+  await db.query(`insert into kept_samples select * from boot_samples where ${ofNodes}`, [ids]);
 }
 
-export const bareInsert = (tx: Transaction) =>
-  tx.query(`insert into evidence (${told}) select ${told} from kept_facts`);
+export async function bareInsert(tx: Transaction): Promise<void> {
+  await tx.query(`insert into evidence (${told}) select ${told} from kept_facts`);
+  await tx.query('insert into boot_samples select * from kept_samples');
+}
 
 export async function countAt(db: Queryable, ids: NodeId[], status: NodeStatus): Promise<number> {
   const rows = await db.query('select 1 from nodes where node_id = any($1) and status = $2', [ids, status]);

@@ -72,10 +72,10 @@ async function judgeRule(fleets: Fleet[], rule: MeasuredRule, watch: Stopwatch):
     time(`${label}: a pass`, pass, targets.passMs);
     time('… nobody due', empty, targets.emptyMs);
     time('… the bare UPDATE', bare);
-    time('… with the same evidence', told);
+    time('… with the same evidence and samples', told);
     if (reading.length > 0) time('… reading all beats', reading);
     ratio(`${label}: pass / bare UPDATE`, pass, bare, bounds.bare);
-    ratio(`${label}: pass / UPDATE and evidence`, pass, told);
+    ratio(`${label}: pass / all that it writes`, pass, told);
   }
   const [few, many] = measured;
   const sizes = idleSizes.map(counted).toReversed().join(' / ');
