@@ -18,7 +18,7 @@ import { type Cited, entering, factOf } from './door-entering.ts';
 import { type DoorEnvironment, insertRow, type Refusal, writeRows } from './door-rules.ts';
 import { type Fact, recordEvidence } from './evidence.ts';
 import type { NodeRow } from './nodes.ts';
-import { tellWouldHave, wouldHave } from './would-have.ts';
+import { isTold, tellWouldHave, wouldHave } from './would-have.ts';
 
 /** Columns that a status change may write along with the status. */
 export type NodeChanges = Partial<
@@ -118,7 +118,7 @@ export async function transition(
     const locked = nodes.get(move.node_id);
     if (!locked) return { moved: false, because: 'not_found', node: null };
     const refused = refusalOf(locked, move, environment);
-    if (refused === 'observed') watched.push(wouldHave(locked, move, now));
+    if (refused === 'observed' && !isTold(locked, move)) watched.push(wouldHave(locked, move, now));
     if (refused) return { moved: false, because: refused, node: locked };
     const { status: from, status_since: standing_since } = locked;
     const set = {

@@ -37,7 +37,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-const dueAt = (status: NodeStatus, now: Date) => ({ status, rule: 'test', now });
+const dueAt = (status: NodeStatus, now: Date) => ({ status, now });
 
 describe('what is due', () => {
   test('comes oldest first, when its time has come and not before, as many as asked for', async () => {

@@ -29,7 +29,6 @@ export type DueCondition = keyof typeof conditions;
 
 export interface DueQuestion {
   status: NodeStatus;
-  rule: string;
   /** All of one group must hold, of any group; without groups every due row is meant. */
   where?: readonly (readonly DueCondition[])[];
   now: Date;
@@ -42,10 +41,10 @@ const whereOf = ({ where = [] }: DueQuestion): string =>
     ? ''
     : `and (${where.map((group) => `(${group.map((name) => conditions[name]).join(' and ')})`).join(' or ')})`;
 
-/** Due, not held back any more, and not only told already. */
+/** Due, not held back any more, and not only told already: what the first of several rules would have done is out of reach of the others. */
 const isDue = (question: DueQuestion) =>
   `node.status = $1 and node.deadline_at <= $2 and (node.held is null or (node.held ->> 'held_until')::timestamptz <= $2)
-   and (node.would_have is null or node.would_have ->> 'rule' <> $3) ${whereOf(question)}`;
+   and node.would_have is null ${whereOf(question)}`;
 
 export function lockDueNodes(
   tx: Transaction,
@@ -56,9 +55,9 @@ export function lockDueNodes(
   return tx.query<DueNode>(
     `select node.*, beat.last_seen_at, beat.stale_seconds, (select allocation_id from allocations where node_id = node.node_id
          and status in ('provisioning', 'active', 'releasing', 'release_failed')) as owner
-     from nodes node ${heartbeatOf} where ${isDue(question)} and node.node_id <> all($5)
-     order by node.deadline_at limit $4 for no key update of node skip locked`,
-    [question.status, question.now, question.rule, limit, except],
+     from nodes node ${heartbeatOf} where ${isDue(question)} and node.node_id <> all($4)
+     order by node.deadline_at limit $3 for no key update of node skip locked`,
+    [question.status, question.now, limit, except],
   );
 }
 
@@ -76,7 +75,7 @@ export function countDueNodes(db: Queryable, question: DueQuestion): Promise<Cro
   return db.query<Crowd>(
     `select node.pool, node.zone, count(*)::int as count from nodes node ${heartbeatOf}
      where ${isDue(question)} and ${isUncovered('$2')} group by 1, 2`,
-    [question.status, question.now, question.rule],
+    [question.status, question.now],
   );
 }
 

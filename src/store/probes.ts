@@ -90,7 +90,7 @@ export function lockProvenNodes(
     `select node.*, probe.ok_at as probe_ok_at from nodes node left join probes probe on probe.node_instance_id = node.node_instance_id
      where node.status = 'starting' and node.deadline_at is not null and node.node_id <> all($3)
        and (node.prerequisites is null or node.prerequisites = 'met')
-       and (node.would_have is null or node.would_have ->> 'rule' <> 'probe-promotes')
+       and node.would_have is null
        and (node.held is null or (node.held ->> 'held_until')::timestamptz <= $1)
        and (probe.ok_at >= node.registered_at or exists (select 1 from tasks task
          where task.node_instance_id = node.node_instance_id and task.status = 'succeeded' and task.finished_at >= node.registered_at))

@@ -1,5 +1,6 @@
 /** Pools that are only observed: what a rule would have done is told and kept on the row, and nothing else changes. */
 import type { WouldHave } from '../contract/node.ts';
+import { isNodeRule } from '../lifecycle/rules.ts';
 import type { Transaction } from './database.ts';
 import type { NodeMove } from './door.ts';
 import { writeRows } from './door-rules.ts';
@@ -17,6 +18,10 @@ export const wouldHave = (node: NodeRow, move: NodeMove, now: Date): Watched => 
   move,
   would_have: { rule: move.by, to: move.to, reason: move.reason, at: now.toISOString() },
 });
+
+/** Sweeps ask by themselves for what was not told yet; what a machine says again and again is told when it is news. */
+export const isTold = ({ would_have }: NodeRow, { by, to }: NodeMove): boolean =>
+  !isNodeRule(by) && would_have?.rule === by && would_have.to === to;
 
 export async function tellWouldHave(tx: Transaction, watched: Watched[], now: Date): Promise<void> {
   await writeRows(

@@ -33,7 +33,6 @@ function deadlineIn({ data }: Evidence): Date | undefined {
 export function deadlineRule(services: SweepServices, rule: DeadlineRule): Sweep {
   const question = (now: Date) => ({
     status: rule.from,
-    rule: rule.name,
     now,
     ...(rule.where && { where: rule.where }),
   });
