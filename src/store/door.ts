@@ -17,6 +17,7 @@ import { type AllocationMove, moveAllocations, tellAllocations } from './door-al
 import { type Cited, entering, factOf } from './door-entering.ts';
 import { type DoorEnvironment, insertRow, type Refusal, writeRows } from './door-rules.ts';
 import { type Fact, recordEvidence } from './evidence.ts';
+import { expectBeats, expectedBeat } from './expected-beats.ts';
 import type { NodeRow } from './nodes.ts';
 import { isTold, tellWouldHave, wouldHave } from './would-have.ts';
 
@@ -112,6 +113,7 @@ export async function transition(
   const facts: Fact[] = [];
   const paired: AllocationMove[] = [];
   const boots: ReturnType<typeof endedBoot>[] = [];
+  const beats: ReturnType<typeof expectedBeat>[] = [];
   const watched: ReturnType<typeof wouldHave>[] = [];
 
   const outcomes = moves.map((move): NodeMoveOutcome => {
@@ -127,6 +129,7 @@ export async function transition(
     };
     boots.push(endedBoot(locked, move, now));
     Object.assign(locked, set);
+    beats.push(expectedBeat(locked));
     const { pool_document: _, ...node } = locked;
     changed.set(node.node_id, node);
     facts.push(factOf(from, node, move, set, now));
@@ -148,6 +151,7 @@ export async function transition(
 
   await writeRows(tx, 'nodes', 'node_id', writtenColumns, [...changed.values()]);
   await keepBootSamples(tx, boots);
+  await expectBeats(tx, beats, now);
   await tellAllocations(tx, outcomes, now);
   await moveAllocations(tx, paired, now, environment);
   await tellWouldHave(tx, watched, now);

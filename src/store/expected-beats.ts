@@ -1,0 +1,31 @@
+/** Whoever serves is supervised: silence counts from that moment on, also for one that was promoted before it ever beat. */
+import type { PoolDocument } from '../contract/pool.ts';
+import { heartbeatPolicy } from '../lifecycle/budgets.ts';
+import type { NodeStatus } from '../lifecycle/states.ts';
+import type { Transaction } from './database.ts';
+import type { NodeRow } from './nodes.ts';
+
+const serving: readonly NodeStatus[] = ['ready', 'degraded'];
+
+/** Null where nobody beats: an agentless machine is supervised by its provider. */
+export function expectedBeat(node: NodeRow & { pool_document: PoolDocument }) {
+  if (!serving.includes(node.status) || !node.registered_at || !node.node_instance_id) return undefined;
+  const { interval_seconds, stale_after_seconds } = heartbeatPolicy(node.pool_document.heartbeat);
+  return { node_instance_id: node.node_instance_id, interval_seconds, stale_seconds: stale_after_seconds };
+}
+
+export async function expectBeats(
+  tx: Transaction,
+  expected: (ReturnType<typeof expectedBeat> | undefined)[],
+  now: Date,
+): Promise<void> {
+  const beats = expected.filter((beat) => beat !== undefined);
+  if (beats.length === 0) return;
+  await tx.query(
+    `insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds)
+     select node_instance_id, $2, interval_seconds, stale_seconds
+     from jsonb_to_recordset($1::jsonb) as beat(node_instance_id text, interval_seconds real, stale_seconds real)
+     order by node_instance_id on conflict do nothing`,
+    [JSON.stringify(beats), now],
+  );
+}

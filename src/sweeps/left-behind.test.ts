@@ -1,0 +1,41 @@
+/** No machine stands where no rule looks: each of these was found there by chance once. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { testDatabase } from '../../test/support/database.ts';
+import type { NodeId } from '../base/ids.ts';
+import { keepAnswers } from '../store/probes.ts';
+import { scanSuspects } from '../store/silent.ts';
+import { liveness } from './liveness.ts';
+import { probePromotes } from './probe-promotes.ts';
+import { ruleStage, type Stage, staleSeconds } from './testing/stage.ts';
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = ruleStage(await testDatabase());
+});
+afterEach(() => stage.close());
+
+const standing = async (id: NodeId | undefined) => {
+  const [node] = await stage.rows(id ? [id] : []);
+  if (!node?.node_instance_id) throw new Error('no node was placed');
+  return { ...node, node_instance_id: node.node_instance_id };
+};
+
+const forgetBeats = () => stage.db.query('delete from heartbeats');
+
+test('a machine that answered a probe before it ever beat is supervised from then on', async () => {
+  await stage.pool('probed', { heartbeat: { interval_seconds: 10, stale_after_seconds: staleSeconds } });
+  const [id] = await stage.nodes({ pool: 'probed', count: 1, status: 'starting', deadline_at: stage.at(600) });
+  await forgetBeats();
+  const { node_id, node_instance_id } = await standing(id);
+  await keepAnswers(stage.db, [{ node_id, node_instance_id, ok: true, detail: 'well' }], stage.at(1));
+  await probePromotes(stage.services).run(stage.at(2));
+  expect(await standing(id)).toMatchObject({ status: 'ready', verdict: { rule: 'probe-promotes' } });
+
+  const silentAt = 2 + staleSeconds + 1;
+  await stage.hear(stage.at(silentAt));
+  expect(await scanSuspects(stage.db, stage.at(silentAt - staleSeconds / 2), stage.at(silentAt))).toEqual([id]);
+  await liveness(stage.services).run(stage.at(2 + staleSeconds));
+  expect(await standing(id)).toMatchObject({ status: 'ready' });
+  await liveness(stage.services).run(stage.at(silentAt));
+  expect(await standing(id)).toMatchObject({ status: 'offline', verdict: { rule: 'liveness' } });
+});
