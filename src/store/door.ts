@@ -36,6 +36,7 @@ export type NodeChanges = Partial<
     | 'pool_generation'
     | 'restarts'
     | 'drain_then'
+    | 'prerequisites'
   >
 >;
 

@@ -20,7 +20,7 @@ const conditions = {
   silent: `coalesce(greatest(beat.last_seen_at, (select max(ended_at) from ingest_gaps))
     + make_interval(secs => coalesce(beat.stale_seconds, 0)) < $2, true)`,
   complete: `(node.prerequisites is null or node.prerequisites = 'met')`,
-  incomplete: `node.prerequisites = 'unchecked'`,
+  incomplete: `node.prerequisites in ('unchecked', 'missing')`,
   unowned: `not exists (select 1 from allocations owner where owner.node_id = node.node_id
     and owner.status in ('provisioning', 'active', 'releasing', 'release_failed'))`,
 } as const;

@@ -123,6 +123,13 @@ test('a registration after the rescue window is told that it no longer counts', 
   expect(await nodeNow(db, node.node_id)).toEqual(node);
 });
 
+test('a machine that failed for a missing prerequisite and registers again is asked for it again', async () => {
+  const { node, token } = await enrolled('failed');
+  await db.query(`update nodes set prerequisites = 'missing' where node_id = $1`, [node.node_id]);
+  await admitted({ enrollment_token: token });
+  expect(await nodeNow(db, node.node_id)).toMatchObject({ status: 'starting', prerequisites: 'unchecked' });
+});
+
 test('a late registration rescues the allocation that fell with its node', async () => {
   const { node, token } = await enrolled('provisioning');
   const held = await fleet.allocation('provisioning', node);

@@ -115,6 +115,8 @@ async function admit(
       registered_at: node.registered_at ?? now,
       reported_status: 'starting',
       ...(request.base_url && { endpoint: request.base_url }),
+      // An agent that registers looks again; what it then still misses fails the node again, by name.
+      ...(node.prerequisites === 'missing' && { prerequisites: 'unchecked' as const }),
     },
     data: {
       version: request.version,

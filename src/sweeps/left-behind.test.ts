@@ -6,6 +6,7 @@ import { keepAnswers } from '../store/probes.ts';
 import { scanSuspects } from '../store/silent.ts';
 import { liveness } from './liveness.ts';
 import { probePromotes } from './probe-promotes.ts';
+import { startDeadline } from './start-deadline.ts';
 import { ruleStage, type Stage, staleSeconds } from './testing/stage.ts';
 
 let stage: Stage;
@@ -38,4 +39,15 @@ test('a machine that answered a probe before it ever beat is supervised from the
   expect(await standing(id)).toMatchObject({ status: 'ready' });
   await liveness(stage.services).run(stage.at(silentAt));
   expect(await standing(id)).toMatchObject({ status: 'offline', verdict: { rule: 'liveness' } });
+});
+
+test('a machine that beats and lacks a prerequisite fails when its start-up should be over', async () => {
+  await stage.pool('asking', { requires: [{ name: 'gpu', check: 'true' }] });
+  const [id] = await stage.nodes({ pool: 'asking', count: 1, status: 'starting', deadline_at: stage.at(10) });
+  await stage.db.query(`update nodes set prerequisites = 'missing'`);
+  await stage.beat(id ? [id] : [], stage.at(10));
+  await startDeadline(stage.services).run(stage.at(10));
+  const { status, verdict } = await standing(id);
+  expect({ status, rule: verdict?.rule }).toEqual({ status: 'failed', rule: 'start-deadline' });
+  expect(verdict?.reason).toContain('a prerequisite is still missing');
 });

@@ -1,6 +1,13 @@
 /** `start-deadline`: starting → failed, when start-up should be over and the heartbeat is stale, or nobody said that what the pool asks for is there. */
+import type { Prerequisites } from '../lifecycle/claims.ts';
 import { deadlineRule } from './deadline-rule.ts';
 import type { SweepServices } from './services.ts';
+
+const found: Record<NonNullable<Prerequisites>, string> = {
+  unchecked: 'it never said whether its prerequisites are met',
+  missing: 'a prerequisite is still missing',
+  met: 'registered, then silent',
+};
 
 export const startDeadline = (services: SweepServices) =>
   deadlineRule(services, {
@@ -8,8 +15,5 @@ export const startDeadline = (services: SweepServices) =>
     from: 'starting',
     to: 'failed',
     where: [['silent'], ['incomplete']],
-    reason: (waited, node) =>
-      node.prerequisites === 'unchecked'
-        ? `start-up timed out: it never said whether its prerequisites are met (${waited})`
-        : `start-up timed out: registered, then silent (${waited})`,
+    reason: (waited, { prerequisites }) => `start-up timed out: ${found[prerequisites ?? 'met']} (${waited})`,
   });
