@@ -21,8 +21,9 @@ const conditions = {
     + make_interval(secs => coalesce(beat.stale_seconds, 0)) < $2, true)`,
   complete: `(node.prerequisites is null or node.prerequisites = 'met')`,
   incomplete: `node.prerequisites in ('unchecked', 'missing')`,
+  // A release sees to the clean-up; whoever merely sits on the machine does not.
   unowned: `not exists (select 1 from allocations owner where owner.node_id = node.node_id
-    and owner.status in ('provisioning', 'active', 'releasing', 'release_failed'))`,
+    and owner.status in ('releasing', 'release_failed'))`,
 } as const;
 
 export type DueCondition = keyof typeof conditions;

@@ -4,6 +4,7 @@ import { testDatabase } from '../../test/support/database.ts';
 import type { NodeId } from '../base/ids.ts';
 import { keepAnswers } from '../store/probes.ts';
 import { scanSuspects } from '../store/silent.ts';
+import { cleanDeadline } from './clean-deadline.ts';
 import { liveness } from './liveness.ts';
 import { probePromotes } from './probe-promotes.ts';
 import { startDeadline } from './start-deadline.ts';
@@ -50,4 +51,21 @@ test('a machine that beats and lacks a prerequisite fails when its start-up shou
   const { status, verdict } = await standing(id);
   expect({ status, rule: verdict?.rule }).toEqual({ status: 'failed', rule: 'start-deadline' });
   expect(verdict?.reason).toContain('a prerequisite is still missing');
+});
+
+test.for([
+  ['provisioning', 'quarantined'],
+  ['active', 'quarantined'],
+  ['releasing', 'cleaning'],
+  ['release_failed', 'cleaning'],
+] as const)('a clean-up that does not end, under an allocation that is %s, leaves it %s', async ([held, left]) => {
+  await stage.pool('busy');
+  const [id] = await stage.nodes({ pool: 'busy', count: 1, status: 'cleaning', deadline_at: stage.at(10) });
+  await stage.db.query(
+    `insert into allocations (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, created_at)
+     values ('alloc_1', 'busy', $1, 'acme', $2, $3, 'c', $3)`,
+    [id, held, stage.start],
+  );
+  await cleanDeadline(stage.services).run(stage.at(10));
+  expect((await standing(id)).status).toBe(left);
 });
