@@ -38,7 +38,7 @@ const actsOf = (rule: MeasuredRule): Act[] => [
 ];
 
 /** A rule that takes long is measured less often, so that the whole stays bounded. */
-const patienceMs = 40_000;
+const patienceMs = 25_000;
 const leastTurns = 3;
 
 interface Round {
