@@ -1,7 +1,7 @@
 /** Real agents on machines that others bring: the bundle that ships, each as a process in a directory of its own. */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,18 +17,15 @@ export interface RealAgent {
   ended: Promise<number | null>;
   hasEnded(): boolean;
   /** Why it ended by itself. */
-  lastWord(): Promise<{ code: string; reason: string } | null>;
+  lastWord(): Promise<{ code: string; reason: string; at: string } | null>;
 }
 
-/** Ends, with all it kept, when the test is over. */
-export async function startAgent(world: World, enrollment_token: string, command: string[] = []): Promise<RealAgent> {
+/** Told what a driver would tell it, besides where the server is. Ends, with all it kept, when the test is over. */
+export async function startAgent(world: World, told: object): Promise<RealAgent> {
   const dir = await mkdtemp(join(tmpdir(), 'slipway-test-agent-'));
-  const args = [bundle, '--server', world.server.url, '--dir', dir, ...(command.length > 0 ? ['--', ...command] : [])];
-  const agent = spawn(process.execPath, args, {
-    cwd: dir,
-    env: { ...process.env, SLIPWAY_ENROLLMENT_TOKEN: enrollment_token },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const config = join(dir, 'agent.json');
+  await writeFile(config, JSON.stringify({ server_url: world.server.url, dir, ...told }));
+  const agent = spawn(process.execPath, [bundle, '--config', config], { stdio: ['ignore', 'pipe', 'pipe'] });
   let text = '';
   for (const stream of [agent.stdout, agent.stderr])
     stream.on('data', (chunk) => {

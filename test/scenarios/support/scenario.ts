@@ -31,7 +31,10 @@ export interface Counter {
   around?(telling: () => Promise<void>): Promise<void>;
   /** How the story fails then. */
   fails: RegExp;
-  /** How long to wait for what will not come: longer than any budget of the story. */
+  /**
+   * How long to wait for what will not come: longer than any budget of the story. `patientSeconds` where the story fails by
+   * something that does come.
+   */
   patience_seconds?: number;
 }
 
@@ -46,7 +49,7 @@ export interface Scenario {
   counters: Counter[];
 }
 
-const patientSeconds = 90;
+export const patientSeconds = 90;
 const shortSeconds = 5;
 
 async function tell(
