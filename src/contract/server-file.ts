@@ -5,22 +5,11 @@ import { parse } from 'yaml';
 import { SettingsError } from '../base/settings.ts';
 import { type BrakePolicy, type BrakeSettings, defaultBrakePolicy, defaultBrakeSettings } from '../lifecycle/brake.ts';
 import { type BudgetSettings, defaultRuntimeClasses } from '../lifecycle/budgets.ts';
-import { Name, PositiveSeconds, Seconds, strict } from './primitives.ts';
+import { Budgets } from './pool.ts';
+import { Name, PositiveSeconds, strict } from './primitives.ts';
 
-const ClassBudgets = Type.Object(
-  {
-    queue_seconds: Type.Optional(PositiveSeconds),
-    provision_seconds: Type.Optional(PositiveSeconds),
-    start_seconds: Type.Optional(PositiveSeconds),
-    offline_seconds: Type.Optional(PositiveSeconds),
-    drain_seconds: Type.Optional(PositiveSeconds),
-    release_seconds: Type.Optional(PositiveSeconds),
-    rescue_seconds: Type.Optional(Seconds),
-    silence_seconds: Type.Optional(PositiveSeconds),
-    ceiling_seconds: Type.Optional(PositiveSeconds),
-  },
-  strict,
-);
+/** What a pool may say of its budgets, but for what only a pool can: its policy and its switches. */
+const ClassBudgets = Type.Omit(Budgets, ['policy', 'floor_seconds', 'progress_aware'], strict);
 
 export const ServerFile = Type.Object(
   {

@@ -1,5 +1,5 @@
 /** The rules that decide on nodes by themselves, as data: what each may be stopped by, and whom it speaks of. Pure. */
-import type { NodeStatus } from './states.ts';
+import { liveNodeStatuses, type NodeStatus } from './states.ts';
 import type { Cause } from './transitions.ts';
 
 export interface NodeRule {
@@ -14,18 +14,6 @@ export interface NodeRule {
   phase: readonly NodeStatus[];
 }
 
-const live: readonly NodeStatus[] = [
-  'provisioning',
-  'starting',
-  'ready',
-  'degraded',
-  'offline',
-  'failed',
-  'draining',
-  'cleaning',
-  'quarantined',
-];
-
 export const nodeRules = {
   'provision-deadline': { negative: true, en_masse: 'pause-launches', phase: ['provisioning'] },
   'start-deadline': { negative: true, en_masse: 'pause-launches', phase: ['starting'] },
@@ -34,7 +22,7 @@ export const nodeRules = {
   liveness: { negative: true, en_masse: 'hold', phase: ['ready', 'degraded'] },
   'offline-deadline': { negative: true, en_masse: 'pause-launches', phase: ['offline'] },
   // Of all that live: a pool in which everything failed is the very case in which nothing should be destroyed in haste.
-  'rescue-over': { negative: true, en_masse: 'hold', phase: live },
+  'rescue-over': { negative: true, en_masse: 'hold', phase: liveNodeStatuses },
   'drain-deadline': { negative: true, en_masse: null, phase: ['draining'] },
   'clean-deadline': { negative: true, en_masse: null, phase: ['cleaning'] },
 } as const satisfies Partial<Record<Cause, NodeRule>>;

@@ -94,6 +94,11 @@ export type TaskStatus = (typeof taskStatuses)[number];
 export const nodeStatusNames = Object.keys(nodeStatuses) as NodeStatus[];
 export const allocationStatusNames = Object.keys(allocationStatuses) as AllocationStatus[];
 
+/** Every status but the terminal one. */
+export const liveNodeStatuses: readonly NodeStatus[] = nodeStatusNames.filter(
+  (name) => nodeStatuses[name].class !== 'terminal',
+);
+
 export const isFenced = (status: NodeStatus): boolean => nodeStatuses[status].fenced;
 
 /** Allocation statuses under which the node belongs to that allocation and to no other. */

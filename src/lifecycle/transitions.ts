@@ -2,7 +2,7 @@
  * The transition tables, as data. The door refuses every change that is not here; the API, console, CLI, the
  * documentation's diagrams and the model checker read the same tables. Pure.
  */
-import type { AllocationStatus, NodeStatus } from './states.ts';
+import { type AllocationStatus, liveNodeStatuses, type NodeStatus } from './states.ts';
 
 /**
  * What brings a change about.
@@ -96,18 +96,7 @@ export interface Edge<Status extends string> {
   by: readonly Cause[];
 }
 
-const notRetired: NodeStatus[] = [
-  'provisioning',
-  'starting',
-  'ready',
-  'degraded',
-  'offline',
-  'failed',
-  'draining',
-  'cleaning',
-  'quarantined',
-];
-const except = (status: NodeStatus) => notRetired.filter((each) => each !== status);
+const except = (status: NodeStatus) => liveNodeStatuses.filter((each) => each !== status);
 const edges = <S extends string>(from: readonly (S | 'new')[], to: S, ...by: Cause[]): Edge<S>[] =>
   from.map((each) => ({ from: each, to, by }));
 

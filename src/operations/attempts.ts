@@ -9,9 +9,9 @@ import { retryingAllocation } from '../store/amend-allocation.ts';
 import { launchHold } from '../store/brake.ts';
 import type { Transaction } from '../store/database.ts';
 import { countInstancesSince } from '../store/instances.ts';
-import { type OperationRow, queueOperation } from '../store/operations.ts';
+import type { OperationRow } from '../store/operations.ts';
 import { currentPool } from '../store/pools.ts';
-import { nodeProvisionKind, nodeProvisionPlan } from './provision-plan.ts';
+import { queueProvision } from './provision-plan.ts';
 import type { OperationServices } from './services.ts';
 
 export async function anotherAttempt(
@@ -32,20 +32,8 @@ export async function anotherAttempt(
   if (await launchHold(tx, { name: pool.name, zone: pool.document.zone ?? null }, pausingRules, at)) return;
   const workflow_id = newWorkflowId(services.clock);
   const reason = `attempt ${made + 1} of ${most}`;
-  await queueOperation(
-    tx,
-    {
-      workflow_id,
-      kind: nodeProvisionKind,
-      revision: 1,
-      allocation_id: allocation.allocation_id,
-      tenant: allocation.tenant,
-      correlation_id: operation.correlation_id,
-      actor: operation.actor,
-      params: { retry: true, reason },
-      steps: nodeProvisionPlan(pool.document, services.environment),
-    },
-    at,
-  );
+  const { correlation_id, actor } = operation;
+  const asks = { workflow_id, allocation, correlation_id, actor, retry: { reason } };
+  await queueProvision(tx, pool.document, services.environment, asks, at);
   await retryingAllocation(tx, allocation, { workflow_id, reason }, at);
 }

@@ -1,6 +1,10 @@
 /** What bringing a machine up consists of, as a person sees it. */
+import type { AllocationId, CorrelationId, WorkflowId } from '../base/ids.ts';
+import type { Actor } from '../contract/evidence.ts';
 import type { PoolDocument } from '../contract/pool.ts';
+import type { Transaction } from '../store/database.ts';
 import { budgetOf, type DoorEnvironment } from '../store/door-rules.ts';
+import { queueOperation } from '../store/operations.ts';
 import type { PlanStep } from './stage.ts';
 
 export const nodeProvisionKind = 'node-provision';
@@ -9,7 +13,7 @@ export const nodeProvisionKind = 'node-provision';
 const slackSeconds = 60;
 
 /** A try waits for room no longer than the queue's budget, and for the provider no longer than its queue and a doubled boot. */
-export function nodeProvisionPlan(pool: PoolDocument, environment: DoorEnvironment): PlanStep[] {
+function nodeProvisionPlan(pool: PoolDocument, environment: DoorEnvironment): PlanStep[] {
   const queue = budgetOf('queue', pool, environment, null).seconds;
   const provision = budgetOf('provision', pool, environment, null).seconds;
   const launch = queue + 2 * provision + slackSeconds;
@@ -20,3 +24,36 @@ export function nodeProvisionPlan(pool: PoolDocument, environment: DoorEnvironme
     { name: 'start', label: 'Starting up', usual_seconds: 1, within_seconds: null },
   ];
 }
+
+export interface AskedProvision {
+  workflow_id: WorkflowId;
+  allocation: { allocation_id: AllocationId; tenant: string };
+  correlation_id: CorrelationId;
+  actor: Actor | null;
+  /** Another try of an allocation that failed. */
+  retry?: { reason: string | null };
+}
+
+/** Queues the operation that brings a machine up for an allocation. */
+export const queueProvision = (
+  tx: Transaction,
+  pool: PoolDocument,
+  environment: DoorEnvironment,
+  { workflow_id, allocation, correlation_id, actor, retry }: AskedProvision,
+  now: Date,
+): Promise<void> =>
+  queueOperation(
+    tx,
+    {
+      workflow_id,
+      kind: nodeProvisionKind,
+      revision: 1,
+      allocation_id: allocation.allocation_id,
+      tenant: allocation.tenant,
+      correlation_id,
+      actor,
+      params: retry ? { retry: true, reason: retry.reason } : {},
+      steps: nodeProvisionPlan(pool, environment),
+    },
+    now,
+  );

@@ -23,7 +23,7 @@ import { countLiveNodes } from '../store/nodes.ts';
 import { markCancelling, openOperationsOf, operationRow, queueOperation, requeue } from '../store/operations.ts';
 import { currentPool } from '../store/pools.ts';
 import { allocationReleaseKind, allocationReleasePlan } from './allocation-release.ts';
-import { nodeProvisionKind, nodeProvisionPlan } from './provision-plan.ts';
+import { queueProvision } from './provision-plan.ts';
 import type { OperationServices } from './services.ts';
 
 export interface Asker {
@@ -73,21 +73,13 @@ export function requestAllocation(
       at,
       environment,
     );
-    await queueOperation(
-      tx,
-      {
-        workflow_id,
-        kind: nodeProvisionKind,
-        revision: 1,
-        allocation_id,
-        tenant,
-        correlation_id: asker.correlation_id,
-        actor: asker.actor,
-        params: {},
-        steps: nodeProvisionPlan(pool.document, services.environment),
-      },
-      at,
-    );
+    const asks = {
+      workflow_id,
+      allocation: { allocation_id, tenant },
+      correlation_id: asker.correlation_id,
+      actor: asker.actor,
+    };
+    await queueProvision(tx, pool.document, environment, asks, at);
     return { allocation_id, workflow_id };
   });
 }
@@ -188,21 +180,14 @@ export function requestRetry(services: OperationServices, id: string, asker: Ask
     const asked = open.find((operation) => operation.created_at > allocation.status_since);
     if (asked) return { allocation_id: allocation.allocation_id, workflow_id: asked.workflow_id };
     const workflow_id = newWorkflowId(services.clock);
-    await queueOperation(
-      tx,
-      {
-        workflow_id,
-        kind: nodeProvisionKind,
-        revision: 1,
-        allocation_id: allocation.allocation_id,
-        tenant: allocation.tenant,
-        correlation_id: asker.correlation_id,
-        actor: asker.actor,
-        params: { retry: true, reason: asker.reason ?? null },
-        steps: nodeProvisionPlan(pool.document, services.environment),
-      },
-      at,
-    );
+    const asks = {
+      workflow_id,
+      allocation,
+      correlation_id: asker.correlation_id,
+      actor: asker.actor,
+      retry: { reason: asker.reason ?? null },
+    };
+    await queueProvision(tx, pool.document, services.environment, asks, at);
     return { allocation_id: allocation.allocation_id, workflow_id };
   });
 }

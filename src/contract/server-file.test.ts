@@ -1,0 +1,37 @@
+/** The server's settings file: what it adds to what ships, and how a mistake in it is told. */
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { SettingsError } from '../base/settings.ts';
+import { parseServerFile, settingsOf } from './server-file.ts';
+
+const example = new URL('../../slipway.yaml', import.meta.url);
+
+test('the example says what holds without a file', () => {
+  const { budgets, ...shipped } = parseServerFile(readFileSync(example, 'utf8'), 'slipway.yaml');
+  const { budgets: _, ...without } = settingsOf({});
+  expect(shipped).toEqual(without);
+  expect(budgets.provision_seconds).toBe(720);
+});
+
+test('a class of the file stands beside those that ship, and replaces the numbers it names', () => {
+  const text = 'runtime_classes: {hermes: {start_seconds: 5}, tiny: {provision_seconds: 9}}';
+  expect(parseServerFile(text, 'x').runtime_classes).toEqual({
+    hermes: { provision_seconds: 1800, start_seconds: 5 },
+    aks: { provision_seconds: 1800 },
+    tiny: { provision_seconds: 9 },
+  });
+});
+
+test('an empty file changes nothing', () => expect(parseServerFile('', 'x')).toEqual(settingsOf({})));
+
+test.for([
+  ['brake: {fraction: 2}', /slipway.yaml: \/brake\/fraction/],
+  ['brake: {mass_failure_seconds: 3601}', /mass_failure_seconds/],
+  ['budget: {}', /slipway.yaml/],
+  ['runtime_classes: {hermes: {policy: learned}}', /hermes/],
+  ['budgets: {queue_seconds: 0}', /queue_seconds/],
+  ['a: [', /is not YAML/],
+] as const)('%s is refused with the place of the mistake', ([text, says]) => {
+  expect(() => parseServerFile(text, 'slipway.yaml')).toThrow(says);
+  expect(() => parseServerFile(text, 'slipway.yaml')).toThrow(SettingsError);
+});
