@@ -27,8 +27,9 @@ const fill = `
       case when $4 <> 'provisioning' then $5::timestamptz end, $6::timestamptz, case when $6 is not null then 60 end,
       case when $6 is not null then 'pool' end, $7, $5::timestamptz, $5::timestamptz, case when $4 = 'ready' then 'ready' end
     from generate_series($1::int + 1, $1::int + $8::int) as i returning node_id, node_instance_id, name)
-  insert into instances (node_instance_id, node_id, attempt, credential_hash, created_at, registered_at)
-  select node_instance_id, node_id, 1, sha256(convert_to('credential of ' || name, 'UTF8')), $5::timestamptz, $5::timestamptz from fresh returning node_id`;
+  insert into instances (node_instance_id, node_id, attempt, credential_hash, credential_used_at, created_at, registered_at)
+  select node_instance_id, node_id, 1, sha256(convert_to('credential of ' || name, 'UTF8')), $5::timestamptz, $5::timestamptz, $5::timestamptz
+  from fresh returning node_id`;
 
 /** The machine of that name says this to be believed. */
 export const placedCredential = (name: string): string => `credential of ${name}`;
