@@ -2,7 +2,11 @@
 
 export const exitCodes = {
   ok: { code: 0, means: 'It worked.' },
-  failed: { code: 1, means: 'It was tried and failed: an allocation, a release, an operation, or the server itself.' },
+  failed: {
+    code: 1,
+    means:
+      'It was tried and failed: an allocation, a release, an operation, the server itself; or nothing is known about that id.',
+  },
   usage: { code: 2, means: 'The command line, a file or a setting is wrong; nothing was sent.' },
   unreachable: { code: 3, means: 'No Slipway server answered, or it is not ready to.' },
   refused: { code: 4, means: 'The server answered no: not allowed, not found, or not in this state.' },

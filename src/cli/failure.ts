@@ -62,6 +62,8 @@ const remediesHere: Partial<Record<ErrorCode, (commandLine: FailureContext['comm
   node_not_found: (commandLine) => `See which there are: ${commandLine('nodes', '--all')}`,
   allocation_not_found: (commandLine) => `See which there are: ${commandLine('allocations', '--all')}`,
   operation_not_found: (commandLine) => `See which there are: ${commandLine('operations')}`,
+  hold_not_found: (commandLine) => `See what is held: ${commandLine('brake')}`,
+  maintenance_not_found: (commandLine) => `See which there are: ${commandLine('maintenance')}`,
   token_not_found: (commandLine) => `See which there are: ${commandLine('tokens')}`,
 };
 

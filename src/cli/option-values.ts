@@ -1,11 +1,19 @@
 /** How the values of flags are read; a wrong one ends as a usage error that says what is expected. */
 import { InvalidArgumentError, Option } from 'commander';
+import { moment as momentAt } from '../base/clock.ts';
 import { parseDuration } from './render/duration.ts';
 
 export function duration(text: string): number {
   const seconds = parseDuration(text);
   if (seconds === null || seconds <= 0) throw new InvalidArgumentError('Expected a time like 90, 90s, 15m or 1h30m.');
   return seconds;
+}
+
+/** A moment with its zone; one without would mean another time on every desk. */
+export function moment(text: string): string {
+  const ms = /(Z|[+-]\d\d:?\d\d)$/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(ms)) throw new InvalidArgumentError('Expected a moment with its zone, like 2026-01-31T14:00:00Z.');
+  return momentAt(ms).toISOString();
 }
 
 export function count(text: string): number {

@@ -47,6 +47,9 @@ describe('completion', () => {
     [['slipway', '--json', 'nodes', '--status', 'q'], ['quarantined']],
     [['slipway', 'completion', 'b'], ['bash']],
     [['slipway', 'logs', 'node_1', '--fo'], ['--follow']],
+    [['slipway', 'act', 'node_1', 'ext'], ['extend-deadline']],
+    [['slipway', 'brake', 're'], ['resume']],
+    [['slipway', 'maintenance', 'start', 'x', '--un'], ['--until']],
     [['slipway', 'release', 'alloc_1', '--server', ''], []],
   ])('bash offers for %j: %j', (words, expected) => {
     expect(offered(...words)).toEqual(expected);

@@ -1,20 +1,26 @@
 /** The command line as a whole: every command, the flags they share, and the environment variable of each flag. */
 import { Command, Option } from 'commander';
 import type { Cli, MakeCommand } from './command.ts';
+import { makeAct } from './commands/act.ts';
+import { makeActions } from './commands/actions.ts';
 import { makeAllocate } from './commands/allocate.ts';
 import { makeAllocation } from './commands/allocation.ts';
 import { makeAllocations } from './commands/allocations.ts';
 import { makeApply } from './commands/apply.ts';
+import { makeBrake } from './commands/brake.ts';
 import { makeCompletion } from './commands/completion.ts';
 import { makeAgent, makeServe } from './commands/elsewhere.ts';
+import { makeExplain } from './commands/explain.ts';
 import { makeJoinToken } from './commands/join-token.ts';
 import { makeLogs } from './commands/logs.ts';
+import { makeMaintenance } from './commands/maintenance.ts';
 import { makeNode } from './commands/node.ts';
 import { makeNodes } from './commands/nodes.ts';
 import { makeOperation } from './commands/operation.ts';
 import { makeOperations } from './commands/operations.ts';
 import { makePools } from './commands/pools.ts';
 import { makeRelease } from './commands/release.ts';
+import { makeSweeps } from './commands/sweeps.ts';
 import { makeTimeline } from './commands/timeline.ts';
 import { makeTokens } from './commands/tokens.ts';
 import { makeWatch } from './commands/watch.ts';
@@ -33,10 +39,13 @@ const groups: { heading: string; commands: MakeCommand[] }[] = [
       makeAllocation,
       makeOperations,
       makeOperation,
+      makeExplain,
       makeTimeline,
       makeLogs,
+      makeSweeps,
     ],
   },
+  { heading: 'What you can do about it:', commands: [makeActions, makeAct, makeBrake, makeMaintenance] },
   { heading: 'Setting up:', commands: [makePools, makeApply, makeTokens, makeJoinToken, makeCompletion] },
   { heading: 'Programs:', commands: [makeServe, makeAgent] },
 ];

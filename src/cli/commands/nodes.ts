@@ -13,6 +13,7 @@ export interface NodeFilter {
   pool?: string;
   status?: NodeStatus;
   query?: string;
+  held?: boolean;
   all?: boolean;
   limit: number;
 }
@@ -20,13 +21,19 @@ export interface NodeFilter {
 const living = nodeStatusNames.filter((status) => nodeStatuses[status].class !== 'terminal');
 
 export function listNodes(session: Session, filter: NodeFilter) {
-  const { pool, query } = filter;
+  const { pool, query, held } = filter;
   const chosen: (NodeStatus | undefined)[] = filter.status ? [filter.status] : filter.all ? [undefined] : living;
   return collectEach<Node, NodeStatus | undefined>(
     chosen,
     (status) => (paging) =>
       session.call('node-list', {
-        query: { ...paging, ...(pool && { pool }), ...(query && { q: query }), ...(status && { status }) },
+        query: {
+          ...paging,
+          ...(pool && { pool }),
+          ...(query && { q: query }),
+          ...(held && { held }),
+          ...(status && { status }),
+        },
       }),
     filter.limit,
   );
@@ -38,12 +45,13 @@ export const makeNodes: MakeCommand = (cli) =>
     .option('-p, --pool <pool>', 'only those of this pool')
     .addOption(new Option('-s, --status <status>', 'only those in this status').choices(nodeStatusNames))
     .option('-q, --query <text>', 'only those whose id or name contains this')
+    .option('--held', 'only those whose verdict is held back')
     .option('-a, --all', 'retired ones too')
     .addOption(limitOption(500))
     .examples('slipway nodes --status failed', 'slipway nodes --json')
     .action(
       cli.run<NodeFilter>(async (session, filter) => {
-        const narrowed = filter.pool || filter.status || filter.query;
+        const narrowed = filter.pool || filter.status || filter.query || filter.held;
         printListing(session, await listNodes(session, filter), {
           columns: nodeColumns(session.clock.nowMs()),
           empty: narrowed

@@ -92,6 +92,7 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
       ...blame(allocation, context),
       ...hintLines(
         [
+          ...(allocation.node_id ? [['Why, and what next', commandLine('explain', id)] satisfies Hint] : []),
           ['See what happened', commandLine('timeline', id)],
           ...(allocation.node_id ? [['Read its logs', commandLine('logs', id)] satisfies Hint] : []),
           ['Give it up', commandLine('release', id)],

@@ -11,7 +11,7 @@ interface Known {
   description: string;
   subcommands: { name: string; description: string }[];
   options: { flags: string[]; description: string; takes_value: boolean; choices: string[] }[];
-  /** What the first argument may be, where that is a choice. */
+  /** What its arguments may be, where that is a choice. */
   choices: string[];
 }
 
@@ -35,7 +35,7 @@ export function knownCommands(program: Command): Known[] {
         description: command.description(),
         subcommands: subcommands.map((sub) => ({ name: sub.name(), description: sub.description() })),
         options: options.filter((option) => !option.hidden).map(describeOption),
-        choices: [...(command.registeredArguments[0]?.argChoices ?? [])],
+        choices: command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []),
       },
       ...subcommands.flatMap((sub) => walk(sub, [...path, sub.name()])),
     ];

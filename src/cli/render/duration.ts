@@ -54,6 +54,10 @@ export const momentInFull = (at: string): string => {
   return match ? `${match[1]} ${match[2]}Z` : at;
 };
 
+/** Moments of the wire inside a sentence, made readable. */
+export const momentsInFull = (text: string): string =>
+  text.replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, momentInFull);
+
 /** A moment in full with its distance from now; null stays null, so that a fact not known is left out. */
 export const momentAndDistance = (at: string | null, nowMs: number): string | null =>
   at && `${momentInFull(at)}  (${relative(at, nowMs)})`;

@@ -4,8 +4,7 @@ import { type Fleet, isStuckInRelease, nodesInOrder, operationOn, unplacedAlloca
 import { countByStatus } from '../print-listing.ts';
 import { allocationColumns } from './allocation.ts';
 import { ageSince } from './duration.ts';
-import { nodeConcern } from './node.ts';
-import { nodeTones } from './palette.ts';
+import { nodeConcern, nodeTone } from './node.ts';
 import { type Column, type Fit, renderTable } from './table.ts';
 import { printable, truncate } from './text.ts';
 
@@ -33,7 +32,7 @@ const columns = (fleet: Fleet, nowMs: number, whole: boolean): Column<Node>[] =>
   { title: 'NODE', value: (node) => node.node_id },
   { title: 'NAME', value: (node) => node.name, shrinks_to: 8, drop: 3 },
   { title: 'POOL', value: (node) => node.pool, shrinks_to: 6, drop: 2 },
-  { title: 'STATUS', value: (node) => node.status, tone: (node) => nodeTones[node.status] },
+  { title: 'STATUS', value: (node) => node.status, tone: nodeTone },
   { title: 'FOR', value: (node) => ageSince(node.status_since, nowMs), align: 'right' },
   {
     title: 'DOING',

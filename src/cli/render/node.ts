@@ -2,6 +2,7 @@
 import type { Node } from '../../contract/node.ts';
 import { nodeStatuses } from '../../lifecycle/states.ts';
 import { age, ageSince, momentAndDistance, relative, secondsSince } from './duration.ts';
+import { heldConcern, heldFact, wouldHaveConcern, wouldHaveFact } from './held.ts';
 import { nodeTones, type Tone } from './palette.ts';
 import { type Column, type Fact, type Fit, renderFacts } from './table.ts';
 import { printable } from './text.ts';
@@ -11,18 +12,27 @@ const explained = new Set<Node['status']>(['offline', 'failed', 'degraded', 'qua
 
 /** Why it stands where it stands, where that needs a word. */
 export function nodeConcern(node: Node, nowMs: number): string {
-  if (node.held) return `held: ${printable(node.held.reason)}`;
+  if (node.held) return heldConcern(node.held);
+  if (node.would_have) return wouldHaveConcern(node.would_have);
   if (explained.has(node.status) && node.verdict) return printable(node.verdict.reason);
   const deadline = node.deadline_at;
-  if (!deadline) return '';
-  return secondsSince(deadline, nowMs) < 0 ? `${age(-secondsSince(deadline, nowMs))} left` : 'overdue';
+  const left = deadline ? -secondsSince(deadline, nowMs) : null;
+  return [
+    node.waiting_for && `waits for ${printable(node.waiting_for)}`,
+    left !== null && (left > 0 ? `${age(left)} left` : 'overdue'),
+  ]
+    .filter(Boolean)
+    .join(', ');
 }
+
+/** A machine whose verdict is held back is not as well as its status says. */
+export const nodeTone = ({ status, held }: Node): Tone => (held ? 'warn' : nodeTones[status]);
 
 export const nodeColumns = (nowMs: number): Column<Node>[] => [
   { title: 'NODE', value: (node) => node.node_id },
   { title: 'NAME', value: (node) => node.name, shrinks_to: 8, drop: 3 },
   { title: 'POOL', value: (node) => node.pool, shrinks_to: 6, drop: 2 },
-  { title: 'STATUS', value: (node) => node.status, tone: (node) => nodeTones[node.status] },
+  { title: 'STATUS', value: (node) => node.status, tone: nodeTone },
   { title: 'FOR', value: (node) => ageSince(node.status_since, nowMs), align: 'right' },
   { title: 'SEEN', value: (node) => ageSince(node.last_seen_at, nowMs), align: 'right', drop: 6 },
   { title: 'USE', value: (node) => node.occupancy, drop: 7 },
@@ -59,11 +69,9 @@ export function nodeLines(node: Node, nowMs: number, fit: Fit): string[] {
       node.verdict && `${printable(node.verdict.reason)}  [${node.verdict.rule}, ${relative(node.verdict.at, nowMs)}]`,
     ],
     ['fenced', node.fenced ? printable(node.fence_reason ?? 'yes') : null, 'warn'],
-    [
-      'held',
-      node.held && `${printable(node.held.reason)} until ${momentAndDistance(node.held.held_until, nowMs)}`,
-      'warn',
-    ],
+    ['held', node.held && heldFact(node.held, nowMs), 'warn'],
+    ['would have', node.would_have && wouldHaveFact(node.would_have, nowMs), 'warn'],
+    ['waits for', node.waiting_for && printable(node.waiting_for)],
     ['deadline', node.deadline_at && momentAndDistance(node.deadline_at, nowMs) + budget],
     ['last seen', momentAndDistance(node.last_seen_at, nowMs)],
     ['registered', momentAndDistance(node.registered_at, nowMs)],

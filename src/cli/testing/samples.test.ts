@@ -2,10 +2,12 @@ import { Value } from 'typebox/value';
 import { expect, test } from 'vitest';
 import { Allocation } from '../../contract/allocation.ts';
 import { Evidence } from '../../contract/evidence.ts';
+import { Explanation, NodeActed } from '../../contract/explanation.ts';
 import { LogLine, Node } from '../../contract/node.ts';
 import { Operation } from '../../contract/operation.ts';
 import { Pool } from '../../contract/pool.ts';
 import { Problem } from '../../contract/problem.ts';
+import { Brake, SweepRun } from '../../contract/supervision.ts';
 import {
   sampleAllocation,
   sampleEvidence,
@@ -15,6 +17,15 @@ import {
   samplePool,
   sampleProblem,
 } from './samples.ts';
+import {
+  sampleActed,
+  sampleBrake,
+  sampleExplanation,
+  sampleHeld,
+  sampleHold,
+  sampleSweep,
+  sampleWindow,
+} from './supervision-samples.ts';
 
 test.each([
   ['allocation', Allocation, sampleAllocation()],
@@ -24,6 +35,10 @@ test.each([
   ['evidence', Evidence, sampleEvidence()],
   ['log line', LogLine, sampleLogLine()],
   ['problem', Problem, sampleProblem()],
+  ['explanation', Explanation, sampleExplanation({ held: sampleHeld() })],
+  ['answer to an action', NodeActed, sampleActed()],
+  ['brake', Brake, sampleBrake({ holds: [sampleHold()], maintenance: [sampleWindow()] })],
+  ['sweep', SweepRun, sampleSweep()],
 ])('the sample %s is what the contract says', (_, schema, sample) => {
   expect([...Value.Errors(schema, sample)]).toEqual([]);
 });

@@ -1,0 +1,138 @@
+/** Why a machine stands where it stands and what comes next, for somebody who was asleep a minute ago. */
+import type { Evidence } from '../../contract/evidence.ts';
+import type { Explanation } from '../../contract/explanation.ts';
+import type { BudgetSource, Node } from '../../contract/node.ts';
+import { openActionLines } from './actions.ts';
+import { type ClosingContext, hintLines } from './closing.ts';
+import { age, ageSince, elapsed, momentInFull, momentsInFull, relative, secondsSince } from './duration.ts';
+import { heldSentences, wouldHaveSentence } from './held.ts';
+import { nodeTone, titleLine } from './node.ts';
+import type { Tone } from './palette.ts';
+import { type Fact, renderFacts } from './table.ts';
+import { printable, wrap } from './text.ts';
+
+const indent = '  ';
+
+const sentence = (text: string) => (/[.!?]$/.test(text) ? text : `${text}.`);
+
+const paragraph = (text: string, { width, paint }: ClosingContext, tone?: Tone): string[] =>
+  wrap(printable(text), width - indent.length).map((line) => indent + paint(tone, line));
+
+const readable = (text: string) => momentsInFull(printable(text));
+
+const budgetWords: Record<BudgetSource, string> = {
+  allocation: 'as its allocation asked',
+  learned: 'as learned from the boots of its pool',
+  pool: 'as its pool says',
+  class: 'as its runtime class says',
+  default: 'the server’s default',
+};
+
+function deadlineSentence({ deadline_at, budget_seconds, budget_source }: Explanation, nowMs: number): string | null {
+  if (!deadline_at) return null;
+  const given =
+    budget_seconds === null || budget_source === null
+      ? ''
+      : ` It was given ${elapsed(budget_seconds)} for this, ${budgetWords[budget_source]}.`;
+  const left = secondsSince(deadline_at, nowMs);
+  const until = `until ${momentInFull(deadline_at)}`;
+  return left < 0 ? `It has ${age(-left)} left, ${until}.${given}` : `It is ${age(left)} overdue, ${until}.${given}`;
+}
+
+/** Words of the server's for what a machine waits for, or, with a capital, the step that is being taken. */
+function waitingSentence(waiting_for: string): string {
+  const words = readable(waiting_for).replace(/^Waiting for /, '');
+  return sentence(/^[A-Z]/.test(words) ? `Now: ${words}` : `It waits for ${words}`);
+}
+
+/** Its verdict did not take effect, so what its status means is not how it is. */
+const isInDoubt = ({ held, would_have }: Explanation) => held !== null || would_have !== null;
+
+function story(told: Explanation, node: Node, nowMs: number): string {
+  const { because, status } = told;
+  const by = because.rule ? ` [${because.rule}]` : '';
+  const became = `It became ${status} ${relative(because.at, nowMs)}`;
+  return [
+    !isInDoubt(told) && told.means,
+    sentence(because.verdict ? `${became}, because ${readable(because.verdict)}${by}` : became + by),
+    // A hold is told apart, and says this itself.
+    told.waiting_for && !told.held && waitingSentence(told.waiting_for),
+    deadlineSentence(told, nowMs),
+    node.last_seen_at && `It was last heard of ${relative(node.last_seen_at, nowMs)}.`,
+  ]
+    .filter(Boolean)
+    .join(' ');
+}
+
+/** The moment of a verdict that is held back or only observed has passed, and the end of a hold is told with the hold. */
+const stillToCome = (told: Explanation, nowMs: number) =>
+  told.next.filter(
+    ({ at }) => at === null || !isInDoubt(told) || (secondsSince(at, nowMs) < 0 && at !== told.held?.held_until),
+  );
+
+const whenOf = (at: string | null, nowMs: number) => {
+  if (at === null) return 'any time';
+  return secondsSince(at, nowMs) < 0 ? relative(at, nowMs) : 'due now';
+};
+
+const nextFacts = (told: Explanation, nowMs: number): Fact[] =>
+  stillToCome(told, nowMs).map((step) => [whenOf(step.at, nowMs), readable(`if ${step.if} → ${step.then}`)]);
+
+/** Facts of one kind that follow one another are one line: the last of them, and how many there were. */
+function runsOf(evidence: Evidence[]): { last: Evidence; count: number }[] {
+  const runs: { last: Evidence; count: number }[] = [];
+  for (const fact of evidence) {
+    const run = runs.at(-1);
+    if (run?.last.kind === fact.kind) {
+      run.last = fact;
+      run.count += 1;
+    } else runs.push({ last: fact, count: 1 });
+  }
+  return runs;
+}
+
+const evidenceFacts = (evidence: Evidence[], nowMs: number): Fact[] =>
+  runsOf(evidence.toReversed()).map(({ last: { at, summary, actor }, count }) => [
+    relative(at, nowMs),
+    readable(summary) + (actor ? ` — by ${printable(actor.name)}` : '') + (count > 1 ? `  (the last of ${count})` : ''),
+  ]);
+
+function section(title: string, lines: string[], { paint }: ClosingContext): string[] {
+  return lines.length === 0 ? [] : ['', indent + paint('strong', title), ...lines.map((line) => indent + line)];
+}
+
+const whatToDo = ({ node_id, actions }: Explanation, context: ClosingContext): string[] => [
+  ...openActionLines(node_id, actions, context),
+  ...hintLines(
+    [
+      ['See all that happened', context.commandLine('timeline', node_id)],
+      ['Read its logs', context.commandLine('logs', node_id)],
+    ],
+    context.paint,
+  ),
+];
+
+export function explanationLines(told: Explanation, node: Node, context: ClosingContext): string[] {
+  const { nowMs } = context;
+  const fit = { ...context, width: context.width - indent.length };
+  const since = `for ${ageSince(told.status_since, nowMs)}`;
+  const careful = [
+    ...(told.held ? heldSentences(told.held, told.status, nowMs) : []),
+    ...(told.would_have ? [wouldHaveSentence(told.would_have, nowMs)] : []),
+  ];
+  return [
+    titleLine(told.node_id, node.name, told.status, nodeTone(node), since, fit),
+    ...(careful.length > 0 ? [...paragraph(`! ${careful.join(' ')}`, context, 'warn'), ''] : []),
+    ...paragraph(story(told, node, nowMs), context),
+    ...section('What happens next', renderFacts(nextFacts(told, nowMs), fit), context),
+    ...section('What this rests on', renderFacts(evidenceFacts(told.because.evidence, nowMs), fit), context),
+    ...section(
+      'Slow in its boot',
+      paragraph(told.slow_stages.map(({ says }) => says).join('; '), fit).filter(isSaid),
+      context,
+    ),
+    ...section('What you can do', whatToDo(told, context), context),
+  ];
+}
+
+const isSaid = (line: string) => line.trim() !== '';

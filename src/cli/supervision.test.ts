@@ -1,0 +1,230 @@
+/** Explaining, acting, the brake, maintenance and sweeps, as a program meets the commands. */
+import { beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../base/clock.ts';
+import { runCli } from './testing/run-cli.ts';
+import { sampleAllocation, sampleIds, sampleNode, sampleOperation } from './testing/samples.ts';
+import { ScriptedServer } from './testing/scripted-server.ts';
+import {
+  sampleActed,
+  sampleBrake,
+  sampleExplanation,
+  sampleHeld,
+  sampleHold,
+  sampleSweep,
+  sampleWindow,
+} from './testing/supervision-samples.ts';
+
+let server: ScriptedServer;
+beforeEach(async () => {
+  server = await new ScriptedServer().start();
+  server.nodes.set(sampleIds.node_id, sampleNode({ status: 'offline', name: 'gpu-3' }));
+  server.on('node-explain', () => ({ body: sampleExplanation() }));
+  server.on('node-actions', () => ({ body: { items: sampleExplanation().actions } }));
+  server.on('node-act', () => ({ body: sampleActed() }));
+  return () => server.stop();
+});
+const slipway = (...args: string[]) => runCli(args, { server: server.url });
+
+describe('explain', () => {
+  test('a node', async () => {
+    const { code, stdout } = await slipway('explain', sampleIds.node_id);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(new RegExp(`^${sampleIds.node_id}  gpu-3  offline for \\d+d\\n  Silent; it may come back`));
+    expect(stdout).toMatch(new RegExp(`slipway act ${sampleIds.node_id} extend-deadline --seconds 10m --reason "…"`));
+  });
+  test('the machine behind an allocation or an operation, which is told first', async () => {
+    server.allocations.set(sampleIds.allocation_id, sampleAllocation({ status: 'failed', reason: 'its node failed' }));
+    server.operations.set(sampleIds.workflow_id, sampleOperation());
+    const { stdout } = await slipway('explain', sampleIds.allocation_id);
+    expect(stdout).toMatch(
+      new RegExp(
+        `^${sampleIds.allocation_id} is failed: its node failed\\nIts machine is ${sampleIds.node_id}:\\n\\n${sampleIds.node_id}`,
+      ),
+    );
+    expect((await slipway('explain', sampleIds.workflow_id)).stdout).toContain(`${sampleIds.workflow_id} is running\n`);
+    expect(server.callsOf('node-explain').map(({ params }) => params.id)).toEqual([
+      sampleIds.node_id,
+      sampleIds.node_id,
+    ]);
+  });
+  test('--json is the explanation itself', async () => {
+    const { stdout } = await slipway('explain', sampleIds.node_id, '--json');
+    expect(JSON.parse(stdout)).toEqual(sampleExplanation());
+  });
+  test('an allocation without a machine says why and what to do: exit 1', async () => {
+    server.allocations.set(
+      sampleIds.allocation_id,
+      sampleAllocation({ status: 'requested', node_id: null, reason: 'full' }),
+    );
+    const { code, stdout, stderr } = await slipway('explain', sampleIds.allocation_id);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(
+      /has no machine yet, so there is nothing to explain\n {2}It is requested: full\.\n.*slipway watch/,
+    );
+  });
+  test('an unknown id is refused: exit 4', async () => {
+    server.refuse('node-explain', { code: 'node_not_found', status: 404, title: 'There is no such node' });
+    const { code, stderr } = await slipway('explain', 'nope');
+    expect(code).toBe(4);
+    expect(stderr).toMatch(/There is no such node\n.*\n.*slipway nodes --all/);
+  });
+});
+
+describe('actions and act', () => {
+  test('what is open with its command, what is not with its reason', async () => {
+    const { stdout } = await slipway('actions', sampleIds.node_id);
+    expect(stdout).toMatch(/^Open now\n {2}Gives it more time:\n {4}\S*slipway act .* --reason "…"\n\nNot now\n/);
+    expect(stdout).toContain('  apply-held-verdict  lets the held verdict go. No verdict is held back.\n');
+  });
+  test('an action with its reason, once', async () => {
+    const args = ['extend-deadline', '--seconds', '10m', '--reason', 'a large image'];
+    const { code, stdout } = await slipway('act', sampleIds.node_id, ...args);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`✔ extend-deadline on ${sampleIds.node_id}: it has until 2026-01-01 12:50:00Z\n`);
+    const [call, again] = server.callsOf('node-act');
+    expect(call).toMatchObject({
+      params: { id: sampleIds.node_id, action: 'extend-deadline' },
+      body: { reason: 'a large image', seconds: 600 },
+    });
+    expect(call?.body).not.toHaveProperty('dry_run');
+    expect(call?.headers['idempotency-key']).toBeTruthy();
+    expect(again).toBeUndefined();
+  });
+  test('a dry run says that nothing was done', async () => {
+    const predicts = { status: 'offline', deadline_at: null, says: 'liveness takes effect: ready → offline' } as const;
+    const node = sampleNode({ status: 'ready', held: sampleHeld() });
+    server.on('node-act', () => ({ body: sampleActed({ dry_run: true, node, predicts }) }));
+    const { stdout } = await slipway('act', sampleIds.node_id, 'apply-held-verdict', '--dry-run', '-r', 'burned');
+    expect(stdout).toMatch(/^○ Nothing was done\. apply-held-verdict on \S+ would mean: liveness takes effect/);
+    expect(stdout).toContain('status  ready → offline');
+    expect(server.callsOf('node-act')[0]?.body).toEqual({ reason: 'burned', dry_run: true });
+  });
+  test('what is not open is refused: exit 4', async () => {
+    const refusal = { code: 'action_illegal', status: 409, title: 'That cannot be done in this state' };
+    server.refuse('node-act', { ...refusal, detail: 'No verdict is held back.' });
+    const { code, stderr } = await slipway('act', sampleIds.node_id, 'apply-held-verdict', '-r', 'x');
+    expect(code).toBe(4);
+    expect(stderr).toContain('No verdict is held back.');
+  });
+});
+
+describe('brake', () => {
+  test('shows holds, and resumes one or all with a reason', async () => {
+    server.on('brake-get', () => ({ body: sampleBrake({ holding: true, holds: [sampleHold()] }) }));
+    server.on('brake-resume', () => ({ body: sampleBrake() }));
+    expect((await slipway('brake')).stdout).toContain('! liveness in pool fleet');
+    expect(JSON.parse((await slipway('brake', '--json')).stdout).holds).toHaveLength(1);
+    const one = await slipway('brake', 'resume', '--hold', 'hold_1', '--reason', 'really gone');
+    expect(one).toMatchObject({ code: 0, stdout: '✔ hold_1 is let go; the rules decide again within seconds\n' });
+    await slipway('brake', 'resume', '--reason', 'all of it');
+    expect(server.callsOf('brake-resume').map(({ body }) => body)).toEqual([
+      { reason: 'really gone', hold_id: 'hold_1' },
+      { reason: 'all of it' },
+    ]);
+  });
+  test('a hold that is over is refused with the way to see what is', async () => {
+    server.refuse('brake-resume', { code: 'hold_not_found', status: 404, title: 'There is no such hold' });
+    const { code, stderr } = await slipway('brake', 'resume', '--hold', 'hold_0', '--reason', 'x');
+    expect(code).toBe(4);
+    expect(stderr).toMatch(/See what is held: \S*slipway brake\n/);
+  });
+});
+
+describe('maintenance', () => {
+  test('lists windows, and says when there are none', async () => {
+    server.on('maintenance-list', () => ({ body: { items: [], next_cursor: null } }));
+    expect((await slipway('maintenance')).stdout).toContain('No maintenance window is open or planned');
+    server.on('maintenance-list', () => ({ body: { items: [sampleWindow()], next_cursor: null } }));
+    expect((await slipway('maintenance')).stdout).toMatch(
+      /^switch +zone eu-1, rack=7 +open, ends in .* +ops +a new switch$/m,
+    );
+  });
+  test('starts one for so long, for all that is named', async () => {
+    server.on('maintenance-put', () => ({ body: sampleWindow() }));
+    const before = systemClock.nowMs();
+    const { code, stdout } = await slipway(
+      ...[
+        'maintenance',
+        'start',
+        'switch',
+        '--zone',
+        'eu-1',
+        '--label',
+        'rack=7',
+        '--for',
+        '45m',
+        '-r',
+        'a new switch',
+      ],
+    );
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/✔ switch: nobody of zone eu-1, rack=7 is given up until .*\n.*maintenance end switch\n/);
+    const [call] = server.callsOf('maintenance-put');
+    expect(call).toMatchObject({
+      params: { name: 'switch' },
+      body: { zone: 'eu-1', labels: { rack: '7' }, reason: 'a new switch' },
+    });
+    const seconds = (Date.parse(Object(call?.body).ends_at) - before) / 1000;
+    expect(seconds).toBeGreaterThanOrEqual(45 * 60);
+    expect(seconds).toBeLessThanOrEqual(45 * 60 + (systemClock.nowMs() - before) / 1000);
+  });
+  test('starts one at a moment until another', async () => {
+    server.on('maintenance-put', () => ({ body: sampleWindow() }));
+    const times = ['--from', '2027-01-31T14:00:00+01:00', '--until', '2027-01-31T15:00:00Z'];
+    await slipway('maintenance', 'start', 'night', '--pool', 'gpu', ...times, '--reason', 'x');
+    expect(server.callsOf('maintenance-put')[0]?.body).toEqual({
+      pool: 'gpu',
+      starts_at: '2027-01-31T13:00:00.000Z',
+      ends_at: '2027-01-31T15:00:00.000Z',
+      reason: 'x',
+    });
+  });
+  test('ends one by its name', async () => {
+    server.on('maintenance-delete', () => ({ status: 204, body: '' }));
+    expect((await slipway('maintenance', 'end', 'switch')).stdout).toContain('✔ switch is over');
+    expect(server.callsOf('maintenance-delete')[0]?.params).toEqual({ name: 'switch' });
+  });
+});
+
+test.each([
+  [['maintenance', 'start', 'x', '--for', '1h', '--reason', 'y'], 'must say which machines'],
+  [['maintenance', 'start', 'x', '--pool', 'p', '--reason', 'y'], 'needs an end'],
+  [['maintenance', 'start', 'x', '--pool', 'p', '--until', '2027-01-31T14:00', '--reason', 'y'], 'with its zone'],
+  [['maintenance', 'start', 'x', '--pool', 'p', '--for', '1h'], "required option '-r, --reason <text>'"],
+  [['brake', 'resume'], "required option '-r, --reason <text>'"],
+  [['act', 'node_1', 'extend-deadline'], "required option '-r, --reason <text>'"],
+  [['act', 'node_1', 'explode', '-r', 'x'], "value 'explode' is invalid"],
+])('%j is a usage error, and nothing is sent', async (args, message) => {
+  const { code, stderr } = await slipway(...args);
+  expect(code).toBe(2);
+  expect(stderr).toContain(message);
+  expect(server.calls).toEqual([]);
+});
+
+test('sweeps: when each ran, how late, what it did, and what is wrong with it', async () => {
+  const broken = sampleSweep({ name: 'orphans', error: 'deadlock', failed_at: '2026-01-01T12:00:00.000Z', held: 0 });
+  server.on('sweep-list', () => ({ body: { replica_id: 'rep_1', items: [sampleSweep(), broken] } }));
+  const { stdout } = await slipway('sweeps');
+  expect(stdout).toMatch(/^liveness +\d+d ago +4 ms +0\.8s +3 +8 +120$/m);
+  expect(stdout).toMatch(/^orphans .* failed \d+d ago: deadlock$/m);
+});
+
+test('nodes --held asks for the held, and each says what would become of it', async () => {
+  server.nodes.set(sampleIds.node_id, sampleNode({ held: sampleHeld() }));
+  const { stdout } = await slipway('nodes', '--held', '--status', 'ready');
+  expect(server.callsOf('node-list')[0]?.query).toMatchObject({ held: 'true', status: 'ready' });
+  expect(stdout).toContain('held, would be offline: 8 of 12 machines in pool fleet would be given up within 60 s');
+});
+
+test('one node in full says what is held, what would have been, and what it waits for', async () => {
+  const would_have = { rule: 'liveness', to: 'offline', reason: 'silent for 42 s', at: '2026-01-01T12:00:00.000Z' };
+  server.nodes.set(sampleIds.node_id, sampleNode({ held: sampleHeld(), would_have, waiting_for: 'capacity' }));
+  const { stdout } = await slipway('node', sampleIds.node_id);
+  expect(stdout).toMatch(
+    /held +would be offline, but too many machines turned bad at once: .*; held until .* \[liveness\]/,
+  );
+  expect(stdout).toMatch(
+    /would have +been offline, but its pool is only observed: silent for 42 s {2}\[liveness, \d+d ago\]/,
+  );
+  expect(stdout).toMatch(/waits for +capacity/);
+});

@@ -1,0 +1,125 @@
+/** More wire objects for tests: explanations, the brake and the rules at work. Valid by the contract, as samples.test.ts checks. */
+import type { Explanation, NodeActed } from '../../contract/explanation.ts';
+import type { Held } from '../../contract/node.ts';
+import type { Brake, Maintenance } from '../../contract/supervision.ts';
+import type { SweepRun } from '../render/sweep.ts';
+import { sampleEvidence, sampleIds, sampleNode } from './samples.ts';
+
+const at = (minute: number) => `2026-01-01T12:${String(minute).padStart(2, '0')}:00.000Z`;
+
+export const sampleNext = (condition: string, leads_to: string, at: string | null): Explanation['next'][number] => ({
+  if: condition,
+  // biome-ignore lint/suspicious/noThenProperty: the wire contract names it so, and nothing awaits this object.
+  then: leads_to,
+  at,
+});
+
+export const sampleExplanation = (fields: Partial<Explanation> = {}): Explanation => ({
+  node_id: sampleIds.node_id,
+  node_instance_id: sampleIds.node_instance_id,
+  status: 'offline',
+  status_since: at(2),
+  means: 'Silent; it may come back until its deadline.',
+  because: {
+    rule: 'liveness',
+    verdict: 'it has been silent for 42 s (allowed: 30 s)',
+    at: at(2),
+    evidence: [sampleEvidence({ at: at(2), layer: 'rule', kind: 'node.offline', summary: 'ready → offline: silent' })],
+  },
+  waiting_for: 'a heartbeat',
+  deadline_at: at(50),
+  budget_seconds: 3600,
+  budget_source: 'pool',
+  held: null,
+  would_have: null,
+  next: [
+    sampleNext('it beats again', 'back to what it was', null),
+    sampleNext('it stays silent until then', 'failed, by offline-deadline', at(50)),
+  ],
+  slow_stages: [],
+  actions: [
+    { action: 'extend-deadline', does: 'gives it more time', open: true, why_not: null },
+    {
+      action: 'apply-held-verdict',
+      does: 'lets the held verdict go',
+      open: false,
+      why_not: 'No verdict is held back.',
+    },
+  ],
+  ...fields,
+});
+
+export const sampleHeld = (fields: Partial<Held> = {}): Held => ({
+  rule: 'liveness',
+  to: 'offline',
+  kind: 'mass-failure',
+  hold: 'hold_1',
+  reason: '8 of 12 machines in pool fleet would be given up within 60 s',
+  since: at(4),
+  held_until: at(54),
+  ...fields,
+});
+
+export const sampleHold = (fields: Partial<Brake['holds'][number]> = {}): Brake['holds'][number] => ({
+  hold_id: 'hold_1',
+  kind: 'mass-failure',
+  rule: 'liveness',
+  scope: 'pool',
+  name: 'fleet',
+  reason: '8 of 12 machines in pool fleet would be given up within 60 s',
+  effect: 'hold',
+  negative: 8,
+  population: 12,
+  since: at(4),
+  held_until: at(54),
+  resumed_at: null,
+  resumed_by: null,
+  ended_at: null,
+  ...fields,
+});
+
+export const sampleWindow = (fields: Partial<Maintenance> = {}): Maintenance => ({
+  name: 'switch',
+  pool: null,
+  zone: 'eu-1',
+  labels: { rack: '7' },
+  starts_at: at(0),
+  ends_at: at(55),
+  reason: 'a new switch',
+  actor: { kind: 'token', id: 'tok_1', name: 'ops' },
+  ...fields,
+});
+
+/** Nothing is held; the present is ten minutes past the start of the samples. */
+export const sampleBrake = (fields: Partial<Brake> = {}): Brake => ({
+  at: at(10),
+  holding: false,
+  held: [],
+  holds: [],
+  gaps: [],
+  heard_through: at(10),
+  maintenance: [],
+  ...fields,
+});
+
+export const sampleSweep = (fields: Partial<SweepRun> = {}): SweepRun => ({
+  name: 'liveness',
+  last_run_at: at(10),
+  last_seconds: 0.004,
+  lateness_seconds: 0.8,
+  runs: 120,
+  decided: 3,
+  held: 8,
+  would_have: 0,
+  waiting: false,
+  error: null,
+  failed_at: null,
+  ...fields,
+});
+
+export const sampleActed = (fields: Partial<NodeActed> = {}): NodeActed => ({
+  node: sampleNode({ status: 'offline', deadline_at: at(50) }),
+  dry_run: false,
+  predicts: { status: 'offline', deadline_at: at(50), says: `it has until ${at(50)}` },
+  ...fields,
+});
