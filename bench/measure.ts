@@ -55,7 +55,7 @@ export function report(
   name: string,
   figures: Figure[],
   loadBefore: number[],
-  { medianOf = rounds, jsonToo = false }: { medianOf?: number; jsonToo?: boolean } = {},
+  { medianOf = String(rounds), jsonToo = false }: { medianOf?: string; jsonToo?: boolean } = {},
 ): void {
   const load = { before: loadBefore, after: loadavg(), cores: cpus().length };
   const json = `${JSON.stringify({ benchmark: name, load, figures })}\n`;

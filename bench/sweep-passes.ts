@@ -38,7 +38,7 @@ const actsOf = (rule: MeasuredRule): Act[] => [
 ];
 
 /** A rule that takes long is measured less often, so that the whole stays bounded. */
-const patienceMs = 25_000;
+const patienceMs = 20_000;
 const leastTurns = 3;
 
 interface Round {
@@ -104,6 +104,7 @@ export async function measurePasses(
   const results = fleets.map((): Measured => ({ pass: [], empty: [], bare: [], told: [], reading: [] }));
   for (const { services, inFlight } of fleets) {
     if (rule.allocated) await allocate(services.db, inFlight, now(services.clock));
+    await backInFlight(services.db, rule, inFlight, now(services.clock));
     await services.db.query('vacuum nodes');
   }
   const startedMs = systemClock.monotonicMs();

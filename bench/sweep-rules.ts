@@ -57,12 +57,13 @@ export async function fallDue(db: Queryable, rule: MeasuredRule, ids: NodeId[], 
   if (!rule.beats) await hearOf(db, ids, secondsLater(now, -daySeconds));
 }
 
+/** Among many others in the same phase, whose time has not come: what falls due is no mass failure. */
 export async function backInFlight(db: Queryable, rule: MeasuredRule, ids: NodeId[], now: Date): Promise<void> {
   await db.query(
-    `update nodes set status = 'provisioning', status_since = $3, registered_at = null, verdict = null, held = null, would_have = null,
-       deadline_at = $2::timestamptz + interval '1 hour' * (1 + random()), budget_seconds = 720, budget_source = 'pool'
-     where node_id = any($1)`,
-    [ids, now, secondsLater(now, -daySeconds)],
+    `update nodes set status = $4, status_since = $3, registered_at = case when $4 <> 'provisioning' then $3::timestamptz end,
+       verdict = null, held = null, would_have = null, deadline_at = $2::timestamptz + interval '1 hour' * (1 + random()),
+       budget_seconds = 720, budget_source = 'pool' where node_id = any($1)`,
+    [ids, now, secondsLater(now, -daySeconds), rule.dueBy === 'deadline' ? rule.from : 'provisioning'],
   );
   if (rule.allocated)
     await db.query(
@@ -74,6 +75,7 @@ export async function backInFlight(db: Queryable, rule: MeasuredRule, ids: NodeI
   // As if it had never been: no boot ends twice, no pass is part of a mass failure, and we always heard.
   await db.query(`delete from boot_samples where ${ofNodes}`, [ids]);
   await db.query('delete from brake_tally');
+  await db.query('delete from brake_holds');
   await db.query('delete from ingest_gaps');
 }
 

@@ -4,6 +4,7 @@
  * depend on the machine and are only printed.
  */
 import { loadavg } from 'node:os';
+import { systemClock } from '../src/base/clock.ts';
 import { ingestWatch } from '../src/sweeps/ingest-watch.ts';
 import { createSweepRunner, type SweepRunner } from '../src/sweeps/runner.ts';
 import { type Figure, median, quantile, quick, report, rounds } from './measure.ts';
@@ -29,6 +30,10 @@ const figures: Figure[] = [];
 const broken: string[] = [];
 const counted = (idle: number) => (idle >= 1e6 ? `${idle / 1e6}M` : `${idle / 1e3}k`);
 
+const startedMs = systemClock.monotonicMs();
+const progress = (what: string) =>
+  process.stderr.write(`${((systemClock.monotonicMs() - startedMs) / 1000).toFixed(0).padStart(4)} s  ${what}\n`);
+
 function time(what: string, spent: Spent[], target?: number): void {
   const ms = spent.map((each) => each.ms);
   figures.push({ what, value: median(ms), unit: 'ms', samples: ms, ...(target !== undefined && { target }) });
@@ -47,6 +52,7 @@ function ratio(what: string, over: Spent[], under: Spent[], bound?: { least: num
 }
 
 async function openFleet(server: BenchServer, idle: number): Promise<Fleet> {
+  progress(`filling a fleet of ${counted(idle)} idle nodes`);
   const db = await server.database(`fleet_${idle}`);
   const flying = await fillFleet(db, { idle, inFlight: inFlight + due });
   figures.push({ what: `database of ${counted(idle)} idle nodes`, value: await sizeMb(db), unit: 'MB' });
@@ -80,10 +86,11 @@ async function judgeRule(fleets: Fleet[], rule: MeasuredRule, watch: Stopwatch):
   if (few && many) ratio(`${name}: flat, ${sizes}`, many.pass, few.pass, bounds.flat);
 }
 
+/** Those whose work alone is more than the time they should take. */
 async function judgeTicks(fleet: Fleet, watch: Stopwatch): Promise<void> {
   const ticks = await measureTicks(fleet, { samples: rounds, stopwatch: watch });
   for (const [name, spent] of ticks)
-    if (median(spent.map(({ ms }) => ms)) > targets.emptyMs)
+    if (median(spent.map(({ workMs }) => workMs)) > targets.emptyMs)
       time(`${name}, ${counted(fleet.idle)} idle: nobody due`, spent, targets.emptyMs);
   const turns = Array.from({ length: rounds }, (_, turn) => [...ticks.values()].flatMap((spent) => spent[turn] ?? []));
   const sums = turns.map((turn) => ({
@@ -106,6 +113,7 @@ async function judgeLateness(fleet: Fleet): Promise<void> {
 
 /** What cannot be measured is told at the end; the other figures are not lost with it. */
 async function attempt(what: string, measure: () => Promise<void>): Promise<void> {
+  progress(`measuring ${what}`);
   try {
     await measure();
   } catch (error) {
@@ -128,6 +136,6 @@ try {
 } finally {
   await server.stop();
 }
-report('sweep', figures, loadBefore, { medianOf: samples, jsonToo: true });
+report('sweep', figures, loadBefore, { medianOf: `up to ${samples}`, jsonToo: true });
 for (const what of broken) process.stderr.write(`not as it should be: ${what}\n`);
 process.exitCode = broken.length > 0 ? 1 : 0;
