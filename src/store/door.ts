@@ -152,7 +152,7 @@ export async function transition(
 
   await writeRows(tx, 'nodes', 'node_id', writtenColumns, [...changed.values()]);
   await keepBootSamples(tx, boots);
-  await expectBeats(tx, beats, now);
+  await expectBeats(tx, beats);
   await tellAllocations(tx, outcomes, now);
   await moveAllocations(tx, paired, now, environment);
   await tellWouldHave(tx, watched, now);
