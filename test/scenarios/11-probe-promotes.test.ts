@@ -32,10 +32,15 @@ scenario({
     expect(ready.verdict?.reason).toBe('it answers its probe');
     expect(Date.parse(ready.status_since)).toBeLessThan(Date.parse(machine.deadline_at ?? ''));
     expect(new Set(service.asked)).toEqual(new Set(['/healthz']));
-    const { because } = await world.client.call('node-explain', { params: { id: machine.node_id } });
-    expect(because.rule).toBe('probe-promotes');
-    const proof = because.evidence.find((fact) => fact.kind === 'node.ready')?.data.evidence;
-    expect(proof).toMatchObject({ probe_ok_at: expect.any(String), reported_status: 'starting' });
+    const because = await world.comes('the evidence of the verdict', async () => {
+      const explained = await world.client.call('node-explain', { params: { id: machine.node_id } });
+      const change = explained.because.evidence.find((fact) => fact.kind === 'node.ready');
+      return change && { rule: explained.because.rule, evidence: change.data.evidence };
+    });
+    expect(because).toMatchObject({
+      rule: 'probe-promotes',
+      evidence: { probe_ok_at: expect.any(String), reported_status: 'starting' },
+    });
 
     // The address of a machine is what the machine says it is, so a pool must allow private ones before we ask there.
     await externalPool(world, 'guarded', { budgets: { start_seconds } });

@@ -11,11 +11,17 @@ const heartbeat = { interval_seconds: start_seconds / 15, stale_after_seconds: s
 
 async function saysReady(world: World): Promise<void> {
   const machine = await joined(world, 'agents', 'quick');
-  expect((await machine.beat('ready')).body, 'the answer to its claim').toMatchObject({ node_status: 'ready' });
+  const said = { status: 'ready', health_score: 97 };
+  const answer = await machine.call('agent-heartbeat', { body: said });
+  expect(answer.body, 'the answer to its claim').toMatchObject({ node_status: 'ready' });
   const ready = await nodeOf(world, machine.node_id);
   expect(ready).toMatchObject({ status: 'ready', deadline_at: null });
   expect(Date.parse(ready.status_since)).toBeLessThan(Date.parse(machine.deadline_at ?? ''));
   expect((await changesOf(world, machine.node_id)).at(-1)).toMatchObject({ to: 'ready', by: 'claim-ready' });
+  await world.comes('all that it said to be kept', async () => {
+    const { reported } = await nodeOf(world, machine.node_id);
+    return reported?.health_score === said.health_score;
+  });
 }
 
 /** Its budget is what the pool says, and counts from its registration. */

@@ -1,6 +1,7 @@
 /** What the scenarios' machines say and what becomes of them: pools with budgets of seconds, machines played over plain HTTP. */
 import { pause, systemClock } from '../../../src/base/clock.ts';
 import type { Allocation } from '../../../src/contract/allocation.ts';
+import type { Evidence } from '../../../src/contract/evidence.ts';
 import type { Node } from '../../../src/contract/node.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
@@ -48,24 +49,34 @@ export interface Change {
   evidence: Record<string, unknown>;
 }
 
-/** A node's changes of status as its timeline tells them, oldest first. */
-export async function changesOf(world: World, id: string): Promise<Change[]> {
-  const story = await world.client.call('node-timeline', { params: { id }, query: { limit: 500, order: 'oldest' } });
-  return story.items.flatMap(({ kind, at, data }) =>
-    kind.startsWith('node.') && data.to
-      ? [
-          {
-            at: new Date(at),
-            from: String(data.from),
-            to: String(data.to),
-            by: String(data.by),
-            reason: String(data.reason),
-            evidence: (data.evidence ?? {}) as Record<string, unknown>,
-          },
-        ]
-      : [],
-  );
-}
+const changeOf = ({ kind, at, data }: Evidence): Change[] =>
+  kind.startsWith('node.') && data.to
+    ? [
+        {
+          at: new Date(at),
+          from: String(data.from),
+          to: String(data.to),
+          by: String(data.by),
+          reason: String(data.reason),
+          evidence: (data.evidence ?? {}) as Record<string, unknown>,
+        },
+      ]
+    : [];
+
+/**
+ * A node's changes of status as its timeline tells them, oldest first. The timeline shows a fact once nothing older can
+ * still be committed, so it is read until it has come as far as the node.
+ */
+export const changesOf = (world: World, id: string): Promise<Change[]> =>
+  world.comes('timeline to be as far as its node', async () => {
+    const { status, status_since } = await nodeOf(world, id);
+    const story = await world.client.call('node-timeline', { params: { id }, query: { limit: 500, order: 'oldest' } });
+    const changes = story.items.flatMap(changeOf);
+    const told = changes.findIndex(
+      (change) => change.to === status && change.at.getTime() === Date.parse(status_since),
+    );
+    return told === -1 ? undefined : changes;
+  });
 
 /** The rules and causes of a node's changes, oldest first. */
 export const causesOf = async (world: World, id: string): Promise<string[]> =>
