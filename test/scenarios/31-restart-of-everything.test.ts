@@ -8,6 +8,7 @@ import { databaseClock } from '../../src/store/database-clock.ts';
 import { beatAs, placedCredential, placedRows, placeNodes } from '../../src/store/testing/placed-nodes.ts';
 import { testDatabase } from '../support/database.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
+import { neverDeaf } from './support/deaf.ts';
 import { sendBeats } from './support/fleet.ts';
 import { toldTwice } from './support/scenario.ts';
 
@@ -131,19 +132,6 @@ async function story(composition: Composition): Promise<void> {
     await database.drop();
   }
 }
-
-/** Says that it hears, and so does not notice that it did not. */
-const neverDeaf: Composition = {
-  sweeps: (registry, { ingest, db, executor, clock }) => {
-    const check = async () => {
-      const values = [executor.replica_id, present(clock)];
-      await db.query('update replicas set flushed_through = $2 where replica_id = $1', values);
-      return { gap: false };
-    };
-    Object.assign(ingest, { check, isSteady: () => true });
-    return registry;
-  },
-};
 
 toldTwice('restart of everything', story, [
   { broken: 'no record of when we could not hear', composition: neverDeaf, fails: /false verdicts/ },

@@ -1,0 +1,173 @@
+/** The store is gone for longer than a machine may be silent: beats are answered, nobody is blamed, nothing acknowledged is lost. */
+import { Client } from 'pg';
+import { expect } from 'vitest';
+import { pause, secondsBetween, systemClock } from '../../src/base/clock.ts';
+import type { PoolDocument } from '../../src/contract/pool.ts';
+import type { Composition } from '../../src/main.ts';
+import { type Answer, callRoute } from '../api/support/calls.ts';
+import { inProcessServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
+import { neverDeaf } from './support/deaf.ts';
+import { type OwnPostgres, ownPostgres } from './support/own-postgres.ts';
+import { toldTwice } from './support/scenario.ts';
+
+const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
+/** As long as we look afterwards: past the time at which what was missed would be a verdict. */
+const watchSeconds = heartbeat.stale_after_seconds + 1;
+const awaySeconds = 2 * watchSeconds;
+/** Together over while the store is away, and not before we have looked if the time away does not count. */
+const provision_timeout_seconds = awaySeconds - 2;
+const extendedBySeconds = 1;
+const beatEveryMs = 300;
+const machines = 6;
+
+/** The brake would hide false verdicts; here it never holds, so that each would be seen. */
+const document: PoolDocument = { driver: 'external', heartbeat, brake: { fraction: 1, min_nodes: 1_000_000 } };
+
+interface Beating {
+  ids: string[];
+  answers: Answer[];
+  /** The last one falls silent for good. */
+  lose(): void;
+  end(): Promise<void>;
+}
+
+/** Each on its own, as agents are: one that waits for its answer delays no other. */
+async function beatingApart({ url, client }: TestServer): Promise<Beating> {
+  const { token } = await client.call('join-token-create', { params: { pool: 'fleet' } });
+  const answers: Answer[] = [];
+  let over = false;
+  let lost: string | undefined;
+  const joined = await Promise.all(
+    Array.from({ length: machines }, (_, i) =>
+      callRoute(url, 'agent-register', { body: { join_token: token, name: `m-${i + 1}`, version: 'test' } }),
+    ),
+  );
+  const credentials = joined.map(({ body }) => String(body.credential));
+  const beat = (bearer: string) =>
+    callRoute(url, 'agent-heartbeat', { body: { status: 'ready' } }, { bearer }).then((answer) => answers.push(answer));
+  await Promise.all(credentials.map(beat));
+  const loops = credentials.map(async (credential) => {
+    while (!over && lost !== credential) {
+      await pause(systemClock, beatEveryMs);
+      await beat(credential);
+    }
+  });
+  return {
+    ids: joined.map(({ body }) => String(body.node_id)),
+    answers,
+    lose: () => {
+      lost = credentials.at(-1);
+    },
+    async end() {
+      over = true;
+      await Promise.all(loops);
+    },
+  };
+}
+
+interface Outage {
+  begin(store: OwnPostgres, other: Client): Promise<unknown>;
+  end(store: OwnPostgres, other: Client): Promise<unknown>;
+}
+
+/** A connection beside the server's; it breaks when the store goes, and says so to nobody. */
+async function somebodyElse(url: string): Promise<Client> {
+  const other = new Client({ connectionString: url });
+  other.on('error', () => {});
+  await other.connect();
+  return other;
+}
+
+const answered = (answer: Answer) =>
+  answer.status === 200 || (answer.status === 503 && Number(answer.body.retry_after_seconds) > 0);
+
+async function tell(outage: Outage, composition: Composition, seconds: number): Promise<void> {
+  const store = await ownPostgres();
+  const server = await inProcessServer({ database_url: store.url, composition });
+  const { client } = server;
+  const other = await somebodyElse(store.url);
+  const stood = async (id: string) => (await client.call('node-get', { params: { id } })).status;
+  let fleet: Beating | undefined;
+  try {
+    await client.call('pool-put', { params: { pool: 'fleet' }, body: document });
+    fleet = await beatingApart(server);
+    const { node } = await client.call('node-create', {
+      body: { pool: 'fleet', name: 'expected', provision_timeout_seconds },
+    });
+    const expected = node.node_id;
+    const { node: extended } = await client.call('node-act', {
+      params: { id: expected, action: 'extend-deadline' },
+      body: { reason: 'the courier is late', seconds: extendedBySeconds },
+    });
+
+    await outage.begin(store, other);
+    const before = fleet.answers.length;
+    await pause(systemClock, awaySeconds * 1000);
+    const meanwhile = fleet.answers.slice(before);
+    await outage.end(store, other);
+    expect(meanwhile.length, 'beats are answered while the store is away').toBeGreaterThan(machines);
+    for (const answer of meanwhile) expect(answered(answer), answer.text).toBe(true);
+
+    // The first calls may still find a broken connection.
+    await until('the store to be back', () => stood(expected).catch(() => undefined));
+    const watchMs = systemClock.monotonicMs() + watchSeconds * 1000;
+    while (systemClock.monotonicMs() < watchMs) {
+      expect(await stood(expected), 'a false verdict').toBe('provisioning');
+      for (const id of fleet.ids) expect(await stood(id), 'a false verdict').toBe('ready');
+      await pause(systemClock, beatEveryMs);
+    }
+    const { gaps } = await client.call('brake-get', {});
+    const gap = gaps.find((each) => each.seconds >= awaySeconds);
+    const after = await client.call('node-timeline', {
+      params: { id: expected },
+      query: { kind: 'node.deadline_moved', order: 'oldest' },
+    });
+    expect(after.items.map((fact) => [fact.layer, fact.actor !== null])).toEqual([
+      ['operator', true],
+      ['store', false],
+    ]);
+    const moved = after.items[1]?.data.set as { deadline_at: string };
+    // What began just before counts from its own beginning.
+    const missed = Math.min(
+      gap?.seconds ?? 0,
+      secondsBetween(new Date(node.status_since), new Date(gap?.ended_at ?? '')),
+    );
+    expect(secondsBetween(new Date(extended.deadline_at ?? ''), new Date(moved.deadline_at))).toBeCloseTo(missed, 2);
+
+    fleet.lose();
+    await until(
+      'one that is really silent to be found',
+      async () => (await stood(fleet?.ids.at(-1) ?? '')) === 'offline',
+      { seconds },
+    );
+    await until('one that never came to be found', async () => (await stood(expected)) === 'failed', { seconds });
+    for (const id of fleet.ids.slice(0, -1)) {
+      const { items } = await client.call('node-timeline', { params: { id }, query: { kind: 'node.offline' } });
+      expect(items, 'a false verdict that was taken back').toEqual([]);
+    }
+  } finally {
+    await fleet?.end();
+    await other.end();
+    await server.stop();
+    await store.end();
+  }
+}
+
+const outages: Record<string, Outage> = {
+  'the store falls silent': { begin: (store) => store.freeze(), end: (store) => store.thaw() },
+  'the store goes away and comes back': { begin: (store) => store.stop(), end: (store) => store.startAgain() },
+  'the store answers, but takes no beats': {
+    begin: (_, other) => other.query('begin; lock table heartbeats in share mode'),
+    end: (_, other) => other.query('commit'),
+  },
+};
+
+for (const [name, outage] of Object.entries(outages))
+  toldTwice(name, (composition, seconds) => tell(outage, composition, seconds), [
+    {
+      broken: 'no record of when we could not hear',
+      composition: neverDeaf,
+      fails: /a false verdict/,
+    },
+  ]);

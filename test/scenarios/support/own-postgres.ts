@@ -1,0 +1,86 @@
+/** A PostgreSQL of the scenario's own, which can fall silent (its processes stand still) or go away and come back. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../../src/base/clock.ts';
+import { postgresOf } from '../../../src/store/postgres/binaries.ts';
+import { environment } from '../../../src/store/postgres/cluster.ts';
+import { startEmbeddedPostgres } from '../../../src/store/postgres/embedded.ts';
+import { choosePlacement } from '../../../src/store/postgres/placement.ts';
+import { findPostmaster, isProcessAlive, stopPostmaster } from '../../../src/store/postgres/postmaster.ts';
+import { serverArguments } from '../../../src/store/postgres/settings.ts';
+import { until } from '../../support/until.ts';
+
+export interface OwnPostgres {
+  url: string;
+  /** Nobody gets an answer, and no connection breaks. */
+  freeze(): Promise<void>;
+  thaw(): Promise<void>;
+  /** Every connection breaks, and new ones are refused. */
+  stop(): Promise<void>;
+  startAgain(): Promise<void>;
+  end(): Promise<void>;
+}
+
+async function childrenOf(pid: number): Promise<number[]> {
+  const found: number[] = [];
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    // A process may end while it is looked at.
+    const stat = await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '');
+    if (Number(stat.replace(/^.*\) /s, '').split(' ')[1]) === pid) found.push(Number(name));
+  }
+  return found;
+}
+
+export async function ownPostgres(): Promise<OwnPostgres> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'slipway-own-postgres-'));
+  // Entered by the unprivileged account too, when the tests run as root.
+  await chmod(dataDir, 0o711);
+  // As it ships: what was acknowledged outlives a crash.
+  const settings = {};
+  const first = await startEmbeddedPostgres({ dataDir, clock: systemClock, settings });
+  const placement = choosePlacement(dataDir, () => {});
+  const port = Number(new URL(first.url).port);
+  let { pid } = first;
+
+  const signal = async (name: NodeJS.Signals) => {
+    // The postmaster first, so that no child is born that nobody told.
+    process.kill(pid, name);
+    for (const child of await childrenOf(pid)) process.kill(child, name);
+  };
+
+  return {
+    url: first.url,
+    freeze: () => signal('SIGSTOP'),
+    thaw: () => signal('SIGCONT'),
+    async stop() {
+      process.kill(pid, 'SIGQUIT');
+      await until('the database to be gone', () => !isProcessAlive(pid));
+    },
+    async startAgain() {
+      const child = spawn(postgresOf(placement.binaries), serverArguments(placement.clusterDir, port, settings), {
+        cwd: '/',
+        env: environment,
+        stdio: 'ignore',
+        ...(placement.account && { uid: placement.account.uid, gid: placement.account.gid }),
+      });
+      await once(child, 'spawn');
+      const found = await until('the database to be back', () => {
+        const postmaster = findPostmaster(placement.clusterDir);
+        return postmaster?.ready ? postmaster : undefined;
+      });
+      pid = found.pid;
+    },
+    async end() {
+      if (isProcessAlive(pid)) {
+        await signal('SIGCONT');
+        await stopPostmaster(pid, systemClock);
+      }
+      await rm(placement.clusterDir, { recursive: true, force: true });
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
