@@ -20,13 +20,14 @@ vi.mock(import('../../src/lifecycle/budgets.ts'), async (original) => {
 const stale_seconds = 1;
 const jittery = { interval_seconds: stale_seconds / 5, stale_after_seconds: stale_seconds };
 /** In stale times: beyond the threshold, then beats in haste, then around it again. */
-const gaps = [1.6, 0.2, 0.1, 0.3, 0.9, 1.1, 0.1, 1.4, 0.2, 0.6];
+const gaps = [1.9, 0.2, 0.1, 0.3, 0.9, 1.1, 0.1, 1.8, 0.2, 0.4];
 /** Offline and back, twice. */
 const leastChanges = 4;
-const mostWindows = 60;
+const mostWindows = 100;
 
 /** Less patience is set than one interval; what counts is three of the intervals that it was told to keep. */
 const interval_seconds = 1.5;
+const leastMissed = 3;
 const steady = { interval_seconds, stale_after_seconds: interval_seconds / 4 };
 
 /** Since it was ready for the first time. */
@@ -45,28 +46,37 @@ function expectNoFlapping(changes: Change[]): void {
   }
 }
 
+interface Telling {
+  /** One of the machines has gone offline: silence of this length is noticed. */
+  noticed: boolean;
+  over: AbortSignal;
+}
+
 /** Beats around the threshold until it has changed often enough to tell how often it may. */
-async function jitters(world: World, machine: Machine, over: AbortSignal): Promise<void> {
+async function jitters(world: World, machine: Machine, telling: Telling): Promise<void> {
   const startedMs = systemClock.monotonicMs();
   for (let beat = 0, changes: Change[] = []; changes.length < leastChanges; beat++) {
     const windows = (systemClock.monotonicMs() - startedMs) / 1000 / stale_seconds;
     expect(windows, `stale times for ${changes.length} changes`).toBeLessThan(mostWindows);
-    await pause(systemClock, (gaps[beat % gaps.length] ?? 0) * stale_seconds * 1000, over);
-    if (over.aborted) return;
+    await pause(systemClock, (gaps[beat % gaps.length] ?? 0) * stale_seconds * 1000, telling.over);
+    if (telling.over.aborted) return;
     await machine.beat();
     changes = await sinceReady(world, machine);
+    telling.noticed ||= changes.length > 0;
     expectNoFlapping(changes);
     for (const { by } of changes) expect(['liveness', 'heartbeat-returned']).toContain(by);
   }
 }
 
-/** Every second beat is missed, so that each gap is two intervals long. */
-async function missesBeats(world: World, machine: Machine, over: AbortSignal): Promise<void> {
-  for (let beats = 0; beats < 3; beats++) {
-    await pause(systemClock, 2 * interval_seconds * 1000, over);
-    if (over.aborted) return;
+/** From when on silence is noticed, every second beat is missed, so that each gap is two intervals long. */
+async function missesBeats(world: World, machine: Machine, telling: Telling): Promise<void> {
+  for (let missed = 0; missed < leastMissed; ) {
+    const { noticed } = telling;
+    await pause(systemClock, (noticed ? 2 : 1) * interval_seconds * 1000, telling.over);
+    if (telling.over.aborted) return;
     await machine.beat();
     expect(await sinceReady(world, machine), 'changes of a machine that missed one beat').toEqual([]);
+    if (noticed) missed++;
   }
 }
 
@@ -79,7 +89,8 @@ scenario({
     const forgetful = await joined(world, 'steady', 'misses-one');
     for (const machine of [unsteady, forgetful]) await machine.beat('ready');
     const over = new AbortController();
-    const both = [jitters(world, unsteady, over.signal), missesBeats(world, forgetful, over.signal)];
+    const telling: Telling = { noticed: false, over: over.signal };
+    const both = [jitters(world, unsteady, telling), missesBeats(world, forgetful, telling)];
     // When one of them has failed, the other need not go on.
     await Promise.all(both).finally(() => over.abort());
   },
