@@ -76,9 +76,9 @@ export async function bindNodeToOperation(
   );
 }
 
-/** A node's facts belong to the tenant that holds it at that moment, so each carries the allocation's id. */
+/** A node's facts belong to the tenant that holds it at that moment, so each carries the allocation's id. Null is known to be nobody. */
 export async function nameAllocations(tx: Transaction, facts: Fact[]): Promise<void> {
-  const unnamed = facts.filter((fact) => !fact.allocation_id);
+  const unnamed = facts.filter((fact) => fact.allocation_id === undefined);
   if (unnamed.length === 0) return;
   const holder = await holdersOf(
     tx,

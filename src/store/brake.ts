@@ -97,6 +97,23 @@ export async function recentVerdicts(db: Queryable, rule: string, since: Date): 
   );
 }
 
+/** As many as there are, but counted no further than `most`: what is asked is whether a share is exceeded, not how large the fleet is. */
+export async function populationsUpTo(
+  db: Queryable,
+  asked: (Scope & { most: number })[],
+  phase: readonly NodeStatus[],
+): Promise<number[]> {
+  if (asked.length === 0) return [];
+  const rows = await db.query<{ count: number }>(
+    `select case asked.scope when 'pool' then (select count(*)::int from (
+         select from nodes where pool = asked.name and status = any($4) limit asked.most) counted)
+       else (select count(*)::int from (select from nodes where zone = asked.name and status = any($4) limit asked.most) counted) end as count
+     from unnest($1::text[], $2::text[], $3::int[]) with ordinality as asked(scope, name, most, place) order by asked.place`,
+    [asked.map(({ scope }) => scope), asked.map(({ name }) => name), asked.map(({ most }) => most), phase],
+  );
+  return rows.map((row) => row.count);
+}
+
 export async function populationOf(
   db: Queryable,
   { scope, name }: Scope,

@@ -18,8 +18,8 @@ export interface Cited {
   actor?: Actor | null;
   correlation_id?: CorrelationId | null;
   workflow_id?: WorkflowId | null;
-  /** Where the caller knows it; otherwise the allocation that holds the node is looked up. */
-  allocation_id?: AllocationId | null;
+  /** Where the caller knows it, null for nobody's; otherwise the allocation that holds the node is looked up. */
+  allocation_id?: AllocationId | null | undefined;
 }
 
 /** What the clock of a new instance starts from, and what it must still show. */
@@ -71,7 +71,7 @@ export function factOf(from: NodeStatus | 'new', node: NodeRow, cited: Cited, se
     actor: cited.actor ?? null,
     node_id: node.node_id,
     node_instance_id: node.node_instance_id,
-    allocation_id: cited.allocation_id ?? null,
+    allocation_id: cited.allocation_id,
     correlation_id: cited.correlation_id ?? node.correlation_id,
     workflow_id: cited.workflow_id ?? node.workflow_id,
   };

@@ -19,6 +19,7 @@ import { type DoorEnvironment, insertRow, type Refusal, writeRows } from './door
 import { type Fact, recordEvidence } from './evidence.ts';
 import { expectBeats, expectedBeat } from './expected-beats.ts';
 import type { NodeRow } from './nodes.ts';
+import { poolGenerations } from './pools.ts';
 import { isTold, tellWouldHave, wouldHave } from './would-have.ts';
 
 /** Columns that a status change may write along with the status. */
@@ -39,31 +40,6 @@ export type NodeChanges = Partial<
     | 'prerequisites'
   >
 >;
-
-const writtenColumns = [
-  'status',
-  'status_since',
-  'deadline_at',
-  'budget_seconds',
-  'budget_source',
-  'verdict',
-  'held',
-  'would_have',
-  'clock_from',
-  'waiting_for',
-  'prerequisites',
-  'drain_then',
-  'node_instance_id',
-  'workflow_id',
-  'correlation_id',
-  'registered_at',
-  'endpoint',
-  'reported_status',
-  'observed_state',
-  'observed_at',
-  'pool_generation',
-  'restarts',
-] as const satisfies (keyof NodeRow)[];
 
 export interface NodeMove extends Cited {
   node_id: NodeId;
@@ -100,17 +76,43 @@ function refusalOf(node: LockedNode, move: NodeMove, { decide }: DoorEnvironment
     : undefined;
 }
 
-/** Changes statuses of nodes, and of their allocations where the tables pair them. Answers in the order of `moves`. */
+/** Rows that the caller has locked in this very transaction need not be read again, only what their pools say. */
+async function lockedNodes(
+  tx: Transaction,
+  moves: NodeMove[],
+  found: readonly NodeRow[] | undefined,
+): Promise<LockedNode[]> {
+  if (!found) return tx.query<LockedNode>(lockSql, [moves.map((move) => move.node_id)]);
+  const documents = await poolGenerations(tx, found);
+  return found.flatMap((node) => {
+    const pool_document = documents.get(`${node.pool} ${node.pool_generation}`);
+    return pool_document ? [{ ...node, pool_document }] : [];
+  });
+}
+
+/** Rows that set the same columns are written by one statement. */
+async function writeChanged(tx: Transaction, changed: { node: NodeRow; set: object }[]): Promise<void> {
+  for (const alike of Map.groupBy(changed, ({ set }) => Object.keys(set).sort().join()).values()) {
+    const columns = Object.keys(alike[0]?.set ?? {});
+    const rows = alike.map(({ node, set }) => ({ node_id: node.node_id, ...set }));
+    await writeRows(tx, 'nodes', 'node_id', columns, rows);
+  }
+}
+
+/**
+ * Changes statuses of nodes, and of their allocations where the tables pair them. Answers in the order of `moves`. `found`: the
+ * rows, where the caller has locked them in this transaction.
+ */
 export async function transition(
   tx: Transaction,
   moves: NodeMove[],
   now: Date,
   environment: DoorEnvironment,
+  found?: readonly NodeRow[],
 ): Promise<NodeMoveOutcome[]> {
   if (moves.length === 0) return [];
-  const rows = await tx.query<LockedNode>(lockSql, [moves.map((move) => move.node_id)]);
-  const nodes = new Map(rows.map((row) => [row.node_id, row]));
-  const changed = new Map<NodeId, NodeRow>();
+  const nodes = new Map((await lockedNodes(tx, moves, found)).map((row) => [row.node_id, row]));
+  const changed: { node: NodeRow; set: object }[] = [];
   const facts: Fact[] = [];
   const paired: AllocationMove[] = [];
   const boots: ReturnType<typeof endedBoot>[] = [];
@@ -132,9 +134,10 @@ export async function transition(
     Object.assign(locked, set);
     beats.push(expectedBeat(locked));
     const { pool_document: _, ...node } = locked;
-    changed.set(node.node_id, node);
+    changed.push({ node, set });
     facts.push(factOf(from, node, move, set, now));
-    for (const pair of pairedWith(from, move.to)) {
+    // Whose node nobody's is, is known under its lock.
+    for (const pair of move.allocation_id === null ? [] : pairedWith(from, move.to)) {
       paired.push({
         ...move,
         set: undefined,
@@ -150,7 +153,7 @@ export async function transition(
     return { moved: true, node, from };
   });
 
-  await writeRows(tx, 'nodes', 'node_id', writtenColumns, [...changed.values()]);
+  await writeChanged(tx, changed);
   await keepBootSamples(tx, boots);
   await expectBeats(tx, beats);
   await tellAllocations(tx, outcomes, now);

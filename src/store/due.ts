@@ -1,7 +1,7 @@
 /** Rows whose time has come, locked for the sweep that decides on them; rows another replica decides on are passed over. */
 import type { AllocationId } from '../base/ids.ts';
 import type { AllocationStatus, NodeStatus } from '../lifecycle/states.ts';
-import type { AllocationRow } from './allocations.ts';
+import { type AllocationRow, holderOf } from './allocations.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { isUncovered } from './maintenance.ts';
 import type { NodeRow } from './nodes.ts';
@@ -9,8 +9,8 @@ import type { NodeRow } from './nodes.ts';
 export type DueNode = NodeRow & {
   last_seen_at: Date | null;
   stale_seconds: number | null;
-  /** The allocation that still has a claim on the node. */
-  owner: AllocationId | null;
+  /** The allocation whose node it is. */
+  holder: AllocationId | null;
 };
 
 /** Which of the due rows a rule speaks of. Asked in the statement, so that rows of another rule fill no batch of this one. */
@@ -54,8 +54,7 @@ export function lockDueNodes(
   except: readonly string[] = [],
 ): Promise<DueNode[]> {
   return tx.query<DueNode>(
-    `select node.*, beat.last_seen_at, beat.stale_seconds, (select allocation_id from allocations where node_id = node.node_id
-         and status in ('provisioning', 'active', 'releasing', 'release_failed')) as owner
+    `select node.*, beat.last_seen_at, beat.stale_seconds, ${holderOf('node.node_id')} as holder
      from nodes node ${heartbeatOf} where ${isDue(question)} and node.node_id <> all($4)
      order by node.deadline_at limit $3 for no key update of node skip locked`,
     [question.status, question.now, limit, except],

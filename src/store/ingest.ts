@@ -51,7 +51,10 @@ export async function publishHeard(
   const steady = await publish(db, replica_id, flushed_through, since);
   if (steady !== undefined) return { database_ms: steady, gap: undefined, deaf: false };
   return db.transaction(async (tx) => {
-    const [last] = await tx.query<{ at: Date | null }>(`select ${latest} as at`);
+    // A gap begins where the last one ended, at the earliest: no moment is made up for twice.
+    const [last] = await tx.query<{ at: Date | null }>(
+      `select greatest(${latest}, (select max(ended_at) from ingest_gaps)) as at`,
+    );
     const silent = last?.at && last.at < since ? last.at : undefined;
     const deaf = silent !== undefined && flushed_through < since;
     const gap = silent && !deaf ? await recordGap(tx, silent, now) : undefined;

@@ -36,6 +36,20 @@ export async function poolGeneration(
   return row?.document;
 }
 
+/** The documents that these nodes were made from, by pool and generation. */
+export async function poolGenerations(
+  db: Queryable,
+  nodes: readonly { pool: string; pool_generation: number }[],
+): Promise<Map<string, PoolDocument>> {
+  const distinct = new Map(nodes.map((node) => [`${node.pool} ${node.pool_generation}`, node]));
+  const rows = await db.query<{ pool: string; generation: number; document: PoolDocument }>(
+    `select generation.pool, generation.generation, generation.document from unnest($1::text[], $2::int[]) as asked(pool, generation)
+     join pool_generations generation on generation.pool = asked.pool and generation.generation = asked.generation`,
+    [[...distinct.values()].map(({ pool }) => pool), [...distinct.values()].map((node) => node.pool_generation)],
+  );
+  return new Map(rows.map((row) => [`${row.pool} ${row.generation}`, row.document]));
+}
+
 interface CountedRow extends PoolRow {
   live: number;
   free: number;

@@ -3,8 +3,9 @@
  * seldom: once in a fraction of the shortest stale time, for those that have used up half of theirs. Only these are then
  * looked at precisely, as often as it takes.
  */
-import type { NodeId } from '../base/ids.ts';
+import type { AllocationId, NodeId } from '../base/ids.ts';
 import { type HeartbeatSettings, heartbeatPolicy } from '../lifecycle/budgets.ts';
+import { holderOf } from './allocations.ts';
 import type { Queryable, Transaction } from './database.ts';
 import type { Crowd } from './due.ts';
 import { isUncovered } from './maintenance.ts';
@@ -15,6 +16,8 @@ export type SilentNode = NodeRow & {
   stale_seconds: number;
   probe_ok_at: Date | null;
   gap_end: Date | null;
+  /** The allocation whose node it is. */
+  holder: AllocationId | null;
 };
 
 /** The shortest interval and stale time that any pool asks for. */
@@ -33,14 +36,17 @@ export async function tightestHeartbeat(
   };
 }
 
-/** Those that serve and have been silent for half of their stale time; `earliest` is half of the shortest one ago. */
+/**
+ * Those that serve and have been silent for half of their stale time; `earliest` is half of the shortest one ago. The machine is
+ * looked up for each beat found, which are few: joined freely, the whole fleet would be read for them.
+ */
 export async function scanSuspects(db: Queryable, earliest: Date, now: Date): Promise<NodeId[]> {
   const rows = await db.query<{ node_id: NodeId }>(
-    `select node.node_id from heartbeats beat
-     join instances instance on instance.node_instance_id = beat.node_instance_id
-     join nodes node on node.node_id = instance.node_id and node.node_instance_id = beat.node_instance_id
-     where not beat.over and beat.last_seen_at < $1 and beat.last_seen_at + make_interval(secs => beat.stale_seconds / 2) < $2
-       and node.status in ('ready', 'degraded')`,
+    `select found.node_id from heartbeats beat cross join lateral (
+       select node.node_id from instances instance join nodes node on node.node_id = instance.node_id
+         and node.node_instance_id = instance.node_instance_id
+       where instance.node_instance_id = beat.node_instance_id and node.status in ('ready', 'degraded') offset 0) found
+     where not beat.over and beat.last_seen_at < $1 and beat.last_seen_at + make_interval(secs => beat.stale_seconds / 2) < $2`,
     [earliest, now],
   );
   return rows.map((row) => row.node_id);
@@ -65,7 +71,7 @@ export function lockSilentNodes(
   except: readonly string[],
 ): Promise<SilentNode[]> {
   return tx.query<SilentNode>(
-    `select node.*, beat.last_seen_at, beat.stale_seconds, probe.ok_at as probe_ok_at, (select max(ended_at) from ingest_gaps) as gap_end
+    `select node.*, beat.last_seen_at, beat.stale_seconds, probe.ok_at as probe_ok_at, ${holderOf('node.node_id')} as holder, (select max(ended_at) from ingest_gaps) as gap_end
      from ${joined} where ${isSilent} and node.node_id <> all($4)
      order by ${silence} limit $3 for no key update of node skip locked`,
     [suspects, now, limit, except],

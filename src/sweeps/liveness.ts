@@ -1,5 +1,6 @@
 /** `liveness`: ready, degraded → offline after too long a silence; → degraded where a probe is still answered. */
 import { secondsBetween, secondsLater } from '../base/clock.ts';
+import type { NodeId } from '../base/ids.ts';
 import { heardThrough } from '../lifecycle/brake.ts';
 import { type LivenessVerdict, silentFrom } from '../lifecycle/liveness.ts';
 import { holdNodes } from '../store/brake.ts';
@@ -41,12 +42,15 @@ export function liveness(services: SweepServices): Sweep {
   const { db, environment, suspects } = services;
   /** Somebody was silent by the clock, but not everything heard was stored yet: a matter of moments. */
   let unsettled = false;
+  let found: readonly NodeId[] = [];
   return verdictSweep(services, {
     name: 'liveness',
     every_seconds: 5,
     woken_by: (kind) => kind === 'node.held_over',
+    async prepare(now) {
+      found = await suspects.at(now);
+    },
     async find(tx, now, limit, except) {
-      const found = await suspects.at(now);
       unsettled = false;
       const silent = found.length === 0 ? [] : await lockSilentNodes(tx, found, now, limit, except);
       if (silent.length === 0) return [];
@@ -69,10 +73,9 @@ export function liveness(services: SweepServices): Sweep {
     },
     async count(tx, now) {
       const heard = heardThrough(await slowestReplica(tx, now), environment.brake, now);
-      return countSilentNodes(tx, await suspects.at(now), heard < now ? heard : now);
+      return countSilentNodes(tx, found, heard < now ? heard : now);
     },
     async next(now) {
-      const found = await suspects.at(now);
       const soonest = found.length === 0 ? null : await nextSilentAt(db, found, now);
       const reading = secondsLater(now, unsettled ? settlesInSeconds : suspects.everySeconds());
       return soonest && soonest < reading ? soonest : reading;

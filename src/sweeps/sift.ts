@@ -2,7 +2,7 @@
 import { type Clock, secondsLater } from '../base/clock.ts';
 import { newHoldId } from '../base/ids.ts';
 import type { Held } from '../contract/node.ts';
-import { type Leave, type Share, turnOf } from '../lifecycle/brake.ts';
+import { type BrakePolicy, type Leave, type Share, turnOf } from '../lifecycle/brake.ts';
 import { type NodeRule, type NodeRuleName, nodeRules } from '../lifecycle/rules.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import {
@@ -11,6 +11,7 @@ import {
   openHold,
   openHolds,
   populationOf,
+  populationsUpTo,
   recentVerdicts,
   type Scope,
 } from '../store/brake.ts';
@@ -53,23 +54,33 @@ const distinctScopes = (nodes: readonly Placed[]): Scope[] =>
 const crowdOf = (crowds: readonly Crowd[], { scope, name }: Scope): number =>
   crowds.reduce((sum, crowd) => sum + (crowd[scope] === name ? crowd.count : 0), 0);
 
-/** Counts the fleet only where it matters: below the least number no share of it can be a mass failure. */
-async function shareOf(
-  tx: Transaction,
-  scope: Scope,
-  due: readonly Crowd[],
-  recent: readonly Crowd[],
-  { phase }: NodeRule,
-  least: number,
-  open: HoldRow | undefined,
-): Promise<Share> {
-  const share = { due: crowdOf(due, scope), recent: crowdOf(recent, scope), population: Number.POSITIVE_INFINITY };
-  // The pace is a share of those the hold began with, or it would slow down with every one that is decided on.
-  if (open) return { ...share, population: open.population };
-  if (share.due + share.recent < least) return share;
-  // Those that were decided on have left the phase they are a share of.
-  const left = phase.includes('cleaning') ? 0 : share.recent;
-  return { ...share, population: left + (await populationOf(tx, scope, phase)) };
+/** Those that were decided on have left the phase they are a share of. */
+const leftPhase = ({ phase }: NodeRule, recent: number) => (phase.includes('cleaning') ? 0 : recent);
+
+const mostCounted = 2_147_483_647;
+
+interface Weighed {
+  scope: Scope;
+  policy: BrakePolicy;
+  standing: HoldRow | undefined;
+  share: Share;
+}
+
+/**
+ * Counts the fleet only where it matters, and only as far: below the least number no share can be a mass failure, and where more
+ * serve than the share allows for, it makes no difference how many more.
+ */
+async function weigh(tx: Transaction, weighed: Weighed[], rule: NodeRule): Promise<void> {
+  const open = weighed.filter(
+    ({ standing, share, policy }) => !standing && share.due + share.recent >= policy.min_nodes,
+  );
+  const asked = open.map(({ scope, share, policy }) => ({
+    ...scope,
+    most: Math.min(mostCounted, Math.ceil((share.due + share.recent) / policy.fraction) + 1),
+  }));
+  const counts = await populationsUpTo(tx, asked, rule.phase);
+  for (const [place, { share }] of open.entries())
+    share.population = leftPhase(rule, share.recent) + (counts[place] ?? 0);
 }
 
 const massReason = (rule: string, { scope, name }: Scope, share: Share, window_seconds: number) =>
@@ -107,17 +118,25 @@ async function leaves(
   const pools = scopes.flatMap(({ scope, name }) => (scope === 'pool' ? [name] : []));
   const policies = await brakePolicies(tx, pools);
   const isNews = (crowd: Crowd) => !scopesOf(crowd).some((scope) => isSettled(open.get(keyOf(scope)), now));
-  const said = new Map<string, Said>();
-  for (const scope of scopes) {
-    const key = keyOf(scope);
+  const weighed = scopes.flatMap((scope): Weighed[] => {
     const own = scope.scope === 'pool' ? policies.get(scope.name) : undefined;
     // Where rules only watch there is nothing to hold back, and everything to tell.
-    if (own?.observed) continue;
-    const policy = own ?? environment.brake_policy;
-    const standing = open.get(key);
+    if (own?.observed) return [];
+    const standing = open.get(keyOf(scope));
     // A hold that is over goes on at so many a minute, whatever the window in which failures are counted.
     const lately = standing ? lastMinute : recent.filter(isNews);
-    const share = await shareOf(tx, scope, due.filter(isNews), lately, nodeRules[rule], policy.min_nodes, standing);
+    const share = {
+      due: crowdOf(due.filter(isNews), scope),
+      recent: crowdOf(lately, scope),
+      // The pace is a share of those the hold began with, or it would slow down with every one that is decided on.
+      population: standing?.population ?? Number.POSITIVE_INFINITY,
+    };
+    return [{ scope, policy: own ?? environment.brake_policy, standing, share }];
+  });
+  await weigh(tx, weighed, nodeRules[rule]);
+  const said = new Map<string, Said>();
+  for (const { scope, policy, standing, share } of weighed) {
+    const key = keyOf(scope);
     const known = standing && { held_until: standing.held_until, resumed: standing.resumed_at !== null };
     const leave = decide.leaveOf(share, policy, brake, known, now);
     if (leave.leave !== 'none' || !leave.opens) {
@@ -126,6 +145,8 @@ async function leaves(
     }
     const isLoose = (node: Placed) => node[scope.scope] === scope.name && !isKept(said, node);
     if (!nodes.some(isLoose)) continue;
+    share.population =
+      leftPhase(nodeRules[rule], share.recent) + (await populationOf(tx, scope, nodeRules[rule].phase));
     const hold = await openHold(tx, {
       hold_id: newHoldId(clock),
       kind: 'mass-failure',

@@ -4,6 +4,7 @@
  * is left out for a while, on record.
  */
 import { secondsBetween } from '../base/clock.ts';
+import type { AllocationId } from '../base/ids.ts';
 import { type NodeRuleName, nodeRules } from '../lifecycle/rules.ts';
 import { holdNodes, tallyVerdicts } from '../store/brake.ts';
 import { StoreUnavailable, type Transaction } from '../store/database.ts';
@@ -16,7 +17,8 @@ import { crowdsOf, sift, watchMass } from './sift.ts';
 import type { Sweep, SweepReport } from './sweep.ts';
 
 export interface Verdict {
-  node: NodeRow;
+  /** Locked, with the allocation whose node it is. */
+  node: NodeRow & { holder: AllocationId | null };
   to: NodeMove['to'];
   reason: string;
   data: Record<string, unknown>;
@@ -30,6 +32,8 @@ export interface VerdictRule {
   woken_by?: Sweep['woken_by'];
   due_by?: Sweep['due_by'];
   batch?: number;
+  /** Whatever takes its time is read before the transaction, so that no lock waits for it. */
+  prepare?(now: Date): Promise<void>;
   /** Locks the rows and says what the rule decides on each. Rows in `except` are passed over. */
   find(tx: Transaction, now: Date, limit: number, except: readonly string[]): Promise<Verdict[]>;
   /** All that are due, whoever has locked them: a batch, or what another replica has left of it, is not the whole failure. */
@@ -62,9 +66,11 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
         by: rule.name,
         reason,
         data,
+        allocation_id: node.holder,
       })),
       now,
       environment,
+      verdicts.map(({ node }) => node),
     );
     return {
       moved: outcomes.flatMap((outcome) => (outcome.moved ? [outcome.node] : [])),
@@ -157,6 +163,7 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
     async run(now) {
       if (negative && !ingest.isSteady()) return { decided: 0, waiting: true, next_in_seconds: againSeconds };
       for (const [id, sinceMs] of leftOut) if (clock.monotonicMs() - sinceMs > leftOutForMs) leftOut.delete(id);
+      await rule.prepare?.(now);
       let report: SweepReport;
       try {
         report = await pass(now, batch, [...leftOut.keys()]);
