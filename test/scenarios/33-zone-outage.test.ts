@@ -83,8 +83,12 @@ async function appliesOne(world: World, id: string): Promise<void> {
   expect(predicted.node).toMatchObject({ status: 'ready', held: { rule: 'liveness' } });
   const { node } = await act(false);
   expect(node).toMatchObject({ status: 'offline', held: null, verdict: { rule: 'liveness' } });
-  const told = await world.client.call('node-timeline', { params: { id }, query: { kind: 'node.offline' } });
-  expect(told.items[0]?.actor).not.toBeNull();
+  const told = await world.comes('the timeline to tell who applied it', async () => {
+    const page = await world.client.call('node-timeline', { params: { id }, query: { kind: 'node.offline' } });
+    return page.items[0];
+  });
+  expect(told.actor).not.toBeNull();
+  expect(told.summary).toContain('it burned down');
 }
 
 /** Longer than the brake waits before it takes a hold that holds nobody for over. */

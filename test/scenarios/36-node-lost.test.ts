@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { Allocation } from '../../src/contract/allocation.ts';
 import { taggedProcesses } from '../support/tagged-processes.ts';
 import { beatingFleet } from './support/fleet.ts';
-import { becomesNode, externalPool, nodeOf } from './support/machines.ts';
+import { allocationOf, becomesAllocation, becomesNode, externalPool, nodeOf } from './support/machines.ts';
 import { scenario, type World, without } from './support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
@@ -12,29 +12,24 @@ const beatEvery = 0.3;
 const offline_seconds = 3 * heartbeat.stale_after_seconds;
 const patience_seconds = offline_seconds + heartbeat.stale_after_seconds;
 
-const allocationOf = (world: World, id: string): Promise<Allocation> =>
-  world.client.call('allocation-get', { params: { id } });
-
-const becomes = (world: World, id: string, status: Allocation['status']): Promise<Allocation> =>
-  world.comes(`allocation to be ${status}`, async () => {
-    const allocation = await allocationOf(world, id);
-    return allocation.status === status ? allocation : undefined;
-  });
-
 async function activeIn(world: World, pool: string): Promise<Allocation> {
   const { allocation } = await world.client.call('allocation-create', { body: { pool } });
-  return becomes(world, allocation.allocation_id, 'active');
+  return becomesAllocation(world, allocation.allocation_id, 'active');
 }
 
 async function expectLost(world: World, { allocation_id }: Allocation): Promise<void> {
-  const lost = await becomes(world, allocation_id, 'failed');
+  const lost = await becomesAllocation(world, allocation_id, 'failed');
   expect(lost.verdict).toMatchObject({ rule: 'node-lost' });
   expect(lost.owner_layer).toBe('node');
   expect(lost.reason).toContain('it went offline and did not come back in time');
   const node = await nodeOf(world, lost.node_id ?? '');
   expect(node).toMatchObject({ status: 'failed', verdict: { rule: 'offline-deadline' } });
-  const { items } = await world.client.call('timeline-get', { query: { allocation_id, order: 'oldest', limit: 500 } });
-  const changes = items.flatMap((fact) => (fact.kind.startsWith('allocation.') ? [fact.kind] : []));
+  const changes = await world.comes('the timeline to tell', async () => {
+    const query = { allocation_id, order: 'oldest', limit: 500 } as const;
+    const { items } = await world.client.call('timeline-get', { query });
+    const kinds = items.flatMap((fact) => (fact.kind.startsWith('allocation.') ? [fact.kind] : []));
+    return kinds.includes('allocation.failed') ? kinds : undefined;
+  });
   expect(changes.slice(-2)).toEqual(['allocation.told', 'allocation.failed']);
 }
 

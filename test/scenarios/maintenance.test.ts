@@ -55,7 +55,11 @@ async function saysSo(world: World, { node_id, held, status }: Node, window: Mai
   expect(held?.reason).toBe(`maintenance ${window.name}: new racks`);
   const told = await world.client.call('node-explain', { params: { id: node_id } });
   expect(told).toMatchObject({ status, held, waiting_for: `the end of a hold: ${held?.reason}` });
-  const { items } = await world.client.call('node-timeline', { params: { id: node_id }, query: { kind: 'node.held' } });
+  const items = await world.comes('the timeline to tell', async () => {
+    const query = { kind: 'node.held' };
+    const page = await world.client.call('node-timeline', { params: { id: node_id }, query });
+    return page.items.length > 0 ? page.items : undefined;
+  });
   expect(items, 'told once').toHaveLength(1);
 }
 
