@@ -61,7 +61,15 @@ export function budgetOf(
   });
 }
 
-/** Writes whole rows back in one statement, however many there are. */
+/** Types of the columns that are no text, by their name; the same in both tables. */
+const typeOf = (column: string): string => {
+  if (column === 'clock_from' || /_(at|since)$/.test(column)) return 'timestamptz';
+  if (column === 'budget_seconds') return 'double precision';
+  if (['pool_generation', 'restarts', 'release_tries'].includes(column)) return 'integer';
+  return ['verdict', 'held', 'would_have'].includes(column) ? 'jsonb' : 'text';
+};
+
+/** Writes these columns of the rows in one statement, however many there are. */
 export async function writeRows<R extends Row>(
   tx: Transaction,
   table: 'nodes' | 'allocations',
@@ -70,10 +78,13 @@ export async function writeRows<R extends Row>(
   rows: R[],
 ): Promise<void> {
   if (rows.length === 0) return;
+  // A record of the whole table would be made for each row, to take a few columns from.
+  const sent = [key, ...columns];
   await tx.query(
     `update ${table} target set ${columns.map((column) => `${column} = source.${column}`).join(', ')}
-     from jsonb_populate_recordset(null::${table}, $1::jsonb) source where target.${key} = source.${key}`,
-    [JSON.stringify(rows)],
+     from jsonb_to_recordset($1::jsonb) as source(${sent.map((column) => `${column} ${typeOf(column)}`).join(', ')})
+     where target.${key} = source.${key}`,
+    [JSON.stringify(rows.map((row) => Object.fromEntries(sent.map((column) => [column, row[column as keyof R]]))))],
   );
 }
 

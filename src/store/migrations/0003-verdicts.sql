@@ -107,7 +107,6 @@ create table boot_samples (
   primary key (node_instance_id, phase)
 );
 create index boot_samples_by_pool on boot_samples (pool, phase, at);
-create index boot_samples_by_zone on boot_samples (zone, at) where zone is not null;
 
 alter table steps add column within_seconds double precision, add column deadline_at timestamptz;
 create index steps_overdue on steps (deadline_at) where status in ('running', 'waiting') and deadline_at is not null;
