@@ -90,7 +90,8 @@ async function admit(
     return amendNode(
       tx,
       node,
-      { restarts },
+      // It may have come back at another address.
+      { restarts, ...(request.base_url && { endpoint: request.base_url }) },
       {
         at: now,
         layer: 'node',
