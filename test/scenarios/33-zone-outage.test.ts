@@ -1,5 +1,5 @@
 /** Most of a pool falls silent at once: the brake holds the verdicts back, says so everywhere, and can be released. */
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { secondsBetween } from '../../src/base/clock.ts';
 import type { Node } from '../../src/contract/node.ts';
 import type { Brake } from '../../src/contract/supervision.ts';
@@ -8,7 +8,20 @@ import type { Composition } from '../../src/main.ts';
 import { callRoute } from '../api/support/calls.ts';
 import { type BeatingFleet, beatingFleet, type FleetMachine } from './support/fleet.ts';
 import { becomesNode, externalPool, nodeOf } from './support/machines.ts';
-import { scenario, type World, without } from './support/scenario.ts';
+import { judging, scenario, type World, whileWrong, without } from './support/scenario.ts';
+
+const wrong = vi.hoisted(() => ({}) as { least?: number });
+vi.mock(import('../../src/store/brake.ts'), async (original) => {
+  const whole = await original();
+  return {
+    ...whole,
+    brakePolicies: async (...given) => {
+      const found = await whole.brakePolicies(...given);
+      const least = (name: string) => wrong.least ?? found.get(name)?.min_nodes ?? 0;
+      return new Map([...found].map(([name, policy]) => [name, { ...policy, min_nodes: least(name) }]));
+    },
+  };
+});
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 2.5 };
 const beatEvery = 0.3;
@@ -20,9 +33,7 @@ const settings: Pick<Composition, 'environment'> = {
   environment: (built) => ({ ...built, brake: { ...built.brake, mass_failure_seconds } }),
 };
 
-const noBrake: Composition = {
-  environment: (built) => ({ ...built, decide: { ...built.decide, leaveOf: () => ({ leave: 'all' }) } }),
-};
+const noBrake = judging(() => ({ leaveOf: () => ({ leave: 'all' }) }));
 
 const brakeOf = (world: World): Promise<Brake> => world.client.call('brake-get', {});
 const openHolds = (brake: Brake) => brake.holds.filter((hold) => hold.ended_at === null && hold.resumed_at === null);
@@ -145,6 +156,62 @@ scenario({
       broken: 'nobody who lets go of held machines',
       composition: without('brake-watch'),
       fails: /waited .* for one that beats again to be let go/,
+    },
+  ],
+});
+
+/** Too many for a zone, and by the pools' own word none too many for a pool. */
+const unbraked = { fraction: 1, min_nodes: 1000 };
+
+scenario({
+  name: 'a zone that fails across its pools',
+  settings,
+  async story(world) {
+    for (const pool of ['blue', 'green']) await externalPool(world, pool, { heartbeat, zone: 'eu-1', brake: unbraked });
+    await externalPool(world, 'elsewhere', { heartbeat, zone: 'us-1' });
+    const fleets = [
+      await beatingFleet(world, 'blue', poolSize / 2, beatEvery),
+      await beatingFleet(world, 'green', poolSize / 2, beatEvery),
+    ];
+    const alone = await beatingFleet(world, 'elsewhere', 1, beatEvery);
+    try {
+      const silent = fleets.flatMap((fleet) => fleet.machines.slice(0, outage / 2));
+      for (const fleet of [...fleets, alone]) fleet.hush([...silent, ...alone.machines]);
+      const { held } = await judged(world, silent);
+      const [hold, ...more] = openHolds(await brakeOf(world));
+      expect(more).toEqual([]);
+      expect(hold).toMatchObject({ scope: 'zone', name: 'eu-1', rule: 'liveness', population: poolSize });
+      for (const node of held) expect(node.held).toMatchObject({ hold: hold?.hold_id });
+      await becomesNode(world, alone.machines[0]?.node_id ?? '', 'offline');
+
+      await world.client.call('brake-resume', { body: { reason: 'the zone is really gone' } });
+      for (const { node_id } of silent) await becomesNode(world, node_id, 'offline');
+    } finally {
+      await Promise.all([...fleets, alone].map((fleet) => fleet.end()));
+    }
+  },
+  counters: [{ broken: 'no brake', composition: noBrake, fails: /waited .* for the silent machines to be held/ }],
+});
+
+scenario({
+  name: 'a small pool that falls silent altogether',
+  settings,
+  async story(world) {
+    await externalPool(world, 'few', { heartbeat });
+    const fleet = await beatingFleet(world, 'few', defaultBrakePolicy.min_nodes - 1, beatEvery);
+    try {
+      fleet.hush(fleet.machines);
+      for (const { node_id } of fleet.machines) await becomesNode(world, node_id, 'offline');
+      expect((await brakeOf(world)).holds).toEqual([]);
+    } finally {
+      await fleet.end();
+    }
+  },
+  counters: [
+    {
+      broken: 'a brake for which one machine is many',
+      around: whileWrong(wrong, { least: 1 }),
+      fails: /waited .* for node to be offline/,
     },
   ],
 });
