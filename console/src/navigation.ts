@@ -1,10 +1,10 @@
 /** The places of the console, in order. A page that is not built yet is not listed; adding it here is all it takes. */
-import { IconBox, IconGridDots, IconProgressCheck, IconStack2 } from '@tabler/icons-react';
+import { IconBox, IconGavel, IconGridDots, IconProgressCheck, IconStack2 } from '@tabler/icons-react';
 import type { Session } from '../../src/contract/token.ts';
 import { seesWholeFleet } from './api/session.ts';
 
 export interface Place {
-  to: '/fleet' | '/allocations' | '/operations' | '/pools';
+  to: '/fleet' | '/allocations' | '/operations' | '/pools' | '/supervision';
   /** Addresses below which this place is where one is. */
   covers: string[];
   label: string;
@@ -19,4 +19,12 @@ export const places: Place[] = [
   { to: '/allocations', covers: ['/allocations'], label: 'Allocations', icon: IconBox, key: 'a' },
   { to: '/operations', covers: ['/operations'], label: 'Operations', icon: IconProgressCheck, key: 'o' },
   { to: '/pools', covers: ['/pools'], label: 'Pools', icon: IconStack2, key: 'p', isFor: seesWholeFleet },
+  {
+    to: '/supervision',
+    covers: ['/supervision'],
+    label: 'Supervision',
+    icon: IconGavel,
+    key: 's',
+    isFor: seesWholeFleet,
+  },
 ];

@@ -98,6 +98,13 @@ const poolsRoute = createRoute({
   component: lazyRouteComponent(() => import('./pages/PoolsPage.tsx'), 'PoolsPage'),
 });
 
+const supervisionRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/supervision',
+  validateSearch: fields('sort'),
+  component: lazyRouteComponent(() => import('./pages/SupervisionPage.tsx'), 'SupervisionPage'),
+});
+
 const nowhereRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '$',
@@ -115,6 +122,7 @@ const routeTree = rootRoute.addChildren([
     operationsRoute,
     operationRoute,
     poolsRoute,
+    supervisionRoute,
     nowhereRoute,
   ]),
 ]);

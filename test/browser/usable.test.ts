@@ -30,6 +30,7 @@ beforeAll(async () => {
     [`/nodes/${node_id}?tab=boot`]: 'All together',
     '/nodes/node_nobody': 'There is no such node',
     '/pools': 'After release',
+    '/supervision': 'Last run',
     '/nowhere': 'There is nothing at this address',
   };
 });

@@ -19,6 +19,10 @@ export const keys = {
   timelines: () => ['timeline'] as const,
   timeline: (by: Filters) => ['timeline', by] as const,
   statusFacts: () => ['status-fact'] as const,
+  explanations: () => ['explanation'] as const,
+  explanation: (node_id: string) => ['explanation', node_id] as const,
+  brake: () => ['brake'] as const,
+  sweeps: () => ['sweeps'] as const,
   boots: () => ['boot'] as const,
   boot: (node_id: string, instance: string | null) => ['boot', node_id, instance] as const,
 };

@@ -1,11 +1,12 @@
-/** Reads of nodes, their boot stages and their logs. */
+/** Reads of nodes and their boot stages, why each stands where it stands, and what may be done with one. */
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import type { Node } from '../../../src/contract/node.ts';
+import type { NodeActionName } from '../../../src/lifecycle/actions.ts';
 import { type NodeStatus, nodeStatuses, nodeStatusNames } from '../../../src/lifecycle/states.ts';
 import { nodeId } from '../live/apply.ts';
 import { journal } from '../live/journal.ts';
 import { patchMap } from '../live/patch.ts';
-import { call } from './client.ts';
+import { act, call } from './client.ts';
 import { keys } from './keys.ts';
 import { firstPage, nextPage, readOne, readPage } from './lists.ts';
 
@@ -45,6 +46,21 @@ export const nodeQuery = (id: string) =>
     refetchInterval: heartbeatMs,
     queryFn: ({ signal }) => readOne('node', id, nodeId, () => call('node-get', { params: { id }, signal })),
   });
+
+/** Why it stands where it stands; what comes next moves with its heartbeat, which does not come over the stream. */
+export const explanationQuery = (id: string) =>
+  queryOptions({
+    queryKey: keys.explanation(id),
+    refetchInterval: heartbeatMs,
+    queryFn: ({ signal }) => call('node-explain', { params: { id }, signal }),
+  });
+
+export const actOnNode = (
+  id: string,
+  action: NodeActionName,
+  body: { reason: string; seconds?: number },
+  idempotency_key: string,
+) => act('node-act', { params: { id, action }, body, idempotency_key });
 
 export const bootQuery = (id: string, instance: string | null) =>
   queryOptions({

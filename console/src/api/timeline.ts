@@ -27,15 +27,15 @@ export const timelineQuery = (by: Filters) =>
   });
 
 /**
- * The fact that brought a node or an allocation into its status; it says why even where no rule had to decide. A new
- * status is a new question, so what was answered never has to be read again.
+ * The fact that brought an allocation into its status; it says why even where no rule had to decide. A new status is a new
+ * question, so what was answered never has to be read again.
  */
-export const statusFactQuery = (by: { node_id: string } | { allocation_id: string }, status: string, since: string) =>
+export const statusFactQuery = (allocation_id: string, status: string, since: string) =>
   queryOptions({
-    queryKey: [...keys.statusFacts(), by, status, since],
+    queryKey: [...keys.statusFacts(), allocation_id, status, since],
     queryFn: async ({ signal }) => {
-      const kind = `${'node_id' in by ? 'node' : 'allocation'}.${status}`;
-      const page = await call('timeline-get', { query: { ...by, kind, order: 'newest', limit: 1 }, signal });
+      const query = { allocation_id, kind: `allocation.${status}`, order: 'newest', limit: 1 } as const;
+      const page = await call('timeline-get', { query, signal });
       return page.items[0] ?? null;
     },
   });

@@ -6,6 +6,7 @@ import { Ago } from './Ago.tsx';
 import { CopyId } from './CopyId.tsx';
 import { Countdown } from './Countdown.tsx';
 import { type Column, DataTable } from './DataTable.tsx';
+import { HeldTag } from './HeldSign.tsx';
 import { NodeStatusBadge } from './StatusBadges.tsx';
 
 const columns: Column<Node>[] = [
@@ -23,7 +24,11 @@ const columns: Column<Node>[] = [
     key: 'status',
     heading: 'Status',
     by: (node) => nodeStatusNames.indexOf(node.status),
-    cell: (node) => <NodeStatusBadge status={node.status} />,
+    cell: (node) => (
+      <span>
+        <NodeStatusBadge status={node.status} /> <HeldTag node={node} />
+      </span>
+    ),
   },
   {
     key: 'since',

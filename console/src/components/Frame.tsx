@@ -13,7 +13,14 @@ import { places } from '../navigation.ts';
 import { Account } from './Account.tsx';
 import { Brand } from './Brand.tsx';
 import styles from './Frame.module.css';
+import { HeldLink, HeldMark } from './HeldSign.tsx';
 import { StaleSign, StreamSign } from './StreamSign.tsx';
+
+const chord = (key: string) => (
+  <kbd className={styles.chord} aria-hidden>
+    g {key}
+  </kbd>
+);
 
 export function Frame() {
   const session = useSession();
@@ -52,6 +59,7 @@ export function Frame() {
           <Burger opened={opened} onClick={menu.toggle} size="sm" aria-label="Navigation" aria-expanded={opened} />
           <Brand />
           <span className={styles.spread} />
+          <HeldLink />
           <StreamSign />
         </Group>
       </AppShell.Header>
@@ -71,11 +79,7 @@ export function Frame() {
                 to={to}
                 label={label}
                 leftSection={<Icon size={18} stroke={1.75} aria-hidden />}
-                rightSection={
-                  <kbd className={styles.chord} aria-hidden>
-                    g {key}
-                  </kbd>
-                }
+                rightSection={to === '/supervision' ? <HeldMark otherwise={chord(key)} /> : chord(key)}
                 active={covers.some((path) => pathname.startsWith(path))}
                 className={styles.place}
                 onClick={menu.close}

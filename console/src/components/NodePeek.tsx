@@ -4,6 +4,7 @@ import type { Node } from '../../../src/contract/node.ts';
 import { Ago } from './Ago.tsx';
 import { shortId } from './CopyId.tsx';
 import { Countdown } from './Countdown.tsx';
+import { HeldTag } from './HeldSign.tsx';
 import styles from './NodePeek.module.css';
 import { NodeStatusBadge } from './StatusBadges.tsx';
 
@@ -32,6 +33,11 @@ export function NodePeek({ node, at }: { node: Node; at: DOMRect }) {
           )}
         </div>
         {node.verdict && <div className={styles.verdict}>{node.verdict.reason}</div>}
+        {node.held && (
+          <div className={styles.verdict}>
+            <HeldTag node={node} /> would be {node.held.to}: {node.held.reason}
+          </div>
+        )}
         <div className={styles.row}>
           {[node.pool, node.zone, node.occupancy].filter(Boolean).join(' · ')} · <code>{shortId(node.node_id)}</code>
         </div>

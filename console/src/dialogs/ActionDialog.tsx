@@ -1,5 +1,5 @@
 /** Asks once more before something is done, says what it will do, and takes a reason that is kept as evidence. */
-import { Button, Group, Modal, Stack, Textarea } from '@mantine/core';
+import { Button, Group, Modal, NumberInput, Stack, Textarea } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { newKey } from '../api/client.ts';
@@ -14,7 +14,11 @@ export interface Action {
   /** Takes something away. */
   destructive?: boolean;
   done: string;
-  run: (reason: string | undefined, idempotency_key: string) => Promise<unknown>;
+  /** It is refused without a reason. */
+  needsReason?: boolean;
+  /** Asks by how many minutes, beginning with so many. */
+  minutes?: number;
+  run: (reason: string | undefined, idempotency_key: string, minutes: number) => Promise<unknown>;
 }
 
 interface Props {
@@ -38,8 +42,10 @@ export function ActionDialog({ action, onClose }: Props) {
 function ActionForm({ action, onClose }: { action: Action; onClose: () => void }) {
   const [key] = useState(newKey);
   const [reason, setReason] = useState('');
+  const [minutes, setMinutes] = useState<number | string>(action.minutes ?? 0);
+  const isComplete = !(action.needsReason && reason.trim() === '') && typeof minutes === 'number';
   const mutation = useMutation({
-    mutationFn: () => action.run(reason.trim() || undefined, key),
+    mutationFn: () => action.run(reason.trim() || undefined, key, Number(minutes)),
     onSuccess: () => {
       onClose();
       say.done(action.done);
@@ -48,9 +54,13 @@ function ActionForm({ action, onClose }: { action: Action; onClose: () => void }
   return (
     <Stack gap="md">
       <div>{action.says}</div>
+      {action.minutes !== undefined && (
+        <NumberInput label="By how long" suffix=" min" min={1} max={525_600} value={minutes} onChange={setMinutes} />
+      )}
       <Textarea
         label="Reason"
-        description="Optional. It is kept as evidence, under your name"
+        description={`${action.needsReason ? 'Needed' : 'Optional'}. It is kept as evidence, under your name`}
+        required={action.needsReason}
         autosize
         minRows={2}
         maxLength={1024}
@@ -66,6 +76,7 @@ function ActionForm({ action, onClose }: { action: Action; onClose: () => void }
         <Button
           color={action.destructive ? 'red' : undefined}
           loading={mutation.isPending}
+          disabled={!isComplete}
           onClick={() => mutation.mutate()}
         >
           {action.button}

@@ -7,6 +7,7 @@ import { keys } from '../api/keys.ts';
 import { applyChanges } from './apply.ts';
 import { type Change, journal, type Topic } from './journal.ts';
 import type { ServerEvent } from './sse.ts';
+import { staleAfter } from './stale.ts';
 import { LiveStream, type StreamState } from './stream.ts';
 
 /** Changes are gathered this long: a burst costs one render, and nobody sees the difference. */
@@ -67,7 +68,7 @@ export function startLive(cache: QueryClient, onSignedOut: () => void): () => vo
 class Inbox {
   readonly #cache: QueryClient;
   #waiting: Change[] = [];
-  #recountDue = false;
+  readonly #due = new Set<readonly unknown[]>();
 
   constructor(cache: QueryClient) {
     this.#cache = cache;
@@ -85,18 +86,25 @@ class Inbox {
     this.#waiting = [];
     journal.add(changes);
     applyChanges(this.#cache, changes);
-    if (changes.some(({ topic }) => topic === 'node' || topic === 'allocation')) this.#recountSoon();
-    if (changes.some((change) => change.topic === 'evidence' && change.value.kind.startsWith('boot.')))
-      void this.#cache.invalidateQueries({ queryKey: keys.boots() });
+    const { explained, now, soon } = staleAfter(changes);
+    for (const queryKey of now) void this.#cache.invalidateQueries({ queryKey });
+    if (explained.size > 0)
+      void this.#cache.invalidateQueries({
+        queryKey: keys.explanations(),
+        predicate: ({ queryKey }) => explained.has(String(queryKey.at(-1))),
+      });
+    this.#recountSoon(soon);
   }
 
-  #recountSoon(): void {
-    if (this.#recountDue) return;
-    this.#recountDue = true;
-    systemClock.after(recountMs, () => {
-      this.#recountDue = false;
-      void this.#cache.invalidateQueries({ queryKey: keys.pools() });
-      void this.#cache.invalidateQueries({ queryKey: keys.overview() });
-    });
+  #recountSoon(stale: (readonly unknown[])[]): void {
+    if (stale.length === 0) return;
+    if (this.#due.size === 0) systemClock.after(recountMs, () => this.#recount());
+    for (const queryKey of stale) this.#due.add(queryKey);
+  }
+
+  #recount(): void {
+    const due = [...this.#due];
+    this.#due.clear();
+    for (const queryKey of due) void this.#cache.invalidateQueries({ queryKey });
   }
 }

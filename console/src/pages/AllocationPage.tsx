@@ -5,12 +5,11 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Allocation } from '../../../src/contract/allocation.ts';
-import { allocationStatuses } from '../../../src/lifecycle/states.ts';
 import { allocationQuery } from '../api/allocations.ts';
 import { isNotFound } from '../api/failure.ts';
 import { mayOperate, useSession } from '../api/session.ts';
 import { Ago } from '../components/Ago.tsx';
-import { Because } from '../components/Because.tsx';
+import { AllocationBecause } from '../components/AllocationBecause.tsx';
 import columns from '../components/Columns.module.css';
 import { CopyId, shortId } from '../components/CopyId.tsx';
 import { Facts } from '../components/Facts.tsx';
@@ -20,7 +19,6 @@ import { OperationPanel } from '../components/OperationPanel.tsx';
 import { PageHeader } from '../components/PageHeader.tsx';
 import { Panel } from '../components/Panel.tsx';
 import { DetailSkeleton } from '../components/Skeletons.tsx';
-import { AllocationStatusBadge } from '../components/StatusBadges.tsx';
 import { Timeline } from '../components/Timeline.tsx';
 import type { Action } from '../dialogs/ActionDialog.tsx';
 import { canRelease, canRetry, releaseAction, releaseWord, retryAction } from '../dialogs/allocation-actions.ts';
@@ -67,13 +65,7 @@ export function AllocationPage() {
         }
       />
       <div className={columns.stack}>
-        <Because
-          by={{ allocation_id: id }}
-          status={allocation.status}
-          subject={allocation}
-          declared={allocationStatuses[allocation.status]}
-          badge={<AllocationStatusBadge status={allocation.status} large />}
-        />
+        <AllocationBecause allocation={allocation} />
         {allocation.workflow_id && (
           <OperationPanel workflow_id={allocation.workflow_id} progress={allocation.progress} />
         )}

@@ -13,6 +13,7 @@ import { Empty } from '../components/Empty.tsx';
 import { FailurePanel } from '../components/FailurePanel.tsx';
 import { FleetGrid } from '../components/FleetGrid.tsx';
 import { FleetTable } from '../components/FleetTable.tsx';
+import { HeldBanner } from '../components/HeldSign.tsx';
 import { PageHeader } from '../components/PageHeader.tsx';
 import { Panel } from '../components/Panel.tsx';
 import { PillFilter } from '../components/PillFilter.tsx';
@@ -71,6 +72,7 @@ export function FleetPage() {
         below={fleet.data && <span>{summary(matched.length, shown.length, filtered)}</span>}
         actions={allocate}
       />
+      <HeldBanner />
       <div className={toolbar.toolbar}>
         <SearchField label="Search names, ids, labels" value={search.q} onChange={(q) => change({ q })} />
         {poolNames.length > 1 && (

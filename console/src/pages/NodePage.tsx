@@ -4,24 +4,22 @@ import { Button, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { nodeStatuses } from '../../../src/lifecycle/states.ts';
 import { allocationQuery } from '../api/allocations.ts';
 import { isNotFound } from '../api/failure.ts';
-import { nodeQuery } from '../api/nodes.ts';
-import { mayOperate, useSession } from '../api/session.ts';
-import { Because } from '../components/Because.tsx';
+import { explanationQuery, nodeQuery } from '../api/nodes.ts';
+import { mayOperate, seesWholeFleet, useSession } from '../api/session.ts';
 import { BootStages } from '../components/BootStages.tsx';
 import columns from '../components/Columns.module.css';
 import { CopyId } from '../components/CopyId.tsx';
 import { FailurePanel } from '../components/FailurePanel.tsx';
 import { Logs } from '../components/Logs.tsx';
+import { NodeBecause } from '../components/NodeBecause.tsx';
 import { NodeFacts } from '../components/NodeFacts.tsx';
 import { NodeOperations } from '../components/NodeOperations.tsx';
 import { OperationPanel } from '../components/OperationPanel.tsx';
 import { PageHeader } from '../components/PageHeader.tsx';
 import { Panel } from '../components/Panel.tsx';
 import { DetailSkeleton } from '../components/Skeletons.tsx';
-import { NodeStatusBadge } from '../components/StatusBadges.tsx';
 import { Timeline } from '../components/Timeline.tsx';
 import type { Action } from '../dialogs/ActionDialog.tsx';
 import { canRelease, canRetry, releaseAction, releaseWord, retryAction } from '../dialogs/allocation-actions.ts';
@@ -32,6 +30,9 @@ const route = getRouteApi('/frame/nodes/$id');
 export function NodePage() {
   const { id } = route.useParams();
   const { data: node, error } = useQuery(nodeQuery(id));
+  const explanation = useQuery(explanationQuery(id));
+  const session = useSession();
+  const [action, setAction] = useState<Action | null>(null);
   const search = route.useSearch();
   const navigate = route.useNavigate();
   const change = (next: Partial<typeof search>) =>
@@ -45,7 +46,7 @@ export function NodePage() {
       </>
     );
   }
-  if (!node) return <DetailSkeleton />;
+  if (!node || explanation.isPending) return <DetailSkeleton />;
 
   return (
     <>
@@ -57,13 +58,15 @@ export function NodePage() {
         actions={node.allocation_id && <AllocationButtons allocation_id={node.allocation_id} />}
       />
       <div className={columns.stack}>
-        <Because
-          by={{ node_id: id }}
-          status={node.status}
-          subject={node}
-          declared={nodeStatuses[node.status]}
-          badge={<NodeStatusBadge status={node.status} large />}
-        />
+        {explanation.data ? (
+          <NodeBecause
+            node={node}
+            explanation={explanation.data}
+            onAction={mayOperate(session) && seesWholeFleet(session) ? setAction : undefined}
+          />
+        ) : (
+          <FailurePanel error={explanation.error} />
+        )}
         {node.workflow_id && <OperationPanel workflow_id={node.workflow_id} />}
         <div className={columns.columns}>
           <Panel flush>
@@ -95,6 +98,7 @@ export function NodePage() {
           <NodeFacts node={node} />
         </div>
       </div>
+      <ActionDialog action={action} onClose={() => setAction(null)} />
     </>
   );
 }
@@ -115,7 +119,7 @@ const Back = ({ pool }: { pool?: string }) => (
   </>
 );
 
-/** What may be done with the claim on this machine; the machine's own actions come with their preconditions later. */
+/** What may be done with the claim on this machine; what may be done with the machine itself stands with its explanation. */
 function AllocationButtons({ allocation_id }: { allocation_id: string }) {
   const session = useSession();
   const { data: allocation } = useQuery(allocationQuery(allocation_id));

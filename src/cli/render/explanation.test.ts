@@ -62,7 +62,7 @@ describe('a verdict that did not take effect comes first', () => {
   test.each([
     ['mass-failure', 'because too many machines turned bad at once: 8 of 12 machines'],
     ['self-fault', 'because the control plane is not sure of its own hearing: 8 of 12'],
-    ['maintenance', 'because maintenance window hold_1 is open: 8 of 12 machines'],
+    ['maintenance', 'because somebody works there: 8 of 12 machines'],
   ] as const)('held by %s', (kind, because) => {
     const text = told({ ...ready, next: due, held: sampleHeld({ kind }) }, Number.POSITIVE_INFINITY);
     expect(text).toContain('! It is still ready only because a verdict is held back: liveness would make it offline.');
@@ -86,11 +86,11 @@ describe('a verdict that did not take effect comes first', () => {
   });
 });
 
-test('a deadline that has passed is overdue, and its step is due now', () => {
+test('a deadline that has passed is overdue, and its step is due', () => {
   const past = '2026-01-01T12:09:30.000Z';
   const text = told({ deadline_at: past, next: [sampleNext('it does not', 'cleaning', past)] });
   expect(text).toContain('It is 30s overdue');
-  expect(text).toContain('due now  if it does not → cleaning');
+  expect(text).toContain('due 30s ago  if it does not → cleaning');
 });
 
 test('a step that is being taken is named as such, and a machine that nobody decided on has no because', () => {

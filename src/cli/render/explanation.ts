@@ -72,7 +72,7 @@ const stillToCome = (told: Explanation, nowMs: number) =>
 
 const whenOf = (at: string | null, nowMs: number) => {
   if (at === null) return 'any time';
-  return secondsSince(at, nowMs) < 0 ? relative(at, nowMs) : 'due now';
+  return secondsSince(at, nowMs) < 0 ? relative(at, nowMs) : `due ${relative(at, nowMs)}`;
 };
 
 const nextFacts = (told: Explanation, nowMs: number): Fact[] =>

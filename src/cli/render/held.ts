@@ -3,13 +3,13 @@ import type { Held, WouldHave } from '../../contract/node.ts';
 import { ageSince, momentAndDistance, momentInFull, relative } from './duration.ts';
 import { printable } from './text.ts';
 
-const keptBy: Record<Held['kind'], (held: Held) => string> = {
-  'mass-failure': () => 'too many machines turned bad at once',
-  'self-fault': () => 'the control plane is not sure of its own hearing',
-  maintenance: ({ hold }) => `maintenance window ${hold} is open`,
+const keptBy: Record<Held['kind'], string> = {
+  'mass-failure': 'too many machines turned bad at once',
+  'self-fault': 'the control plane is not sure of its own hearing',
+  maintenance: 'somebody works there',
 };
 
-const why = (held: Held) => `${keptBy[held.kind](held)}: ${printable(held.reason)}`;
+const why = (held: Held) => `${keptBy[held.kind]}: ${printable(held.reason)}`;
 
 /** In a line of a table. */
 export const heldConcern = (held: Held): string => `held, would be ${held.to}: ${printable(held.reason)}`;

@@ -1,0 +1,97 @@
+/** Why an allocation is in its status, since when, and what happens if nothing does. */
+import { useQuery } from '@tanstack/react-query';
+import type { Allocation } from '../../../src/contract/allocation.ts';
+import type { Evidence } from '../../../src/contract/evidence.ts';
+import { allocationStatuses, type BudgetPhase, type StatusDeclaration } from '../../../src/lifecycle/states.ts';
+import { statusFactQuery } from '../api/timeline.ts';
+import { Ago } from './Ago.tsx';
+import styles from './Because.module.css';
+import { Because, BudgetLine } from './Because.tsx';
+import { Countdown } from './Countdown.tsx';
+import { AllocationStatusBadge } from './StatusBadges.tsx';
+
+export function AllocationBecause({ allocation }: { allocation: Allocation }) {
+  const { allocation_id, status, status_since } = allocation;
+  const { data: fact } = useQuery(statusFactQuery(allocation_id, status, status_since));
+  return (
+    <Because
+      badge={<AllocationStatusBadge status={status} large />}
+      since={status_since}
+      means={allocationStatuses[status].means}
+      because={<Reason allocation={allocation} fact={fact ?? null} />}
+      next={<Next allocation={allocation} />}
+    />
+  );
+}
+
+/** A rule's verdict goes first; without one, the fact that brought it here says why. */
+function Reason({
+  allocation: { verdict, reason, owner_layer },
+  fact,
+}: {
+  allocation: Allocation;
+  fact: Evidence | null;
+}) {
+  const words = [...new Set([verdict?.reason ?? textOf(fact?.data.reason), reason])].filter(Boolean);
+  const rule = verdict?.rule ?? textOf(fact?.data.by);
+  const at = verdict?.at ?? fact?.at;
+  return (
+    <>
+      {words.map((line) => (
+        <p key={line} className={styles.reason}>
+          {line}
+        </p>
+      ))}
+      <p className={styles.dim}>
+        {rule && (
+          <>
+            {verdict ? 'rule' : 'by'} <code>{rule}</code>
+          </>
+        )}
+        {at && (
+          <>
+            {rule && ', '}
+            <Ago at={at} />
+          </>
+        )}
+        {fact?.actor && ` · ${fact.actor.name}`}
+        {owner_layer && ` · owner: ${owner_layer.replaceAll('_', ' ')}`}
+      </p>
+    </>
+  );
+}
+
+const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+
+const nextWords: Record<StatusDeclaration['class'], string> = {
+  moving: 'It leaves this status by itself.',
+  serving: 'Supervised by its heartbeat; nothing is due.',
+  parked: 'It is looked at again at least hourly; the actions above lead out.',
+  terminal: 'Nothing follows.',
+};
+
+function Next({ allocation }: { allocation: Allocation }) {
+  const { deadline_at, budget_seconds } = allocation;
+  const declared = allocationStatuses[allocation.status];
+  if (!deadline_at) return <p className={styles.means}>{nextWords[declared.class]}</p>;
+  return (
+    <>
+      <p className={styles.deadline}>
+        <Countdown at={deadline_at} budget_seconds={budget_seconds} />{' '}
+        {declared.deadline && windowWords[declared.deadline]}
+      </p>
+      <BudgetLine {...allocation} />
+    </>
+  );
+}
+
+const windowWords: Record<BudgetPhase, string> = {
+  queue: 'left to get a machine',
+  provision: 'left to register',
+  start: 'left to become ready',
+  offline: 'left to come back',
+  drain: 'left to become empty',
+  release: 'left to be taken down',
+  rescue: 'left to be rescued',
+  clean: 'left to be cleaned',
+};

@@ -1,0 +1,121 @@
+/** Why a machine stands where it stands and what happens next, as the server explains it; with the way to do something. */
+import { Button } from '@mantine/core';
+import type { Explanation } from '../../../src/contract/explanation.ts';
+import type { Node } from '../../../src/contract/node.ts';
+import type { Action } from '../dialogs/ActionDialog.tsx';
+import { extendDeadlineAction, isOpen } from '../dialogs/node-actions.ts';
+import { useTicking } from '../live/clock.ts';
+import { findings, isAhead, isInDoubt, waitingWords } from '../words/explanation.ts';
+import { Ago } from './Ago.tsx';
+import styles from './Because.module.css';
+import { Because, BudgetLine } from './Because.tsx';
+import { Countdown } from './Countdown.tsx';
+import { DoubtNotice } from './DoubtNotice.tsx';
+import { NodeStatusBadge } from './StatusBadges.tsx';
+
+interface Props {
+  node: Node;
+  explanation: Explanation;
+  /** Left out for those who may only look. */
+  onAction: ((action: Action) => void) | undefined;
+}
+
+export const NodeBecause = ({ node, explanation, onAction }: Props) => (
+  <Because
+    notice={isInDoubt(explanation) && <DoubtNotice node={node} explanation={explanation} onAction={onAction} />}
+    badge={<NodeStatusBadge status={explanation.status} large />}
+    since={explanation.status_since}
+    means={
+      <>
+        {!isInDoubt(explanation) && <p>{explanation.means}</p>}
+        {node.last_seen_at && (
+          <p>
+            Last heard of <Ago at={node.last_seen_at} />
+          </p>
+        )}
+      </>
+    }
+    because={<Reason explanation={explanation} />}
+    next={<Next node={node} explanation={explanation} onAction={onAction} />}
+  />
+);
+
+function Reason({ explanation }: { explanation: Explanation }) {
+  const { rule, verdict, at } = explanation.because;
+  return (
+    <>
+      {verdict && <p className={styles.reason}>{verdict}</p>}
+      <p className={styles.dim}>
+        {rule && (
+          <>
+            by <code>{rule}</code>,{' '}
+          </>
+        )}
+        <Ago at={at} />
+      </p>
+      <ul className={styles.findings}>
+        {explanation.slow_stages.map(({ name, says }) => (
+          <li key={name}>{says}</li>
+        ))}
+        {findings(explanation).map((fact) => (
+          <li key={fact.cursor}>
+            {fact.summary}, <Ago at={fact.at} />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Next({ node, explanation, onAction }: Props) {
+  const { waiting_for, next, held } = explanation;
+  return (
+    <>
+      {waiting_for && !held && <p className={styles.waits}>{waitingWords(waiting_for)}</p>}
+      <ul className={styles.steps}>
+        {next.map((step) => (
+          <Step key={step.if} step={step} explanation={explanation} />
+        ))}
+      </ul>
+      {next.length === 0 && !waiting_for && <p className={styles.dim}>Nothing follows.</p>}
+      <BudgetLine {...explanation} />
+      {onAction && isOpen(explanation, 'extend-deadline') && (
+        <Button
+          className={styles.extend}
+          size="compact-sm"
+          variant="default"
+          onClick={() => onAction(extendDeadlineAction(node))}
+        >
+          Extend deadline
+        </Button>
+      )}
+    </>
+  );
+}
+
+interface StepProps {
+  step: Explanation['next'][number];
+  explanation: Explanation;
+}
+
+function Step({ step: { at, if: condition, then: leads_to }, explanation }: StepProps) {
+  const ahead = useTicking((nowMs) => isAhead(at, explanation, nowMs));
+  const isDue = useTicking((nowMs) => at !== null && Date.parse(at) <= nowMs);
+  if (!ahead) return null;
+  return (
+    <li>
+      {at === null && 'any time'}
+      {at && isDue && (
+        <>
+          due <Ago at={at} />
+        </>
+      )}
+      {at && !isDue && (
+        <>
+          in <Countdown at={at} budget_seconds={explanation.budget_seconds} />
+        </>
+      )}{' '}
+      if {condition} <b>→ {leads_to}</b>
+    </li>
+  );
+}

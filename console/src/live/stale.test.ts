@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import type { Evidence } from '../../../src/contract/evidence.ts';
+import type { Node } from '../../../src/contract/node.ts';
+import type { Operation } from '../../../src/contract/operation.ts';
+import { keys } from '../api/keys.ts';
+import type { Change } from './journal.ts';
+import { staleAfter } from './stale.ts';
+
+const fact = (kind: string, node_id: string | null = null): Change => ({
+  topic: 'evidence',
+  value: { kind, node_id } as Evidence,
+});
+
+const none = { explained: new Set(), now: [], soon: [] };
+
+describe('after live changes', () => {
+  it.each(['brake.held', 'brake.resumed', 'brake.ended', 'maintenance.declared', 'maintenance.ended'])(
+    '%s makes the brake be read again at once',
+    (kind) => expect(staleAfter([fact(kind)])).toEqual({ ...none, now: [keys.brake()] }),
+  );
+  it('machines that are held or let go are counted again once, however many they are', () => {
+    const burst = Array.from({ length: 100 }, (_, i) => fact(i % 2 ? 'node.held' : 'node.held_over', 'n'));
+    expect(staleAfter(burst)).toEqual({ ...none, explained: new Set(['n']), soon: [keys.brake()] });
+  });
+  it('a node, its operation and findings about it make it be explained anew', () => {
+    const node: Change = { topic: 'node', value: { node_id: 'n' } as Node };
+    const operation: Change = { topic: 'operation', value: { node_id: 'm' } as Operation };
+    expect(staleAfter([node, operation, fact('probe.unanswered', 'k')])).toEqual({
+      explained: new Set(['n', 'm', 'k']),
+      now: [],
+      soon: [keys.pools(), keys.overview()],
+    });
+  });
+  it('boot stages are read again, and what nobody counts is left alone', () => {
+    expect(staleAfter([fact('boot.stage')])).toEqual({ ...none, now: [keys.boots()] });
+    expect(staleAfter([fact('token.created')])).toEqual(none);
+  });
+});

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import type { Evidence } from '../../../src/contract/evidence.ts';
+import type { Held } from '../../../src/contract/node.ts';
+import { findings, isAhead, isInDoubt, waitingWords, whyHeld } from './explanation.ts';
+
+const held: Held = {
+  rule: 'liveness',
+  to: 'offline',
+  kind: 'mass-failure',
+  hold: 'hold_1',
+  reason: '8 of 12',
+  since: '2026-01-01T12:00:00Z',
+  held_until: '2026-01-01T13:00:00Z',
+};
+const would_have = { rule: 'liveness', to: 'offline', reason: 'silent', at: '2026-01-01T12:00:00Z' };
+const nowMs = Date.parse('2026-01-01T12:30:00Z');
+
+describe('a machine is in doubt', () => {
+  it('while its verdict is held back or only observed', () => {
+    expect(isInDoubt({ held, would_have: null })).toBe(true);
+    expect(isInDoubt({ held: null, would_have })).toBe(true);
+    expect(isInDoubt({ held: null, would_have: null })).toBe(false);
+  });
+  it('and then what was due, and the end of the hold, are not announced', () => {
+    const past = '2026-01-01T12:10:00Z';
+    const later = '2026-01-01T12:50:00Z';
+    expect(isAhead(past, { held, would_have: null }, nowMs)).toBe(false);
+    expect(isAhead(past, { held: null, would_have }, nowMs)).toBe(false);
+    expect(isAhead(held.held_until, { held, would_have: null }, nowMs)).toBe(false);
+    expect(isAhead(later, { held, would_have: null }, nowMs)).toBe(true);
+    expect(isAhead(null, { held, would_have: null }, nowMs)).toBe(true);
+    expect(isAhead(past, { held: null, would_have: null }, nowMs)).toBe(true);
+  });
+});
+
+it('who holds it is said in words', () => {
+  expect(whyHeld(held)).toBe('too many machines turned bad at once: 8 of 12');
+  expect(whyHeld({ ...held, kind: 'maintenance', reason: 'maintenance switch: new' })).toBe(
+    'somebody works there: maintenance switch: new',
+  );
+  expect(whyHeld({ ...held, kind: 'self-fault' })).toContain('not sure of its own hearing');
+});
+
+it('what it waits for reads as a sentence, whoever wrote it', () => {
+  expect(waitingWords('a heartbeat')).toBe('Waits for a heartbeat');
+  expect(waitingWords('Waiting for it to register')).toBe('Waits for it to register');
+  expect(waitingWords('Launching: 2 of 3 disks')).toBe('Launching: 2 of 3 disks');
+});
+
+it('findings are the newest of each kind, without what is told elsewhere', () => {
+  const facts = ['probe.unanswered', 'node.held', 'node.deadline_moved', 'node.deadline_moved', 'node.offline'];
+  const evidence = facts.map((kind, i) => ({ kind, cursor: String(i) }) as Evidence);
+  const told = findings({ status: 'offline', because: { rule: null, verdict: null, at: '', evidence } });
+  expect(told.map(({ cursor }) => cursor)).toEqual(['0', '2']);
+});

@@ -1,0 +1,36 @@
+/** The words of why a machine stands where it stands. Pure: the present is a parameter. */
+import type { Evidence } from '../../../src/contract/evidence.ts';
+import type { Explanation } from '../../../src/contract/explanation.ts';
+import type { Held } from '../../../src/contract/node.ts';
+
+type Doubt = Pick<Explanation, 'held' | 'would_have'>;
+
+/** A verdict did not take effect, so what the status means is not how the machine is. */
+export const isInDoubt = ({ held, would_have }: Doubt): boolean => held !== null || would_have !== null;
+
+/** Whether a step is still ahead. What is held back or only observed was due already; the end of a hold is told with it. */
+export const isAhead = (at: string | null, doubt: Doubt, nowMs: number): boolean =>
+  at === null || !isInDoubt(doubt) || (Date.parse(at) > nowMs && at !== doubt.held?.held_until);
+
+const keptBy: Record<Held['kind'], string> = {
+  'mass-failure': 'too many machines turned bad at once',
+  'self-fault': 'the control plane is not sure of its own hearing',
+  maintenance: 'somebody works there',
+};
+
+export const whyHeld = (held: Held): string => `${keptBy[held.kind]}: ${held.reason}`;
+
+/** The server says what is waited for, or, with a capital, names the step that is being taken. */
+export function waitingWords(waiting_for: string): string {
+  const words = waiting_for.replace(/^Waiting for /, '');
+  return /^[A-Z]/.test(words) ? words : `Waits for ${words}`;
+}
+
+/** Said elsewhere on the page, or of no use beside the verdict. */
+const toldElsewhere = new Set(['node.held', 'node.would_have']);
+
+/** What was found out since, the newest of each kind; the change itself is the verdict's own words. */
+export function findings({ status, because }: Pick<Explanation, 'status' | 'because'>): Evidence[] {
+  const seen = new Set([`node.${status}`, ...toldElsewhere]);
+  return because.evidence.filter(({ kind }) => !seen.has(kind) && seen.add(kind));
+}

@@ -1,0 +1,164 @@
+/** Most of a pool falls silent: a person sees it on every page, learns why, and decides about one machine and about all. */
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { secondsBetween } from '../../src/base/clock.ts';
+import type { Node } from '../../src/contract/node.ts';
+import { type BeatingFleet, beatingFleet } from '../scenarios/support/fleet.ts';
+import type { World } from '../scenarios/support/scenario.ts';
+import { inProcessServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
+import { expectNoBarriers, isLive, openBrowser, signIn, statusOf, visit } from './support/console.ts';
+
+/** From the first silence to the last verdict, with several pages looked at by axe, on a loaded machine. */
+const wholeIncidentMs = 300_000;
+
+/** Long enough that a loaded machine does not doubt its own hearing between two beats. */
+const heartbeat = { interval_seconds: 3, stale_after_seconds: 9 };
+const patience = { seconds: 120 };
+const poolSize = 10;
+const silent = 8;
+
+let server: TestServer;
+let browser: Browser;
+let fleet: BeatingFleet;
+beforeAll(async () => {
+  [server, browser] = await Promise.all([inProcessServer(), openBrowser()]);
+  await server.client.call('pool-put', { params: { pool: 'harbour' }, body: { driver: 'external', heartbeat } });
+  fleet = await beatingFleet({ server, client: server.client } as World, 'harbour', poolSize, 0.5);
+});
+afterAll(async () => {
+  await browser?.close();
+  await fleet?.end();
+  await server?.stop();
+});
+
+const heldNodes = async (): Promise<Node[]> =>
+  (await server.client.call('node-list', { query: { held: true, limit: 100 } })).items;
+const nodeNow = (id: string) => server.client.call('node-get', { params: { id } });
+const banner = (page: Page) => page.getByRole('status').filter({ hasText: 'held back' });
+const place = (page: Page) =>
+  page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: /Supervision/ });
+
+async function confirm(page: Page, button: string, reason: string): Promise<void> {
+  const dialog = page.getByRole('dialog');
+  const confirming = dialog.getByRole('button', { name: button });
+  expect(await confirming.isDisabled()).toBe(true);
+  await dialog.getByLabel('Reason').fill(reason);
+  await confirming.click();
+  await dialog.waitFor({ state: 'detached' });
+}
+
+/** What a held machine's page says, and what it must not say. */
+async function readsTheHeldNode(page: Page, { node_id }: Node): Promise<void> {
+  await page.goto(`${server.url}/nodes/${node_id}`);
+  const because = page.getByRole('region', { name: 'Because' });
+  await because.getByText('Still ready only because a verdict is held back: liveness would make it offline.').waitFor();
+  await because.getByText(/too many machines turned bad at once: \d+ of 10 machines/).waitFor();
+  await because.getByText(/Last heard of/).waitFor();
+  expect(await because.innerText()).not.toMatch(/Supervised by its heartbeat|Up and serving/);
+  await expectNoBarriers(page, 'a held node');
+}
+
+async function decidesAboutOne(page: Page, { node_id }: Node): Promise<void> {
+  await page.getByRole('button', { name: 'Apply the held verdict' }).click();
+  await confirm(page, 'Apply the held verdict', 'it burned down');
+  await statusOf(page, 'offline').waitFor();
+  const because = page.getByRole('region', { name: 'Because' });
+  await because.getByText('Waits for a heartbeat').waitFor();
+  await because.getByText('→ failed, by offline-deadline').waitFor();
+  const before = await nodeNow(node_id);
+  await page.getByRole('button', { name: 'Extend deadline' }).click();
+  await confirm(page, 'Extend deadline', 'the fire brigade is still there');
+  const after = await nodeNow(node_id);
+  const given = secondsBetween(new Date(before.deadline_at ?? ''), new Date(after.deadline_at ?? ''));
+  expect(given).toBeGreaterThanOrEqual(600);
+  await because.getByText(/the fire brigade is still there/).waitFor();
+}
+
+async function letsTheRestGo(page: Page): Promise<void> {
+  await place(page).click();
+  await page.getByRole('button', { name: 'Resume liveness in pool harbour' }).click();
+  await confirm(page, 'Resume', 'the pier is really gone');
+  await page
+    .getByText(/^Nothing is held back/)
+    .first()
+    .waitFor();
+  await page.getByRole('row', { name: /let go .* by admin/ }).waitFor();
+}
+
+it('is seen, understood and decided, without a reload', { timeout: wholeIncidentMs }, async () => {
+  const { page, context, complaints } = await visit(browser);
+  await signIn(page, server, '/fleet');
+  await page.locator('[data-node]').first().waitFor();
+  await isLive(page);
+  expect(await banner(page).count()).toBe(0);
+  expect(await place(page).innerText()).not.toContain('held');
+
+  fleet.hush(fleet.machines.slice(0, silent));
+  const held = await until(
+    'every silent machine to be decided on or held',
+    async () => {
+      const nodes = await Promise.all(fleet.machines.slice(0, silent).map(({ node_id }) => nodeNow(node_id)));
+      const undecided = nodes.filter((node) => node.held === null && node.status === 'ready');
+      return undecided.length === 0 ? nodes.filter((node) => node.held !== null) : undefined;
+    },
+    patience,
+  );
+  await banner(page).waitFor();
+  const [one] = held;
+  if (!one) throw new Error('nobody is held');
+  await place(page).getByText(`${held.length} held`).waitFor();
+  await expectNoBarriers(page, 'the fleet with a hold');
+
+  await banner(page).getByRole('link').click();
+  await page.getByRole('heading', { name: 'Supervision' }).waitFor();
+  await page.getByRole('heading', { name: 'liveness in pool harbour' }).waitFor();
+  await page.getByRole('row', { name: /^liveness/ }).waitFor();
+  await expectNoBarriers(page, 'supervision with a hold');
+
+  await readsTheHeldNode(page, one);
+  await decidesAboutOne(page, one);
+  await letsTheRestGo(page);
+
+  await page.getByRole('link', { name: 'Fleet' }).click();
+  await page
+    .locator('[data-status="offline"]')
+    .nth(silent - 1)
+    .waitFor();
+  expect(await banner(page).count()).toBe(0);
+  expect(await heldNodes()).toEqual([]);
+  expect(complaints).toEqual([]);
+  await context.close();
+});
+
+it('shows maintenance at once, on a phone and in the dark, and offers nothing to viewers', {
+  timeout: wholeIncidentMs,
+}, async () => {
+  const made = await server.client.call('token-create', { body: { name: 'guest', role: 'viewer' } });
+  const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, colorScheme: 'dark' } as const;
+  const { page, context } = await visit(browser, phone);
+  await page.goto(`${server.url}/supervision`);
+  await page.getByLabel('Token', { exact: true }).fill(made.token ?? '');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('heading', { name: 'Supervision' }).waitFor();
+  await isLive(page);
+  await server.client.call('maintenance-put', {
+    params: { name: 'dredging' },
+    body: { pool: 'harbour', ends_at: '2099-01-01T00:00:00Z', reason: 'a dredger' },
+  });
+  await page.getByText('dredging', { exact: true }).waitFor();
+  await page.getByText('a dredger').waitFor();
+  // The two that still speak fall silent now: a window holds what it covers.
+  fleet.hush(fleet.machines);
+  await until('the window to hold somebody', async () => (await heldNodes()).length > 0, patience);
+  await page.getByRole('banner').getByRole('link', { name: /held/ }).waitFor();
+  expect(await page.getByRole('button', { name: /Resume/ }).count()).toBe(0);
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
+  await expectNoBarriers(page, 'supervision on a phone in the dark', 'color-contrast');
+  const [one] = await heldNodes();
+  await page.goto(`${server.url}/nodes/${one?.node_id}`);
+  await page.getByText(/somebody works there: maintenance dredging: a dredger/).waitFor();
+  expect(await page.getByRole('button', { name: /Apply|Extend/ }).count()).toBe(0);
+  await expectNoBarriers(page, 'a held node in the dark', 'color-contrast');
+  await context.close();
+});
