@@ -1,5 +1,6 @@
 /** Rows whose time has come, locked for the sweep that decides on them; rows another replica decides on are passed over. */
 import type { AllocationId } from '../base/ids.ts';
+import { defaultBrakeSettings } from '../lifecycle/brake.ts';
 import type { AllocationStatus, NodeStatus } from '../lifecycle/states.ts';
 import { type AllocationRow, holderOf } from './allocations.ts';
 import type { Queryable, Transaction } from './database.ts';
@@ -13,12 +14,16 @@ export type DueNode = NodeRow & {
   holder: AllocationId | null;
 };
 
+/** The slowest replica's word, but not longer ago than a fault of our own may hold; null where no replica lives. */
+const heardThrough = `(select greatest(min(coalesce(flushed_through, started_at)), $2 - interval '${defaultBrakeSettings.self_fault_seconds} seconds')
+  from replicas where ended_at is null and lease_until > $2)`;
+
 /** Which of the due rows a rule speaks of. Asked in the statement, so that rows of another rule fill no batch of this one. */
 const conditions = {
   fresh: 'beat.last_seen_at + make_interval(secs => beat.stale_seconds) >= $2',
-  // What we could not hear does not count as silence.
+  // What we could not hear, or have heard and not stored yet, does not count as silence.
   silent: `coalesce(greatest(beat.last_seen_at, (select max(ended_at) from ingest_gaps))
-    + make_interval(secs => coalesce(beat.stale_seconds, 0)) < $2, true)`,
+    + make_interval(secs => coalesce(beat.stale_seconds, 0)) < least($2, ${heardThrough}), true)`,
   complete: `(node.prerequisites is null or node.prerequisites = 'met')`,
   incomplete: `node.prerequisites in ('unchecked', 'missing')`,
   // A release sees to the clean-up; whoever merely sits on the machine does not.

@@ -8,6 +8,7 @@ import { endWindow, type MaintenanceRow, putWindow } from '../store/maintenance.
 import { brakeWatch } from './brake-watch.ts';
 import { liveness } from './liveness.ts';
 import { rescueOver } from './rescue-over.ts';
+import { startDeadline } from './start-deadline.ts';
 import { ruleStage, type Stage, staleSeconds } from './testing/stage.ts';
 
 let stage: Stage;
@@ -106,6 +107,17 @@ test('a replica that lags holds back what it may have heard, until it has caught
   expect(await held(ids)).toEqual(['self-fault', 'self-fault']);
   await stage.hear(stage.at(silentAt + 2), 'rep_slow');
   expect(await judge(silentAt + 2)).toMatchObject({ decided: 2 });
+});
+
+test('one that starts is not given up by beats that a replica has not stored yet', async () => {
+  const ids = await stage.nodes({ pool: 'p', count: 1, status: 'starting', deadline_at: stage.at(10) });
+  const rule = startDeadline(stage.services);
+  await stage.hear(stage.at(silentAt));
+  await stage.hear(stage.at(silentAt - 9), 'rep_slow');
+  expect(await rule.run(stage.at(silentAt))).toMatchObject({ decided: 0 });
+  await stage.hear(stage.at(silentAt), 'rep_slow');
+  expect(await rule.run(stage.at(silentAt))).toMatchObject({ decided: 1 });
+  expect(await stage.statuses(ids)).toEqual({ failed: 1 });
 });
 
 test('a replica that lags for ever holds nobody for ever', async () => {
