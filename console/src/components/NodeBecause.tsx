@@ -30,7 +30,7 @@ export const NodeBecause = ({ node, explanation, onAction }: Props) => (
         {!isInDoubt(explanation) && <p>{explanation.means}</p>}
         {node.last_seen_at && (
           <p>
-            Last heard of <Ago at={node.last_seen_at} />
+            Last heard of: <Ago at={node.last_seen_at} />
           </p>
         )}
       </>
@@ -100,22 +100,27 @@ interface StepProps {
 
 function Step({ step: { at, if: condition, then: leads_to }, explanation }: StepProps) {
   const ahead = useTicking((nowMs) => isAhead(at, explanation, nowMs));
-  const isDue = useTicking((nowMs) => at !== null && Date.parse(at) <= nowMs);
   if (!ahead) return null;
   return (
     <li>
-      {at === null && 'any time'}
-      {at && isDue && (
-        <>
-          due <Ago at={at} />
-        </>
-      )}
-      {at && !isDue && (
-        <>
-          in <Countdown at={at} budget_seconds={explanation.budget_seconds} />
-        </>
-      )}{' '}
-      if {condition} <b>→ {leads_to}</b>
+      {at === null ? 'any time' : <When at={at} explanation={explanation} />} if {condition} <b>→ {leads_to}</b>
     </li>
+  );
+}
+
+/** A deadline calls out when it comes close; the next heartbeat, which is always close, does not. */
+function When({ at, explanation: { deadline_at, budget_seconds } }: { at: string; explanation: Explanation }) {
+  const isDue = useTicking((nowMs) => Date.parse(at) <= nowMs);
+  if (isDue)
+    return (
+      <>
+        due <Ago at={at} />,
+      </>
+    );
+  if (at !== deadline_at) return <Ago at={at} />;
+  return (
+    <>
+      in <Countdown at={at} budget_seconds={budget_seconds} />
+    </>
   );
 }
