@@ -13,7 +13,9 @@ const shown = (fields: Partial<Brake>, width = 90) =>
   });
 
 test('nothing held says that all is well', () => {
-  expect(shown({})).toEqual(['✔ All is well: nothing is held back. Everything the machines said has been heard.']);
+  expect(shown({})).toEqual([
+    '✔ All is well with the brake: nothing is held back. Everything the machines said has been heard.',
+  ]);
   expect(shown({ heard_through: '2026-01-01T12:09:00.000Z' })[0]).toContain('in the last 1m has not been heard');
   expect(shown({ heard_through: null })[0]).toContain('No replica has said yet');
 });

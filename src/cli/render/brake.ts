@@ -92,7 +92,7 @@ function headline(brake: Brake, { paint }: ClosingContext): string {
       'warn',
       held === 0 ? '! The brake is on.' : `! ${held} ${held === 1 ? 'verdict is' : 'verdicts are'} held back.`,
     );
-  return `${paint('good', '✔')} ${paint('strong', 'All is well: nothing is held back.')} ${hearing(brake)}`;
+  return `${paint('good', '✔')} ${paint('strong', 'All is well with the brake: nothing is held back.')} ${hearing(brake)}`;
 }
 
 const heldFacts = ({ held }: Brake): Fact[] =>

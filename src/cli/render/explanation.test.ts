@@ -25,10 +25,10 @@ test('what it is and since when, because, what it waits for, what next and when,
   expect(told()).toBe(
     [
       `${id}  gpu-3  offline for 8m`,
-      '  Silent; it may come back until its deadline. It became offline 8m ago, because',
-      '  it has been silent for 42 s (allowed: 30 s) [liveness]. It waits for a',
-      '  heartbeat. It has 40m left, until 2026-01-01 12:50:00Z. It was given 1h 00m',
-      '  for this, as its pool says. It was last heard of 10m ago.',
+      '  Silent; it may come back until its deadline. It became offline 8m ago: it has',
+      '  been silent for 42 s (allowed: 30 s) [liveness]. It waits for a heartbeat. It',
+      '  has 40m left, until 2026-01-01 12:50:00Z. It was given 1h 00m for this, as its',
+      '  pool says. It was last heard of 10m ago.',
       '',
       '  What happens next',
       '    any time  if it beats again → back to what it was',
@@ -68,6 +68,7 @@ describe('a verdict that did not take effect comes first', () => {
     expect(text).toContain('! It is still ready only because a verdict is held back: liveness would make it offline.');
     expect(text).toContain(`Held for 6m, ${because}`);
     expect(text).toContain('until 2026-01-01 12:54:00Z (in 44m); then liveness decides again.');
+    expect(text).toContain('See all that is held:   slipway brake\n');
     // A silent machine is not called well, and what is due already is not announced.
     expect(text).not.toContain('Up and serving');
     expect(text.split('What happens next')[1]?.split('What this rests on')[0]?.trim()).toBe(
@@ -88,7 +89,10 @@ describe('a verdict that did not take effect comes first', () => {
 
 test('a deadline that has passed is overdue, and its step is due', () => {
   const past = '2026-01-01T12:09:30.000Z';
-  const text = told({ deadline_at: past, next: [sampleNext('it does not', 'cleaning', past)] });
+  const text = told(
+    { deadline_at: past, next: [sampleNext('it does not', 'cleaning', past)] },
+    Number.POSITIVE_INFINITY,
+  );
   expect(text).toContain('It is 30s overdue');
   expect(text).toContain('due 30s ago  if it does not → cleaning');
 });

@@ -54,7 +54,7 @@ function story(told: Explanation, node: Node, nowMs: number): string {
   const became = `It became ${status} ${relative(because.at, nowMs)}`;
   return [
     !isInDoubt(told) && told.means,
-    sentence(because.verdict ? `${became}, because ${readable(because.verdict)}${by}` : became + by),
+    sentence(because.verdict ? `${became}: ${readable(because.verdict)}${by}` : became + by),
     // A hold is told apart, and says this itself.
     told.waiting_for && !told.held && waitingSentence(told.waiting_for),
     deadlineSentence(told, nowMs),
@@ -101,10 +101,11 @@ function section(title: string, lines: string[], { paint }: ClosingContext): str
   return lines.length === 0 ? [] : ['', indent + paint('strong', title), ...lines.map((line) => indent + line)];
 }
 
-const whatToDo = ({ node_id, actions }: Explanation, context: ClosingContext): string[] => [
+const whatToDo = ({ node_id, actions, held }: Explanation, context: ClosingContext): string[] => [
   ...openActionLines(node_id, actions, context),
   ...hintLines(
     [
+      ...(held ? [['See all that is held', context.commandLine('brake')] satisfies [string, string]] : []),
       ['See all that happened', context.commandLine('timeline', node_id)],
       ['Read its logs', context.commandLine('logs', node_id)],
     ],
