@@ -14,10 +14,29 @@ interface FieldError {
   message: string;
 }
 
-const fieldErrors = (errors: { instancePath: string; message: string }[], where: string): FieldError[] =>
+interface SchemaError {
+  instancePath: string;
+  keyword: string;
+  message: string;
+  params?: unknown;
+}
+
+/** What the validator says is right and helps nobody: which key is unknown, and which values would do, is what one wants to know. */
+function wordsOf({ keyword, message, params }: SchemaError): string {
+  const { additionalProperties, allowedValues } = (params ?? {}) as {
+    additionalProperties?: string[];
+    allowedValues?: unknown[];
+  };
+  if (keyword === 'additionalProperties' && additionalProperties?.length)
+    return `has a key that is not known: ${additionalProperties.join(', ')}`;
+  if (keyword === 'enum' && allowedValues) return `must be one of ${allowedValues.join(', ')}`;
+  return keyword === 'boolean' ? 'is not a key that is known here' : message;
+}
+
+const fieldErrors = (errors: SchemaError[], where: string): FieldError[] =>
   errors
     .slice(0, mostErrors)
-    .map((error) => ({ path: `${where}${error.instancePath}` || '/', message: error.message }));
+    .map((error) => ({ path: `${where}${error.instancePath}` || '/', message: wordsOf(error) }));
 
 const isAt = (pattern: string, pointer: string) => {
   const [wanted, given] = [pattern.split('/'), pointer.split('/')];

@@ -18,7 +18,8 @@ const Ed25519PublicKey = Type.String({
   description: 'Ed25519, SPKI DER, base64',
 });
 
-const HttpUrl = Type.String({ maxLength: 2048, pattern: '^https?://[!-~]+$' });
+/** Without a user and a password: an endpoint is shown to everybody who may see the node. */
+const HttpUrl = Type.String({ maxLength: 2048, pattern: '^https?://[^\\s/?#@]+([/?#][!-~]*)?$' });
 
 export const RegisterRequest = Type.Object(
   {

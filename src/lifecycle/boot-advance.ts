@@ -26,6 +26,8 @@ export interface AdvancingPhase {
  */
 export function deadlineAfterAdvance(phase: AdvancingPhase, now: Date): Date | undefined {
   const ceiling = phase.clock_from.getTime() + ceilingFactor * phase.budget_seconds * 1000;
+  // Beyond the ceiling the deadline it has is the last one; a new one would lie in the past.
+  if (ceiling <= now.getTime()) return undefined;
   const move = (seconds: number) => new Date(Math.min(ceiling, now.getTime() + seconds * 1000));
   if (phase.status === 'starting') {
     const postponed = move(phase.budget_seconds);

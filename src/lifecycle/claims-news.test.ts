@@ -107,6 +107,7 @@ describe('a beat is written before it is answered', () => {
     expect(isNews(known('ready'), { status: 'ready', error_rate: 0.49 })).toBe(false);
     expect(isNews(known('starting', { reported_status: 'starting' }), { status: 'starting' })).toBe(false);
     expect(isNews(known('degraded'), {})).toBe(false);
+    expect(isNews(known('degraded'), { status: 'ready' })).toBe(true);
     expect(isNews(known('degraded'), { status: 'ready', error_rate: 0.1 })).toBe(false);
     expect(isNews(known('degraded', { verdict_rule: 'liveness' }), { error_rate: 0.5 })).toBe(false);
     for (const status of ['provisioning', 'draining', 'cleaning', 'quarantined', 'retired'] as const)

@@ -80,7 +80,9 @@ describe('a failed node', () => {
   test('that says goodbye, or lacks a prerequisite, is not rescued', () => {
     expect(effect(failed(), { status: 'stopping' })).toBe('nothing');
     expect(effect(failed({ prerequisites: 'missing' }))).toBe('nothing');
-    expect(effect(failed({ prerequisites: 'unchecked' }))).toBe('starting by late-registration');
+    // It would be given up for the same again, and never be over.
+    expect(effect(failed({ prerequisites: 'unchecked' }))).toBe('nothing');
+    expect(effect(failed({ prerequisites: 'met' }))).toBe('starting by late-registration');
   });
 });
 
@@ -118,7 +120,6 @@ describe('a degraded node', () => {
     [{ error_rate: 0.1 }, 'nothing'],
     [{ error_rate: 0.49 }, 'nothing'],
     [{ error_rate: 0.5 }, 'nothing'],
-    [{ status: 'ready' }, 'nothing'],
     [{}, 'nothing'],
     [{ status: 'degraded', error_rate: 0 }, 'nothing'],
     [{ status: 'stopping' }, 'offline by goodbye'],
@@ -146,6 +147,13 @@ describe('a degraded node', () => {
       expect(effect({ ...byErrors, reported_status }, {})).toBe('nothing');
     },
   );
+
+  test('by its errors, that no longer counts them and says ready, is believed after a stale time', () => {
+    const since = (seconds: number) => ({ ...byErrors, status_since: bySilence(seconds).status_since });
+    expect(effect(since(-stale), { status: 'ready' })).toBe('ready by degraded');
+    expect(effect(since(-stale + 0.001), { status: 'ready' })).toBe('nothing');
+    expect(effect(since(-stale), { status: 'ready', error_rate: 0.3 })).toBe('nothing');
+  });
 
   test('by its silence is ready when it beats again, one stale time after the verdict', () => {
     expect(effect(bySilence(-stale))).toBe('ready by heartbeat-returned');

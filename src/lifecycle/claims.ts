@@ -52,7 +52,8 @@ function whenStarting(node: ClaimingNode, { status }: Beat): ClaimChange | undef
 
 function whenFailed(node: ClaimingNode, { status }: Beat, now: Date): ClaimChange | undefined {
   const open = node.deadline_at !== null && node.deadline_at >= now && node.registered_at !== null;
-  if (!open || status === 'stopping' || node.prerequisites === 'missing') return undefined;
+  // What it was given up for must not still hold: it would be given up again, and again, and never be over.
+  if (!open || status === 'stopping' || !mayBeReady(node.prerequisites)) return undefined;
   return {
     to: 'starting',
     by: 'late-registration',
@@ -91,7 +92,8 @@ function whenDegraded(node: ClaimingNode, beat: Beat, now: Date): ClaimChange | 
       : { to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' };
   if (beat.error_rate !== undefined && beat.error_rate < wellBelow)
     return { to: 'ready', by: 'degraded', reason: `only ${percent(beat.error_rate)} of its work fails now` };
-  if (beat.status === 'ready' && beat.error_rate === undefined && node.reported_status !== 'ready')
+  const waited = mayReturnAt(node.status_since, node.stale_seconds) <= now;
+  if (beat.status === 'ready' && beat.error_rate === undefined && (waited || node.reported_status !== 'ready'))
     return { to: 'ready', by: 'degraded', reason: 'the node says it is well again' };
   return undefined;
 }
@@ -134,7 +136,9 @@ export function isNews(node: RememberedNode, beat: Beat & { boot_stage?: string 
       return beat.status === 'stopping' || isIll(beat);
     case 'degraded':
       if (beat.status === 'stopping') return true;
-      return !isIll(beat) && (node.verdict_rule === 'liveness' || (beat.error_rate ?? 1) < wellBelow);
+      if (isIll(beat)) return false;
+      if (node.verdict_rule === 'liveness') return true;
+      return beat.error_rate === undefined ? beat.status === 'ready' : beat.error_rate < wellBelow;
     default:
       return false;
   }

@@ -86,7 +86,7 @@ async function renewFailed(
         node_id: node.node_id,
         to: 'provisioning',
         by: 'retry',
-        reason: 'another try with a new instance',
+        reason: `another try with a new instance${typeof operation.params.reason === 'string' ? `: ${operation.params.reason}` : ''}`,
         set: {
           node_instance_id,
           workflow_id: operation.workflow_id,

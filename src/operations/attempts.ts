@@ -32,8 +32,9 @@ export async function anotherAttempt(
   if (await launchHold(tx, { name: pool.name, zone: pool.document.zone ?? null }, pausingRules, at)) return;
   const workflow_id = newWorkflowId(services.clock);
   const reason = `attempt ${made + 1} of ${most}`;
-  const { correlation_id, actor } = operation;
-  const asks = { workflow_id, allocation, correlation_id, actor, retry: { reason } };
+  // Nobody asked for it: the pool allows it.
+  const { correlation_id } = operation;
+  const asks = { workflow_id, allocation, correlation_id, actor: null, retry: { reason } };
   await queueProvision(tx, pool.document, services.environment, asks, at);
   await retryingAllocation(tx, allocation, { workflow_id, reason }, at);
 }

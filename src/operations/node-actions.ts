@@ -3,13 +3,14 @@ import { now, secondsLater } from '../base/clock.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import type { Held } from '../contract/node.ts';
 import { type NodeActionName, offeredActions } from '../lifecycle/actions.ts';
+import { isFresh } from '../lifecycle/liveness.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import type { Cause } from '../lifecycle/transitions.ts';
 import { markExtended } from '../store/advance.ts';
 import type { Transaction } from '../store/database.ts';
 import { moveDeadlines } from '../store/deadlines.ts';
 import { transition } from '../store/door.ts';
-import { lockNode, type NodeRow } from '../store/nodes.ts';
+import { explainedNode, lockNode, type NodeRow } from '../store/nodes.ts';
 import { retireIn } from './node-retire.ts';
 import type { Asker } from './requests.ts';
 import type { OperationServices } from './services.ts';
@@ -69,6 +70,9 @@ const heldOf = ({ node }: Acting): Held => {
   return node.held;
 };
 
+const changedMeanwhile = () =>
+  new ApiProblem('action_illegal', 'The node has changed meanwhile; the verdict that was held back no longer fits.');
+
 const applyHeldVerdict: Action = {
   predict(acting) {
     const held = heldOf(acting);
@@ -88,12 +92,16 @@ const applyHeldVerdict: Action = {
       actor: asker.actor,
       data: { held },
     };
+    const life = held.rule === 'liveness' ? await explainedNode(tx, node.node_id) : undefined;
+    if (life && isFresh({ ...life, probe_ok_at: null }, at))
+      throw new ApiProblem('action_illegal', 'It beats again, so the verdict that was held back is no longer true.');
     if (held.to === 'cleaning') {
-      await retireIn(tx, services, node, cited as Parameters<typeof retireIn>[3], at);
+      if (!(await retireIn(tx, services, node, cited as Parameters<typeof retireIn>[3], at))) throw changedMeanwhile();
       return;
     }
     const move = { ...cited, node_id: node.node_id, from: [node.status], to: held.to as NodeStatus };
-    await transition(tx, [move], at, services.environment);
+    const [outcome] = await transition(tx, [move], at, services.environment);
+    if (!outcome?.moved) throw changedMeanwhile();
   },
 };
 

@@ -215,7 +215,7 @@ async function removeFormer(context: OperationContext, services: OperationServic
     const fence = {
       ...subject.ids,
       workflow_id: context.workflow_id,
-      reason: 'another try was asked for',
+      reason: 'another try replaces it',
       revoke: true,
     };
     return once(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {

@@ -1,6 +1,6 @@
 /** The evidence that an explanation cites: the change that brought a node where it stands, and what was found out about it since. */
 import type { Evidence } from '../contract/evidence.ts';
-import type { NodeStatus } from '../lifecycle/states.ts';
+import { type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
 import type { Queryable } from './database.ts';
 import { readTimeline } from './evidence.ts';
 
@@ -10,30 +10,40 @@ const telling = [
   'prerequisite.missing',
   'probe.unanswered',
   'probe.answered',
+  'node.observed',
   'node.deadline_moved',
   'node.held',
   'node.would_have',
   'verdict.unwritable',
 ];
 
-const mostFacts = 12;
+const mostFacts = 8;
 
+/** The change itself, and what was told since the one before it: what came earlier explains something else. */
 export async function evidenceFor(
   db: Queryable,
   node: { node_id: string; node_instance_id: string | null; status: NodeStatus },
   tenant: string | null,
 ): Promise<Evidence[]> {
-  const { items } = await readTimeline(db, {
+  const about = {
     node_id: node.node_id,
-    kinds: [`node.${node.status}`, ...telling],
-    limit: mostFacts,
-    order: 'newest',
+    order: 'newest' as const,
     ...(node.node_instance_id && { node_instance_id: node.node_instance_id }),
     ...(tenant !== null && { tenant }),
+  };
+  const changes = await readTimeline(db, {
+    ...about,
+    kinds: nodeStatusNames.map((status) => `node.${status}`),
+    limit: 2,
   });
-  // Everything up to and including the change that made it what it is; what came before explains something else.
-  const change = items.findIndex((fact) => fact.kind === `node.${node.status}`);
-  return change === -1 ? items : items.slice(0, change + 1);
+  const [change, before] = changes.items;
+  const told = await readTimeline(db, {
+    ...about,
+    kinds: telling,
+    ...(before && { since: before.at }),
+    limit: mostFacts,
+  });
+  return [...told.items, ...(change ? [change] : [])].sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
 }
 
 /** What a stage of the boot usually takes in a pool: the median of its last boots. */

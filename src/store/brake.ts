@@ -158,7 +158,10 @@ export async function holdNodes(tx: Transaction, held: { node: NodeRow; held: He
   );
 }
 
-/** Held nodes whose hold is over, or that have no verdict to wait for any more. */
+/**
+ * Held nodes whose hold is over, or that have no verdict to wait for any more. One whose time is long past was passed over by its
+ * rule, which would else have decided on it or held it anew.
+ */
 const freed = `
   select node.* from nodes node
   left join heartbeats beat on beat.node_instance_id = node.node_instance_id
@@ -168,6 +171,7 @@ const freed = `
     (node.held ->> 'rule' = 'liveness' and beat.last_seen_at + make_interval(secs => beat.stale_seconds) >= $1)
     or (node.held ->> 'kind' = 'mass-failure' and (hold.ended_at is not null or hold.resumed_at is not null))
     or (node.held ->> 'kind' = 'maintenance' and work.name is null)
+    or (node.held ->> 'held_until')::timestamptz < $1::timestamptz - interval '10 seconds'
     or (node.held ->> 'kind' = 'self-fault' and ($3 or (node.held ->> 'held_until')::timestamptz <= $1)))
   order by node.node_id limit $2 for no key update of node skip locked`;
 

@@ -19,7 +19,7 @@ import { type DoorEnvironment, insertRow, type Refusal, writeRows } from './door
 import { type Fact, recordEvidence } from './evidence.ts';
 import { expectBeats, expectedBeat } from './expected-beats.ts';
 import type { NodeRow } from './nodes.ts';
-import { poolGenerations } from './pools.ts';
+import { documentOf, poolGenerations } from './pools.ts';
 import { isTold, tellWouldHave, wouldHave } from './would-have.ts';
 
 /** Columns that a status change may write along with the status. */
@@ -60,7 +60,7 @@ interface LockedNode extends NodeRow {
 }
 
 const lockSql = `
-  select node.*, generation.document as pool_document from nodes node
+  select node.*, ${documentOf} as pool_document from nodes node
   join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
   where node.node_id = any($1) order by node.node_id for no key update of node`;
 

@@ -35,6 +35,8 @@ export type DueCondition = keyof typeof conditions;
 
 export interface DueQuestion {
   status: NodeStatus;
+  /** What is held back is bad news; a rule that has good ones does not wait for it. */
+  for_the_better?: boolean;
   /** All of one group must hold, of any group; without groups every due row is meant. */
   where?: readonly (readonly DueCondition[])[];
   now: Date;
@@ -49,8 +51,8 @@ const whereOf = ({ where = [] }: DueQuestion): string =>
 
 /** Due, not held back any more, and not only told already: what the first of several rules would have done is out of reach of the others. */
 const isDue = (question: DueQuestion) =>
-  `node.status = $1 and node.deadline_at <= $2 and (node.held is null or (node.held ->> 'held_until')::timestamptz <= $2)
-   and node.would_have is null ${whereOf(question)}`;
+  `node.status = $1 and node.deadline_at <= $2 and node.would_have is null
+   and (${question.for_the_better ?? false} or node.held is null or (node.held ->> 'held_until')::timestamptz <= $2) ${whereOf(question)}`;
 
 export function lockDueNodes(
   tx: Transaction,

@@ -170,3 +170,26 @@ test('stopping writes what is left', async () => {
   await buffer.stop();
   expect(await kept(id)).toBeDefined();
 });
+
+test('what it says of its hearing never goes back, however seldom a beat comes', async () => {
+  const { clock } = fleet;
+  const buffer = createHeartbeatBuffer(db, clock, () => {});
+  const node = await fleet.node('ready');
+  let last = buffer.flushedThrough();
+  for (let second = 0; second < 60; second++) {
+    await clock.advance(1_000);
+    if (second % 5 === 0)
+      buffer.add({
+        node_instance_id: node.node_instance_id as NodeInstanceId,
+        received_ms: clock.nowMs(),
+        interval_seconds: 5,
+        stale_seconds: 30,
+        reported: null,
+      });
+    const said = buffer.flushedThrough();
+    expect(said >= last, `after ${second} s`).toBe(true);
+    last = said;
+    if (second % 5 === 0) await buffer.flush();
+  }
+  await buffer.stop();
+});

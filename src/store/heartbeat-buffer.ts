@@ -93,6 +93,8 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
 
   return {
     add(beat) {
+      // Until now nothing waited, so everything before this beat is stored: what we say of our hearing never goes back.
+      if (waiting.size === 0 && !writing) flushedMs = clock.nowMs();
       waiting.set(beat.node_instance_id, later(waiting.get(beat.node_instance_id), beat));
       schedule();
     },

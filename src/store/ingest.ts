@@ -104,7 +104,11 @@ async function moveNodes(tx: Transaction, started_at: Date, ended_at: Date): Pro
     const seconds = overlap(node.status_since, started_at, ended_at);
     if (!node.deadline_at || seconds === 0) return [];
     const reason = `the control plane itself was away for ${seconds.toFixed(1)} s`;
-    return [{ node, deadline_at: secondsLater(node.deadline_at, seconds), reason, data: { gap: started_at } }];
+    // The boot's clock stood still as well, so that its ceiling and its sample do not count what was our fault.
+    const clock_from =
+      node.status === 'provisioning' && node.clock_from ? secondsLater(node.clock_from, seconds) : node.clock_from;
+    const deadline_at = secondsLater(node.deadline_at, seconds);
+    return [{ node, deadline_at, set: { clock_from }, reason, data: { gap: started_at } }];
   });
   await moveDeadlines(tx, moves, { layer: 'store' }, ended_at);
   return moves.length;

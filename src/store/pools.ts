@@ -36,6 +36,14 @@ export async function poolGeneration(
   return row?.document;
 }
 
+/**
+ * What a node was made from, but for the mode: whether rules decide or only watch is the pool's present word, for machines that
+ * are up as well. Expects `generation`.
+ */
+export const documentOf = `(generation.document || jsonb_build_object('mode', coalesce((
+  select present.document ->> 'mode' from pools pool
+  join pool_generations present on present.pool = pool.name and present.generation = pool.generation where pool.name = generation.pool), 'enforce')))`;
+
 /** The documents that these nodes were made from, by pool and generation. */
 export async function poolGenerations(
   db: Queryable,
@@ -43,7 +51,7 @@ export async function poolGenerations(
 ): Promise<Map<string, PoolDocument>> {
   const distinct = new Map(nodes.map((node) => [`${node.pool} ${node.pool_generation}`, node]));
   const rows = await db.query<{ pool: string; generation: number; document: PoolDocument }>(
-    `select generation.pool, generation.generation, generation.document from unnest($1::text[], $2::int[]) as asked(pool, generation)
+    `select generation.pool, generation.generation, ${documentOf} as document from unnest($1::text[], $2::int[]) as asked(pool, generation)
      join pool_generations generation on generation.pool = asked.pool and generation.generation = asked.generation`,
     [[...distinct.values()].map(({ pool }) => pool), [...distinct.values()].map((node) => node.pool_generation)],
   );

@@ -35,9 +35,9 @@ const factsOf = (node: NodeRow, results: CheckResult[], now: Date): Fact[] =>
 
 /** Met only when every one of them was said to be; what nobody asked for is kept as evidence and decides nothing. */
 function judge(asked: readonly { name: string }[], results: CheckResult[]): 'met' | 'missing' | 'unchecked' {
-  const said = new Map(results.map(({ name, ok }) => [name, ok]));
-  if (asked.some(({ name }) => said.get(name) === false)) return 'missing';
-  return asked.every(({ name }) => said.get(name)) ? 'met' : 'unchecked';
+  const saidOf = (name: string) => results.filter((result) => result.name === name);
+  if (asked.some(({ name }) => saidOf(name).some(({ ok }) => !ok))) return 'missing';
+  return asked.every(({ name }) => saidOf(name).length > 0) ? 'met' : 'unchecked';
 }
 
 const note = (tx: Transaction, node: NodeRow, prerequisites: 'met' | 'missing', now: Date): Promise<NodeRow> =>
@@ -68,6 +68,8 @@ export function reportPrerequisites(
     const asked = (await poolGeneration(tx, node.pool, node.pool_generation))?.requires ?? [];
     const found = judge(asked, results);
     if (asked.length === 0 || found === 'unchecked' || found === node.prerequisites) return node.status;
+    // Before `ready` it decides; afterwards it is what the machine says, and kept as that.
+    if (found === 'missing' && node.status !== 'starting') return node.status;
     const noted = await note(tx, node, found, now);
     const missing = results.filter((result) => !result.ok && asked.some(({ name }) => name === result.name));
     if (found === 'met') return promoteIfSaid(tx, noted, now, environment);

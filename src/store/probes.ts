@@ -83,19 +83,17 @@ export async function keepAnswers(db: Database, answers: KeptAnswer[], now: Date
 /** Starting nodes that have shown life by more than a beat: they answered a probe, or did what they were asked. */
 export function lockProvenNodes(
   tx: Transaction,
-  now: Date,
   limit: number,
   except: readonly string[],
 ): Promise<(NodeRow & { probe_ok_at: Date | null; holder: AllocationId | null })[]> {
   return tx.query(
     `select node.*, probe.ok_at as probe_ok_at, ${holderOf('node.node_id')} as holder from nodes node left join probes probe on probe.node_instance_id = node.node_instance_id
-     where node.status = 'starting' and node.deadline_at is not null and node.node_id <> all($3)
+     where node.status = 'starting' and node.deadline_at is not null and node.node_id <> all($2)
        and (node.prerequisites is null or node.prerequisites = 'met')
        and node.would_have is null
-       and (node.held is null or (node.held ->> 'held_until')::timestamptz <= $1)
        and (probe.ok_at >= node.registered_at or exists (select 1 from tasks task
          where task.node_instance_id = node.node_instance_id and task.status = 'succeeded' and task.finished_at >= node.registered_at))
-     order by node.deadline_at limit $2 for no key update of node skip locked`,
-    [now, limit, except],
+     order by node.deadline_at limit $1 for no key update of node skip locked`,
+    [limit, except],
   );
 }

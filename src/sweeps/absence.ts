@@ -53,7 +53,8 @@ function keep(services: SweepServices, subject: Subject, state: string, gone: st
   return services.db.transaction(async (tx) => {
     let node = await lockNode(tx, subject.node.node_id);
     if (node?.status !== 'offline' || node.node_instance_id !== subject.node_instance_id) return false;
-    if (node.observed_state !== state) {
+    const known = node.observed_state === state && node.observed_at !== null && node.observed_at >= node.status_since;
+    if (!known) {
       const observed = { observed_state: state, observed_at: at };
       const summary = `the provider shows it as ${state}`;
       node = await amendNode(tx, node, observed, { at, layer: 'provider', kind: 'node.observed', summary });

@@ -1,7 +1,7 @@
 /** The rules on a node's deadline: one declaration each, the same pass for all of them. */
 import { moment, secondsBetween } from '../base/clock.ts';
 import type { Evidence } from '../contract/evidence.ts';
-import type { NodeRuleName } from '../lifecycle/rules.ts';
+import { type NodeRuleName, nodeRules } from '../lifecycle/rules.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import { countDueNodes, type DueCondition, type DueNode, lockDueNodes, nextDueAt } from '../store/due.ts';
 import type { SweepServices } from './services.ts';
@@ -21,8 +21,13 @@ export interface DeadlineRule extends Pick<VerdictRule, 'apply' | 'batch'> {
 /** A new deadline wakes the rule, which then knows when to look; without news it looks this often. */
 const everySeconds = 5;
 
-const waitedFor = (node: DueNode, now: Date) =>
-  `waited ${Math.round(secondsBetween(node.status_since, now))} s, budget from ${node.budget_source}`;
+/** Whose word moved the deadline is on the timeline; that it was moved is part of the verdict. */
+function waitedFor(node: DueNode, now: Date): string {
+  const given = node.deadline_at ? secondsBetween(node.status_since, node.deadline_at) : 0;
+  const moved = given - (node.budget_seconds ?? given);
+  const waited = `waited ${Math.round(secondsBetween(node.status_since, now))} s, budget from ${node.budget_source}`;
+  return Math.abs(moved) < 0.5 ? waited : `${waited}, deadline moved by ${Math.round(moved)} s`;
+}
 
 /** The deadline that a fact has set. */
 function deadlineIn({ data }: Evidence): Date | undefined {
@@ -34,6 +39,7 @@ export function deadlineRule(services: SweepServices, rule: DeadlineRule): Sweep
   const question = (now: Date) => ({
     status: rule.from,
     now,
+    for_the_better: !nodeRules[rule.name].negative,
     ...(rule.where && { where: rule.where }),
   });
   const announcing = [`node.${rule.from}`, 'node.deadline_moved'];

@@ -1,11 +1,19 @@
 /** `offline-deadline`: offline → failed, when a node stayed away past its deadline. */
+import type { DueNode } from '../store/due.ts';
 import { deadlineRule } from './deadline-rule.ts';
 import type { SweepServices } from './services.ts';
+
+/** Seen since it fell silent, and not as something that could still speak. */
+const isGone = ({ observed_state, observed_at, status_since }: DueNode) =>
+  observed_at !== null && observed_at >= status_since && ['absent', 'exited'].includes(observed_state ?? '');
 
 export const offlineDeadline = (services: SweepServices) =>
   deadlineRule(services, {
     name: 'offline-deadline',
     from: 'offline',
     to: 'failed',
-    reason: (waited) => `it went offline and did not come back in time (${waited})`,
+    reason: (waited, node) =>
+      isGone(node)
+        ? `it fell silent, and its machine is gone: the provider shows it as ${node.observed_state}`
+        : `it went offline and did not come back in time (${waited})`,
   });

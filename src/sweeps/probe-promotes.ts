@@ -11,7 +11,7 @@ export const probePromotes = (services: SweepServices) =>
     every_seconds: 5,
     woken_by: (kind) => wakers.includes(kind),
     async find(tx, now, limit, except) {
-      const proven = await lockProvenNodes(tx, now, limit, except);
+      const proven = await lockProvenNodes(tx, limit, except);
       return proven.map((node) => ({
         node,
         to: 'ready' as const,

@@ -201,7 +201,7 @@ export async function sift<C extends Candidate>(
     const { node } = candidate;
     const window = windows.find((each) => coversNode(each, node));
     if (window) {
-      keep(candidate, 'maintenance', window.name, `maintenance ${window.name}: ${window.reason}`, window.ends_at);
+      keep(candidate, 'maintenance', window.name, `maintenance ${window.name}`, window.ends_at);
       continue;
     }
     const keys = scopesOf(node).map(keyOf);

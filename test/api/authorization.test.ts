@@ -57,7 +57,7 @@ function examplesFor({ acme, join_token }: TenantWorld, ids: { join_token_id: st
     'maintenance-list': {},
     'maintenance-put': {
       params: { name: 'fresh' },
-      body: { pool: 'nobody', ends_at: '2099-01-01T00:00:00Z', reason: 'test' },
+      body: { zone: 'nowhere', ends_at: '2099-01-01T00:00:00Z', reason: 'test' },
     },
     'maintenance-delete': { params: { name: 'nothing' } },
     'node-timeline': node,

@@ -52,7 +52,7 @@ const heldBy = (world: World, id: string, rule: string): Promise<Node> =>
 
 async function saysSo(world: World, { node_id, held, status }: Node, window: Maintenance): Promise<void> {
   expect(held).toMatchObject({ kind: 'maintenance', hold: window.name, held_until: window.ends_at });
-  expect(held?.reason).toBe(`maintenance ${window.name}: new racks`);
+  expect(held?.reason).toBe(`maintenance ${window.name}`);
   const told = await world.client.call('node-explain', { params: { id: node_id } });
   expect(told).toMatchObject({ status, held, waiting_for: `the end of a hold: ${held?.reason}` });
   const items = await world.comes('the timeline to tell', async () => {

@@ -1,7 +1,7 @@
 /** Why a node stands where it stands, and what may be done about it. */
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors.ts';
-import { offeredActions } from '../../lifecycle/actions.ts';
+import { type OfferedAction, offeredActions } from '../../lifecycle/actions.ts';
 import { type ExplainedNode, explain, meaningOf, slowStages } from '../../lifecycle/explain.ts';
 import { actOnNode } from '../../operations/node-actions.ts';
 import { evidenceFor, usualStages } from '../../store/because.ts';
@@ -17,6 +17,10 @@ async function mustFind(id: string, tenant: string | null, services: ApiServices
   if (!node) throw new ApiProblem('node_not_found');
   return node;
 }
+
+/** The table says what the state allows; who may do it is another question. */
+const notForTenants = (offered: OfferedAction[]): OfferedAction[] =>
+  offered.map((each) => ({ ...each, open: false, why_not: 'Only operators of the whole fleet may do this.' }));
 
 const iso = (date: Date | null) => date?.toISOString() ?? null;
 
@@ -78,12 +82,13 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       // biome-ignore lint/suspicious/noThenProperty: the wire contract names it so, and nothing awaits this object.
       next: told.next.map((step) => ({ if: step.if, then: step.leads_to, at: iso(step.at) })),
       slow_stages: await slowStagesOf(node, services),
-      actions: offeredActions(row),
+      actions: tenant === null ? offeredActions(row) : notForTenants(offeredActions(row)),
     };
   },
   async 'node-actions'({ params, person }, services) {
     const node = await mustFind(params.id, person().tenant, services);
-    return { items: offeredActions(node) };
+    const offered = offeredActions(node);
+    return { items: person().tenant === null ? offered : notForTenants(offered) };
   },
   async 'node-act'(call, services) {
     const { id, action } = call.params;

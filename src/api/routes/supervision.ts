@@ -6,6 +6,7 @@ import { isNodeRule, nodeRules } from '../../lifecycle/rules.ts';
 import { countHeld, type HoldRow, newestHolds, resumeHolds } from '../../store/brake.ts';
 import { newestGaps, slowestReplica } from '../../store/ingest.ts';
 import { endWindow, listWindows, type MaintenanceRow, putWindow } from '../../store/maintenance.ts';
+import { currentPool } from '../../store/pools.ts';
 import { type ApiServices, actorOf, type Handlers } from '../services.ts';
 
 const shownHolds = 50;
@@ -105,6 +106,8 @@ export const supervisionHandlers: Pick<Handlers, SupervisionRoutes> = {
         detail: 'Name a pool, a zone or labels: a window over everything would hide every failure.',
         errors: [{ path: '/body', message: 'must name pool, zone or labels' }],
       });
+    if (window.pool !== null && !(await currentPool(services.db, window.pool)))
+      throw new ApiProblem('pool_not_found', `There is no pool named ${window.pool}; the window would protect nobody.`);
     return windowWire(await services.db.transaction((tx) => putWindow(tx, window)));
   },
   async 'maintenance-delete'({ params, person }, services) {
