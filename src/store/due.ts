@@ -6,6 +6,7 @@ import { type AllocationRow, holderOf } from './allocations.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { isUncovered } from './maintenance.ts';
 import type { NodeRow } from './nodes.ts';
+import { isOnlyTold } from './would-have.ts';
 
 export type DueNode = NodeRow & {
   last_seen_at: Date | null;
@@ -51,7 +52,7 @@ const whereOf = ({ where = [] }: DueQuestion): string =>
 
 /** Due, not held back any more, and not only told already: what the first of several rules would have done is out of reach of the others. */
 const isDue = (question: DueQuestion) =>
-  `node.status = $1 and node.deadline_at <= $2 and node.would_have is null
+  `node.status = $1 and node.deadline_at <= $2 and not ${isOnlyTold}
    and (${question.for_the_better ?? false} or node.held is null or (node.held ->> 'held_until')::timestamptz <= $2) ${whereOf(question)}`;
 
 export function lockDueNodes(

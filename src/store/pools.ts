@@ -44,6 +44,10 @@ export const documentOf = `(generation.document || jsonb_build_object('mode', co
   select present.document ->> 'mode' from pools pool
   join pool_generations present on present.pool = pool.name and present.generation = pool.generation where pool.name = generation.pool), 'enforce')))`;
 
+/** The pools in which rules only watch. Read once in a statement, however many rows ask. */
+export const observedPools = `array(select pool.name from pools pool
+  join pool_generations present on present.pool = pool.name and present.generation = pool.generation where present.document ->> 'mode' = 'observe')`;
+
 /** The documents that these nodes were made from, by pool and generation. */
 export async function poolGenerations(
   db: Queryable,

@@ -4,6 +4,7 @@ import { holderOf } from './allocations.ts';
 import type { Database, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
 import type { NodeRow } from './nodes.ts';
+import { isOnlyTold } from './would-have.ts';
 
 export interface ProbeSettings {
   path?: string;
@@ -90,7 +91,7 @@ export function lockProvenNodes(
     `select node.*, probe.ok_at as probe_ok_at, ${holderOf('node.node_id')} as holder from nodes node left join probes probe on probe.node_instance_id = node.node_instance_id
      where node.status = 'starting' and node.deadline_at is not null and node.node_id <> all($2)
        and (node.prerequisites is null or node.prerequisites = 'met')
-       and node.would_have is null
+       and not ${isOnlyTold}
        and (probe.ok_at >= node.registered_at or exists (select 1 from tasks task
          where task.node_instance_id = node.node_instance_id and task.status = 'succeeded' and task.finished_at >= node.registered_at))
      order by node.deadline_at limit $1 for no key update of node skip locked`,

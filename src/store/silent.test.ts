@@ -89,6 +89,7 @@ describe('silence', () => {
   });
 
   test('that was told of is not told again before the machine has spoken', async () => {
+    await db.transaction((tx) => declarePool(tx, 'p', { driver: 'external', mode: 'observe' }, start));
     const id = await beatAt(0);
     await db.query(`update nodes set would_have = $2 where node_id = $1`, [
       id,

@@ -10,6 +10,7 @@ import type { Queryable, Transaction } from './database.ts';
 import type { Crowd } from './due.ts';
 import { isUncovered } from './maintenance.ts';
 import type { NodeRow } from './nodes.ts';
+import { isOnlyTold } from './would-have.ts';
 
 export type SilentNode = NodeRow & {
   last_seen_at: Date;
@@ -56,7 +57,7 @@ const silence = `greatest(beat.last_seen_at, node.status_since, (select max(ende
 
 const isSilent = `node.node_id = any($1) and node.status in ('ready', 'degraded') and ${silence} < $2
   and (node.held is null or (node.held ->> 'held_until')::timestamptz <= $2)
-  and not (node.would_have is not null and node.would_have ->> 'rule' = 'liveness' and (node.would_have ->> 'at')::timestamptz > beat.last_seen_at)
+  and not (${isOnlyTold} and node.would_have ->> 'rule' = 'liveness' and (node.would_have ->> 'at')::timestamptz > beat.last_seen_at)
   and not (node.status = 'degraded' and probe.ok_at is not null and probe.ok_at > beat.last_seen_at
     and probe.ok_at + make_interval(secs => beat.stale_seconds) >= $2)`;
 

@@ -6,6 +6,7 @@ import type { NodeMove } from './door.ts';
 import { writeRows } from './door-rules.ts';
 import { recordEvidence } from './evidence.ts';
 import type { NodeRow } from './nodes.ts';
+import { observedPools } from './pools.ts';
 
 interface Watched {
   node: NodeRow;
@@ -18,6 +19,9 @@ export const wouldHave = (node: NodeRow, move: NodeMove, now: Date): Watched => 
   move,
   would_have: { rule: move.by, to: move.to, reason: move.reason, at: now.toISOString() },
 });
+
+/** What was only told stays told as long as the pool is observed; once it is not, it is decided. Expects `node`. */
+export const isOnlyTold = `(node.would_have is not null and node.pool = any(${observedPools}))`;
 
 /** Sweeps ask by themselves for what was not told yet; what a machine says again and again is told when it is news. */
 export const isTold = ({ would_have }: NodeRow, { by, to }: NodeMove): boolean =>

@@ -4,6 +4,7 @@ import { testDatabase } from '../../test/support/database.ts';
 import type { NodeId } from '../base/ids.ts';
 import { recordClaim } from '../store/claims.ts';
 import { keepAnswers } from '../store/probes.ts';
+import { liveness } from './liveness.ts';
 import { probePromotes } from './probe-promotes.ts';
 import { startDeadline } from './start-deadline.ts';
 import { stuckStarting } from './stuck-starting.ts';
@@ -44,4 +45,21 @@ test('a machine that fails at its work says so with every beat, and is told of o
     await recordClaim(stage.db, claiming, { status: 'ready', error_rate: 0.9 }, stage.at(beat), stage.environment);
   expect(await told(id)).toEqual(['degraded']);
   expect(await stage.rows(id ? [id] : [])).toMatchObject([{ status: 'ready', would_have: { rule: 'degraded' } }]);
+});
+
+test('what a pool was only told of is decided once its rules are to decide', async () => {
+  const [starting] = await stage.nodes({ pool: 'watched', count: 1, status: 'starting', deadline_at: stage.at(10) });
+  const [ready] = await stage.nodes({ pool: 'watched', count: 1 });
+  const at = stage.at(staleSeconds + 60);
+  await stage.hear(at);
+  const judge = async () => {
+    await startDeadline(stage.services).run(at);
+    await liveness(stage.services).run(at);
+  };
+  await judge();
+  expect([await told(starting), await told(ready)]).toEqual([['start-deadline'], ['liveness']]);
+  await stage.pool('watched', { mode: 'enforce' });
+  await judge();
+  const ids = [starting, ready].flatMap((id) => id ?? []);
+  expect((await stage.rows(ids)).map(({ status }) => status)).toEqual(['failed', 'offline']);
 });
