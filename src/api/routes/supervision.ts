@@ -31,13 +31,12 @@ const windowWire = ({ created_at: _, ...window }: MaintenanceRow): Maintenance =
 
 async function brakeNow({ db, clock }: ApiServices): Promise<Brake> {
   const at = now(clock);
-  const [held, holds, gaps, heard, windows] = await Promise.all([
-    countHeld(db),
-    newestHolds(db, shownHolds),
-    newestGaps(db, shownGaps),
-    slowestReplica(db, at),
-    listWindows(db, at),
-  ]);
+  // One after the other: after a resume they are read inside its transaction, which has one connection.
+  const held = await countHeld(db);
+  const holds = await newestHolds(db, shownHolds);
+  const gaps = await newestGaps(db, shownGaps);
+  const heard = await slowestReplica(db, at);
+  const windows = await listWindows(db, at);
   return {
     at: at.toISOString(),
     holding: held.length > 0 || holds.some((hold) => hold.ended_at === null && hold.resumed_at === null),
