@@ -3,6 +3,7 @@
  * a gap of our own. The allocation that waits for the node shares its deadline, so both move together.
  */
 import type { Actor } from '../contract/evidence.ts';
+import { isNodeRule } from '../lifecycle/rules.ts';
 import { amendNodes, type NodeAmendment } from './amend-node.ts';
 import type { Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
@@ -22,6 +23,9 @@ export interface MovedBy {
   actor?: Actor | null;
 }
 
+/** What a sweep told is asked anew; what the door told of the machine's own words stands, since nobody says it again. */
+const stillTold = ({ would_have }: NodeRow) => (would_have && isNodeRule(would_have.rule) ? null : would_have);
+
 /** The caller holds the locks on the nodes. A verdict that was held back, or only told, is asked anew at the new time. */
 export async function moveDeadlines(
   tx: Transaction,
@@ -33,7 +37,7 @@ export async function moveDeadlines(
     tx,
     moves.map(({ node, deadline_at, set, reason, data }) => ({
       node,
-      set: { deadline_at, held: null, would_have: null, ...set },
+      set: { deadline_at, held: null, would_have: stillTold(node), ...set },
       fact: {
         at: now,
         layer: by.layer,

@@ -81,6 +81,16 @@ test('the allocation that waits for the node moves with it, and those that wait 
   expect(rows.map(({ deadline_at }) => secondsBetween(start, deadline_at))).toEqual([50, 60, 60, 40]);
 });
 
+test('what a rule told of a deadline that moves is asked anew; what the machine itself said stands', async () => {
+  await hearThrough(db, one, at(0));
+  const ids = await place({ count: 2, status: 'starting', deadline_at: at(30) });
+  const rules = ['start-deadline', 'prerequisite-missing'];
+  for (const [i, rule] of rules.entries())
+    await db.query('update nodes set would_have = $2 where node_id = $1', [ids[i], { rule, to: 'failed' }]);
+  await says(one, 20);
+  expect((await placedRows(db, ids)).map(({ would_have }) => would_have?.rule)).toEqual([undefined, rules[1]]);
+});
+
 test('replicas that come back together record one gap and move once', async () => {
   for (const replica of [one, two]) await hearThrough(db, replica, at(0));
   const ids = await place({ count: 50, deadline_at: at(30) });
