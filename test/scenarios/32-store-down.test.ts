@@ -118,21 +118,19 @@ async function tell(outage: Outage, composition: Composition, seconds: number): 
       await pause(systemClock, beatEveryMs);
     }
     const { gaps } = await client.call('brake-get', {});
-    const gap = gaps.find((each) => each.seconds >= awaySeconds);
-    const after = await client.call('node-timeline', {
-      params: { id: expected },
-      query: { kind: 'node.deadline_moved', order: 'oldest' },
-    });
-    expect(after.items.map((fact) => [fact.layer, fact.actor !== null])).toEqual([
-      ['operator', true],
-      ['store', false],
-    ]);
-    const moved = after.items[1]?.data.set as { deadline_at: string };
-    // What began just before counts from its own beginning.
-    const missed = Math.min(
-      gap?.seconds ?? 0,
-      secondsBetween(new Date(node.status_since), new Date(gap?.ended_at ?? '')),
-    );
+    expect(Math.max(...gaps.map((gap) => gap.seconds))).toBeGreaterThanOrEqual(awaySeconds);
+    const query = { kind: 'node.deadline_moved', order: 'oldest' } as const;
+    const { items } = await client.call('node-timeline', { params: { id: expected }, query });
+    const [byHand, ...byGaps] = items.map((fact) => [fact.layer, fact.actor !== null]);
+    expect(byHand).toEqual(['operator', true]);
+    // A busy machine may make us deaf once more; each gap moves once, and what began in one counts from its own beginning.
+    const since = gaps.filter((gap) => gap.ended_at > node.status_since);
+    expect(byGaps).toEqual(since.map(() => ['store', false]));
+    const missed = since.reduce((sum, { started_at, ended_at }) => {
+      const from = started_at > node.status_since ? started_at : node.status_since;
+      return sum + secondsBetween(new Date(from), new Date(ended_at));
+    }, 0);
+    const moved = items.at(-1)?.data.set as { deadline_at: string };
     expect(secondsBetween(new Date(extended.deadline_at ?? ''), new Date(moved.deadline_at))).toBeCloseTo(missed, 2);
 
     fleet.lose();

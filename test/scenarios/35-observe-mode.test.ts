@@ -3,12 +3,12 @@ import { expect } from 'vitest';
 import type { Node } from '../../src/contract/node.ts';
 import { callRoute } from '../api/support/calls.ts';
 import { beatingFleet } from './support/fleet.ts';
-import { beating, externalPool, joined, nodeOf } from './support/machines.ts';
+import { beating, becomesNode, externalPool, joined, nodeOf } from './support/machines.ts';
 import { judging, scenario, type World } from './support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
 const beatEvery = 0.3;
-const short = 1;
+const short = 2;
 const budgets = { provision_seconds: short, start_seconds: short, offline_seconds: short };
 /** Several turns of every rule. */
 const quietSeconds = 6;
@@ -57,6 +57,7 @@ async function everyRule(world: World): Promise<{ watched: Watched[]; end(): Pro
   const failed = await givenUp(world);
   const { node: expected } = await world.client.call('node-create', { body: { pool: 'watched', name: 'expected' } });
   const stuck = await joined(world, 'watched', 'stuck');
+  const stuckBeats = beating(stuck, beatEvery, 'starting');
   const mute = await joined(world, 'watched', 'mute');
   const leaving = await joined(world, 'watched', 'leaving');
   await leaving.beat('ready');
@@ -69,7 +70,6 @@ async function everyRule(world: World): Promise<{ watched: Watched[]; end(): Pro
   const missing = { results: [{ name: 'gpu-driver', ok: false, detail: 'no device' }] };
   await bare.call('agent-prerequisites', { body: missing });
 
-  const stuckBeats = beating(stuck, beatEvery, 'starting');
   const bareBeats = beating(bare, beatEvery);
   let over = false;
   const illBeats = (async () => {
@@ -172,6 +172,30 @@ scenario({
       broken: 'rules that do not know the mode',
       composition: judging(() => ({ isObserved: () => false })),
       fails: /waited .* for silence number 1 to be told/,
+    },
+  ],
+});
+
+scenario({
+  name: 'a pool that was watched long enough',
+  async story(world) {
+    const document = { heartbeat, budgets: { provision_seconds: short } };
+    await externalPool(world, 'watched', { ...document, mode: 'observe' });
+    const { node } = await world.client.call('node-create', { body: { pool: 'watched', name: 'expected' } });
+    const silent = await joined(world, 'watched', 'silent');
+    await silent.beat('ready');
+    await told(world, { id: node.node_id, status: 'provisioning', rule: 'provision-deadline', to: 'failed' });
+    await told(world, { id: silent.node_id, status: 'ready', rule: 'liveness', to: 'offline' });
+    await externalPool(world, 'watched', { ...document, mode: 'enforce' });
+    await becomesNode(world, node.node_id, 'failed');
+    await becomesNode(world, silent.node_id, 'offline');
+  },
+  counters: [
+    {
+      broken: 'rules that are only ever told of',
+      composition: judging(() => ({ isObserved: (_cause, trigger) => trigger === 'rule' })),
+      fails: /waited .* for node to be failed/,
+      patience_seconds: 10,
     },
   ],
 });

@@ -17,11 +17,11 @@ async function activeIn(world: World, pool: string): Promise<Allocation> {
   return becomesAllocation(world, allocation.allocation_id, 'active');
 }
 
-async function expectLost(world: World, { allocation_id }: Allocation): Promise<void> {
+async function expectLost(world: World, { allocation_id }: Allocation, because: string): Promise<void> {
   const lost = await becomesAllocation(world, allocation_id, 'failed');
   expect(lost.verdict).toMatchObject({ rule: 'node-lost' });
   expect(lost.owner_layer).toBe('node');
-  expect(lost.reason).toContain('it went offline and did not come back in time');
+  expect(lost.reason).toContain(because);
   const node = await nodeOf(world, lost.node_id ?? '');
   expect(node).toMatchObject({ status: 'failed', verdict: { rule: 'offline-deadline' } });
   const changes = await world.comes('the timeline to tell', async () => {
@@ -53,7 +53,7 @@ scenario({
 
       fleet.hush(fleet.machines);
       await becomesNode(world, node_id ?? '', 'offline');
-      await expectLost(world, allocation);
+      await expectLost(world, allocation, 'it went offline and did not come back in time');
     } finally {
       await fleet.end();
     }
@@ -87,7 +87,7 @@ scenario({
       const { status, reason } = await allocationOf(world, allocation.allocation_id);
       return status === 'failed' || reason?.startsWith('its machine is offline');
     });
-    await expectLost(world, allocation);
+    await expectLost(world, allocation, 'it fell silent, and its machine is gone');
   },
   counters: [
     {
