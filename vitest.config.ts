@@ -28,9 +28,10 @@ export default defineConfig({
         'test/support/**/*.test.ts',
       ]),
       suite('api', 1, 2, ['test/api/**/*.test.ts']),
-      suite('scenarios', 2, 2, ['test/scenarios/**/*.test.ts']),
-      suite('chaos', 3, 1, ['test/chaos/**/*.test.ts']),
-      suite('browser', 4, 1, ['test/browser/**/*.test.ts']),
+      suite('properties', 2, 1, ['test/properties/**/*.test.ts']),
+      suite('scenarios', 3, 3, ['test/scenarios/**/*.test.ts']),
+      suite('chaos', 4, 1, ['test/chaos/**/*.test.ts']),
+      suite('browser', 5, 1, ['test/browser/**/*.test.ts']),
     ],
   },
 });

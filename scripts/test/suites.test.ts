@@ -1,5 +1,6 @@
+import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { outcomeOf } from './suites.ts';
+import { outcomeOf, requiredSuites } from './suites.ts';
 
 const required = [
   { name: 'unit', under: ['src/'] },
@@ -39,4 +40,10 @@ test('a file that failed outside its tests is a complaint, with its first line',
   );
   expect(run.failed).toBe(1);
   expect(run.complaints).toEqual(['src/a.test.ts: Cannot find module x']);
+});
+
+test('every place that holds tests is required', () => {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const places = ['unit', 'tidy', 'api', 'properties', 'scenarios', 'chaos', 'browser'];
+  expect(requiredSuites(root).map(({ name }) => name)).toEqual(places);
 });

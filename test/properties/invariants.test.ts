@@ -1,0 +1,69 @@
+/**
+ * The invariants of the model hold on the real store, whatever happens and at whatever time: random lives of machines, people
+ * and tenants, under the product's own rules on two replicas, with time that passes as the seed says.
+ *
+ * SLIPWAY_PROPERTY_SEED repeats a run, SLIPWAY_PROPERTY_SEQUENCE only one of its sequences, and SLIPWAY_PROPERTY_SEQUENCES
+ * says how many there are.
+ */
+import { randomInt } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { modelEdges } from './support/model.ts';
+import { type Report, runSequences } from './support/run.ts';
+import { scheduleOf, sequenceOf } from './support/sequences.ts';
+import { shrink } from './support/shrink.ts';
+import { tellViolations } from './support/story.ts';
+
+const { SLIPWAY_PROPERTY_SEED, SLIPWAY_PROPERTY_SEQUENCE, SLIPWAY_PROPERTY_SEQUENCES } = process.env;
+const seed = SLIPWAY_PROPERTY_SEED === undefined ? randomInt(2 ** 31) : Number(SLIPWAY_PROPERTY_SEED);
+const wanted = 10_000;
+const count = Number(SLIPWAY_PROPERTY_SEQUENCES ?? wanted);
+const indexes =
+  SLIPWAY_PROPERTY_SEQUENCE === undefined
+    ? Array.from({ length: count }, (_, index) => index)
+    : [Number(SLIPWAY_PROPERTY_SEQUENCE)];
+
+/** Nothing brings it about yet. */
+const toCome = ['drift'];
+
+const secondsOf = (spent: Record<string, number>) =>
+  Object.entries(spent)
+    .map(([what, seconds]) => `${what} ${seconds.toFixed(1)}`)
+    .join(', ');
+
+function tellFigures({ commands, changes, verdicts, seconds, spent }: Report): void {
+  console.log(
+    `seed ${seed}: ${indexes.length} sequences, ${commands} commands, ${changes} changes, ${verdicts} of them verdicts, in ${seconds.toFixed(0)} s (${secondsOf(spent)})`,
+  );
+}
+
+async function complain({ violations, stories, record }: Report): Promise<never> {
+  const [first] = violations;
+  const smaller =
+    first && first.sequence >= 0
+      ? await shrink(sequenceOf(seed, first.sequence), scheduleOf(seed), first.invariant)
+      : undefined;
+  const small = smaller?.report;
+  throw new Error(
+    [
+      `${violations.length} violations, found with SLIPWAY_PROPERTY_SEED=${seed}; one sequence alone: SLIPWAY_PROPERTY_SEQUENCE=${first?.sequence}`,
+      tellViolations(violations, stories, record),
+      small
+        ? `MADE SMALLER\n${tellViolations(small.violations, small.stories, small.record)}`
+        : 'It does not happen again alone: it took a race, or the company of others.',
+    ].join('\n\n'),
+  );
+}
+
+test(`no invariant is broken by ${indexes.length} random sequences (seed ${seed})`, { timeout: 900_000 }, async () => {
+  const report = await runSequences(
+    indexes.map((index) => sequenceOf(seed, index)),
+    scheduleOf(seed),
+  );
+  tellFigures(report);
+  if (report.violations.length > 0) await complain(report);
+  if (indexes.length < wanted) return;
+  // The sequences were worth something: everything that can bring about a change did.
+  const seen = (by: string) => [...report.seen].some((edge) => edge.endsWith(` by ${by}`));
+  const missing = [...new Set(modelEdges.map(({ by }) => by))].filter((by) => !seen(by) && !toCome.includes(by));
+  expect(missing, 'causes that no sequence reached').toEqual([]);
+});

@@ -1,0 +1,177 @@
+/** Which commands are open where a sequence stands, and how likely each is. Data: what is more interesting has more chances. */
+import type { NodeStatus } from '../../../../src/lifecycle/states.ts';
+import { at, weighted } from '../dice.ts';
+import type { Turn } from '../views.ts';
+import { formers } from './formers.ts';
+import { requests } from './operations.ts';
+import { type DoorMoveName, doorMoves, operators } from './operators.ts';
+import { isReleasable, mayFinish, mayForce, needsFence } from './releases.ts';
+import { voices } from './voices.ts';
+
+export type SingleName = keyof typeof voices | keyof typeof operators | keyof typeof requests;
+export type FormerName = keyof typeof formers;
+export type BatchName =
+  | DoorMoveName
+  | 'appear'
+  | 'probe'
+  | 're-enroll'
+  | 'prove'
+  | 'fence'
+  | 'finish'
+  | 'force'
+  | 'beat'
+  | 'hush'
+  | 'wait';
+export type CommandName = SingleName | BatchName | FormerName;
+
+type Weights = Partial<Record<CommandName, number>>;
+
+/** Waiting costs nothing and lets the rules decide, so much of every life is that. */
+const byStatus: Record<NodeStatus, Weights> = {
+  provisioning: {
+    register: 8,
+    wait: 8,
+    'boot-stage': 0.7,
+    extend: 0.7,
+    error: 1,
+    retire: 0.2,
+    quarantine: 0.4,
+    claim: 0.2,
+  },
+  starting: {
+    claim: 3,
+    beat: 9,
+    hush: 1,
+    wait: 6,
+    probe: 2,
+    'register-again': 0.5,
+    extend: 0.3,
+    'boot-stage': 0.4,
+    task: 0.5,
+    retire: 0.1,
+    quarantine: 0.3,
+  },
+  ready: {
+    claim: 2,
+    beat: 5,
+    hush: 6,
+    wait: 5,
+    probe: 1,
+    drain: 2,
+    'register-again': 0.3,
+    task: 0.2,
+    retire: 0.1,
+    quarantine: 0.4,
+    reimage: 0.4,
+  },
+  degraded: { claim: 4, beat: 3, hush: 3, wait: 3, probe: 1, drain: 1, 'register-again': 0.2, retire: 0.1 },
+  offline: {
+    claim: 1.5,
+    beat: 3,
+    wait: 7,
+    'register-again': 0.5,
+    're-enroll': 1,
+    drain: 0.7,
+    extend: 0.4,
+    retire: 0.1,
+  },
+  failed: {
+    claim: 1,
+    beat: 3,
+    register: 2,
+    'register-again': 1,
+    wait: 6,
+    're-enroll': 1,
+    extend: 0.4,
+    quarantine: 0.4,
+    retire: 0.1,
+  },
+  draining: { undrain: 2, drained: 2, wait: 6, claim: 0.5, extend: 0.3, 'register-again': 0.2, retire: 0.2 },
+  cleaning: { prove: 4, wait: 5, claim: 0.5, 'register-again': 0.3, extend: 0.2, quarantine: 0.5 },
+  quarantined: {
+    reactivate: 3,
+    're-enroll': 2,
+    claim: 0.5,
+    register: 0.3,
+    'register-again': 0.3,
+    retire: 0.2,
+    wait: 2,
+  },
+  retired: { claim: 0.2, register: 0.2, wait: 2 },
+};
+
+const anywhere: Weights = { 'unheard-of': 0.7 };
+const former: Weights = {
+  'former-claims': 0.7,
+  'former-enrols': 0.3,
+  'former-returns': 0.3,
+  'former-reports': 0.2,
+  'former-boots': 0.2,
+  'former-operation': 0.7,
+};
+const agentless: Record<NodeStatus, Weights> = {
+  ...byStatus,
+  provisioning: { ensured: 4, wait: 3, error: 1, extend: 1 },
+  starting: { 'upstream-ready': 4, wait: 3, extend: 1 },
+  ready: { drain: 2, wait: 2, retire: 1, quarantine: 1, reimage: 1 },
+};
+const speaksOfPrerequisites: readonly NodeStatus[] = ['provisioning', 'starting', 'failed'];
+
+const owned = ['releasing', 'release_failed'];
+
+function ofMachine({ sequence, node, allocations }: Turn): Weights {
+  if (!node) return {};
+  const open: Weights = { ...(sequence.life === 'agentless' ? agentless : byStatus)[node.status], ...anywhere };
+  // A release proves by itself what it takes down.
+  if (allocations.some(({ node_id, status }) => node_id === node.node_id && owned.includes(status))) delete open.prove;
+  // A fenced instance is not brought back, it needs a successor; nor is a machine that was never proven clean.
+  if (node.fenced || node.unproven) delete open.reactivate;
+  if (node.held) open['apply-held'] = 3;
+  if (node.former.length > 0) Object.assign(open, former);
+  if (sequence.pool === 'asking' && speaksOfPrerequisites.includes(node.status)) open.report = 4;
+  if (sequence.life === 'joined' || sequence.life === 'brought') open.join = node.status === 'retired' ? 3 : 0.5;
+  return open;
+}
+
+/** A pool of one's own has a tenant or two. */
+function ofAllocations(turn: Turn): Weights {
+  const { sequence, allocations, nodes } = turn;
+  if (sequence.life !== 'launched' && sequence.life !== 'brought') return {};
+  const open: Weights = {};
+  const some = (weight: number, name: CommandName, fits: (each: Turn['allocations'][number]) => boolean) => {
+    if (allocations.some(fits)) open[name] = weight;
+  };
+  const waiting = allocations.filter(({ status }) => status !== 'released' && status !== 'failed').length;
+  if (waiting < 2) open.ask = waiting === 0 ? 4 : 1.5;
+  const live = nodes.filter(({ status }) => status !== 'retired').length;
+  if (sequence.life === 'brought' && live < 2) open.join = live === 0 ? 12 : 4;
+  some(20, 'assign', ({ provision }) => provision !== null);
+  some(2, 'release', isReleasable);
+  some(14, 'retry', ({ status, provision }) => status === 'failed' && provision === null);
+  some(5, 'fence', (each) => needsFence(turn, each));
+  some(5, 'finish', (each) => mayFinish(turn, each));
+  some(0.5, 'force', (each) => mayForce(turn, each));
+  return open;
+}
+
+export function choose(turn: Turn): CommandName {
+  const { sequence, throws, nodes } = turn;
+  const lone = sequence.life === 'expected' || sequence.life === 'agentless';
+  if (nodes.length === 0 && lone) return 'appear';
+  if (nodes.length === 0 && sequence.life === 'joined') return 'join';
+  if (nodes.length === 0 && sequence.life === 'brought' && sequence.flavour < 0.7) return 'move-in';
+  return weighted({ ...ofMachine(turn), ...ofAllocations(turn) }, throws.command);
+}
+
+/** The machine a throw falls on; mostly one that is not over. */
+export function machineOf(nodes: Turn['nodes'], thrown: number): Turn['node'] {
+  const live = nodes.filter(({ status }) => status !== 'retired');
+  if (nodes.length === 0) return undefined;
+  return at(live.length > 0 && thrown > 0.05 ? live : nodes, thrown);
+}
+
+export const isFormer = (name: CommandName): name is FormerName => name in formers;
+export const isSingle = (name: CommandName): name is SingleName =>
+  name in voices || name in operators || name in requests;
+export const isDoorMove = (name: CommandName): name is DoorMoveName => name in doorMoves;
+export const singles = { ...voices, ...operators, ...requests };

@@ -1,0 +1,149 @@
+/**
+ * The durable operations, played: the changes that their steps make, in their order and with their guards, without the steps'
+ * own bookkeeping, which would take most of the time. What is asked for, and who gets which machine, is the product's own code.
+ */
+import { now } from '../../../../src/base/clock.ts';
+import { newCorrelationId, newNodeId, newNodeInstanceId } from '../../../../src/base/ids.ts';
+import { assignNode } from '../../../../src/operations/assign-node.ts';
+import { requestAllocation, requestRelease, requestRetry } from '../../../../src/operations/requests.ts';
+import { createNode, transition } from '../../../../src/store/door.ts';
+import { createInstance, fenceInstance } from '../../../../src/store/instances.ts';
+import { operationRow } from '../../../../src/store/operations.ts';
+import { currentPool, type PoolRow } from '../../../../src/store/pools.ts';
+import { joinSecret } from '../pools.ts';
+import { machineName, type NodeView, type Turn } from '../views.ts';
+import { asker, replaceInstances, servicesOf } from './operators.ts';
+import { endOperation, found, isReleasable, nodeOf, prove } from './releases.ts';
+import { chunked, mustHave, refusable, type Stage } from './stage.ts';
+import { broughtNames, claimReady, knock } from './voices.ts';
+
+const together = 100;
+
+/** Machines that an operator expects, or that the provider is asked for. */
+export async function appear({ world }: Stage, turns: Turn[]): Promise<void> {
+  const { clock, environment, installation } = world;
+  const pools = new Map<string, PoolRow>();
+  for (const { sequence } of turns)
+    if (!pools.has(sequence.pool)) pools.set(sequence.pool, mustHave(await currentPool(world.db, sequence.pool)));
+  for (const chunk of chunked(turns, together))
+    await world.db.transaction(async (tx) => {
+      for (const { sequence, throws, tell } of chunk) {
+        const { pool, index, life, digit } = sequence;
+        const ids = { node_id: newNodeId(clock), node_instance_id: newNodeInstanceId(clock) };
+        const { generation, document } = mustHave(pools.get(pool));
+        const fresh = {
+          ...ids,
+          pool,
+          pool_generation: generation,
+          name: machineName(index),
+          zone: document.zone ?? null,
+          workflow_id: null,
+          correlation_id: newCorrelationId(),
+          requested_provision_seconds: throws.how < 0.2 ? 30 : null,
+          labels: { digit },
+        };
+        const by = life === 'agentless' ? ('node-provision' as const) : ('node-create' as const);
+        await createNode(tx, fresh, document, { by, reason: 'it is expected' }, now(clock), environment);
+        const enrollment_token = installation.enrollmentToken({ pool, ...ids });
+        await createInstance(tx, { ...ids, enrollment_token }, now(clock));
+        tell(`appears as ${ids.node_instance_id} in ${pool}`);
+      }
+    });
+}
+
+async function assign(stage: Stage, turn: Turn): Promise<string> {
+  const { world } = stage;
+  const moment = now(world.clock);
+  const allocation = found(turn.allocations, turn.throws.who, ({ provision }) => provision !== null);
+  return refusable(() =>
+    world.db.transaction(async (tx) => {
+      const operation = mustHave(await operationRow(tx, allocation.provision ?? '', 'for update'));
+      if (operation.status !== 'queued') return 'assign: its operation was cancelled';
+      const former = nodeOf(turn, allocation);
+      // Another try: what is left of the failed instance goes first, with proof.
+      if (operation.params.retry && former?.status === 'failed' && turn.sequence.life === 'launched') {
+        await fenceInstance(tx, former.node_instance_id, { reason: 'another try was asked for', revoke: true }, moment);
+        await prove(tx, moment, 'absent', [former]);
+      }
+      const answer = await assignNode(tx, servicesOf(stage), operation, moment);
+      if (answer.assigned || 'withdrawn' in answer)
+        await endOperation(tx, operation.workflow_id, answer.assigned ? 'succeeded' : 'failed', moment);
+      return `assign: ${JSON.stringify(answer)}`;
+    }),
+  );
+}
+
+/** Two machines join and are ready, and a tenant gets one of them: where the story of a machine's second tenant begins. */
+async function moveIn(stage: Stage, turn: Turn): Promise<string> {
+  const { world } = stage;
+  const { pool, digit } = turn.sequence;
+  for (const name of broughtNames) {
+    await knock(stage, { join_token: joinSecret(pool), name, version: '1', labels: { digit } });
+    const [node] = await world.db.query<NodeView>('select * from nodes where pool = $1 and name = $2', [pool, name]);
+    await claimReady(stage, mustHave(node));
+  }
+  const services = servicesOf(stage);
+  const { workflow_id } = await requestAllocation(services, { pool }, asker());
+  return world.db.transaction(async (tx) => {
+    const operation = mustHave(await operationRow(tx, workflow_id, 'for update'));
+    const answer = await assignNode(tx, services, operation, now(world.clock));
+    await endOperation(tx, workflow_id, 'succeeded', now(world.clock));
+    return `two machines join and are ready, and a tenant moves in: ${JSON.stringify(answer)}`;
+  });
+}
+
+export const requests = {
+  'move-in': moveIn,
+  ask: (stage: Stage, { sequence, throws }: Turn) =>
+    refusable(async () => {
+      const asked = { pool: sequence.pool, ...(throws.how < 0.2 && { provision_timeout_seconds: 30 }) };
+      return `asks for ${(await requestAllocation(servicesOf(stage), asked, asker())).allocation_id}`;
+    }),
+  assign,
+  release: (stage: Stage, turn: Turn) =>
+    refusable(async () => {
+      const { allocation_id } = found(turn.allocations, turn.throws.who, isReleasable);
+      await requestRelease(servicesOf(stage), allocation_id, asker());
+      return `asks to release ${allocation_id}`;
+    }),
+  retry: (stage: Stage, turn: Turn) =>
+    refusable(async () => {
+      const { allocation_id } = found(
+        turn.allocations,
+        turn.throws.who,
+        ({ status, provision }) => status === 'failed' && provision === null,
+      );
+      await requestRetry(servicesOf(stage), allocation_id, asker());
+      return `asks to try ${allocation_id} again`;
+    }),
+};
+
+/** What takes a machine down without an allocation that asks for it: proof, and then it is retired or imaged anew. */
+export async function proveGone(stage: Stage, turns: Turn[]): Promise<void> {
+  const { world } = stage;
+  const moment = now(world.clock);
+  for (const chunk of chunked(turns, together))
+    await world.db.transaction(async (tx) => {
+      await prove(
+        tx,
+        moment,
+        'absent',
+        chunk.map(({ node }) => mustHave(node)),
+      );
+      const anew = chunk.filter(({ throws }) => throws.how < 0.35);
+      const gone = chunk.filter(({ throws }) => throws.how >= 0.35);
+      await replaceInstances(stage, tx, anew, 'proof');
+      const outcomes = await transition(
+        tx,
+        gone.map(({ node }) => ({
+          node_id: mustHave(node).node_id,
+          to: 'retired',
+          by: 'proof',
+          reason: 'proven gone',
+        })),
+        moment,
+        world.environment,
+      );
+      for (const [at, turn] of gone.entries()) turn.tell(`proven gone: ${outcomes[at]?.moved ? 'retired' : 'refused'}`);
+    });
+}

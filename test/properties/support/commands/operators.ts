@@ -1,0 +1,156 @@
+/** What people do about machines: by the actions there are, and through the door where an operation for it is still to come. */
+import { now } from '../../../../src/base/clock.ts';
+import { newCorrelationId, newNodeInstanceId } from '../../../../src/base/ids.ts';
+import type { NodeStatus } from '../../../../src/lifecycle/states.ts';
+import { type Cause, causes } from '../../../../src/lifecycle/transitions.ts';
+import { actOnNode } from '../../../../src/operations/node-actions.ts';
+import { retireIn } from '../../../../src/operations/node-retire.ts';
+import type { Transaction } from '../../../../src/store/database.ts';
+import { type NodeMove, transition } from '../../../../src/store/door.ts';
+import { createInstance, fenceInstance } from '../../../../src/store/instances.ts';
+import { lockNode } from '../../../../src/store/nodes.ts';
+import { at } from '../dice.ts';
+import { modelEdges } from '../model.ts';
+import type { Turn } from '../views.ts';
+import { chunked, mustHave, refusable, type Stage } from './stage.ts';
+
+export const actor = { kind: 'token', id: 'tok_test', name: 'somebody' };
+export const asker = () => ({ actor, tenant: null, correlation_id: newCorrelationId(), reason: 'to see what happens' });
+
+export const servicesOf = ({ world }: Stage) => {
+  const [replica] = world.replicas;
+  if (!replica) throw new Error('no replica is there');
+  return replica.services;
+};
+
+const act = (stage: Stage, turn: Turn, action: 'extend-deadline' | 'apply-held-verdict', seconds?: number) =>
+  refusable(async () => {
+    const asked = { reason: 'to see what happens', seconds };
+    const { says } = await actOnNode(servicesOf(stage), mustHave(turn.node).node_id, action, asked, asker());
+    return `${action}: ${says}`;
+  });
+
+export const operators = {
+  extend: (stage: Stage, turn: Turn) => act(stage, turn, 'extend-deadline', at([10, 20, 60], turn.throws.how)),
+  'apply-held': (stage: Stage, turn: Turn) => act(stage, turn, 'apply-held-verdict'),
+  retire: (stage: Stage, { node }: Turn) =>
+    stage.world.db.transaction(async (tx) => {
+      const locked = mustHave(await lockNode(tx, mustHave(node).node_id));
+      const cited = { by: 'retire' as const, reason: 'no longer wanted', actor };
+      const moved = await retireIn(tx, servicesOf(stage), locked, cited, now(stage.world.clock));
+      return `retire: ${moved ? 'is taken down' : 'refused'}`;
+    }),
+};
+
+type Move = (turn: Turn) => Pick<NodeMove, 'to' | 'by' | 'set' | 'from'>;
+
+const names = Object.keys(causes) as Cause[];
+const targets: NodeStatus[] = [
+  'provisioning',
+  'starting',
+  'ready',
+  'degraded',
+  'offline',
+  'failed',
+  'draining',
+  'cleaning',
+  'quarantined',
+  'retired',
+];
+
+const isModelled = (from: string, to: string, by: string) =>
+  modelEdges.some((edge) => edge.entity === 'node' && edge.from === from && edge.to === to && edge.by === by);
+
+/** A change that the model does not know, from where the machine stands. */
+function unheardOf({ node, throws }: Turn): ReturnType<Move> {
+  const { status } = mustHave(node);
+  const wrong = targets.flatMap((to) =>
+    names.flatMap((by) => (to === status || isModelled(status, to, by) ? [] : [{ to, by, from: [status] }])),
+  );
+  return at(wrong, throws.how);
+}
+
+/** Changes that operations and operators bring about by the door alone. */
+export const doorMoves = {
+  drain: ({ throws }) => ({ to: 'draining', by: 'drain', set: { drain_then: throws.how < 0.5 ? 'hold' : 'retire' } }),
+  undrain: () => ({ to: 'ready', by: 'undrain' }),
+  drained: ({ throws }) => ({ to: throws.how < 0.5 ? 'quarantined' : 'cleaning', by: 'drained' }),
+  quarantine: () => ({ to: 'quarantined', by: 'quarantine' }),
+  reactivate: () => ({ to: 'starting', by: 'reactivate' }),
+  reimage: () => ({ to: 'cleaning', by: 'reimage' }),
+  error: () => ({ to: 'failed', by: 'provision-error' }),
+  ensured: () => ({ to: 'starting', by: 'ensured' }),
+  'upstream-ready': () => ({ to: 'ready', by: 'upstream-ready' }),
+  'unheard-of': unheardOf,
+} as const satisfies Record<string, Move>;
+
+export type DoorMoveName = keyof typeof doorMoves;
+
+const together = 200;
+
+export async function moveTogether(stage: Stage, chosen: { turn: Turn; name: DoorMoveName }[]): Promise<void> {
+  const { world } = stage;
+  for (const chunk of chunked(chosen, together)) {
+    const moves = chunk.map(({ turn, name }): NodeMove => {
+      const move: ReturnType<Move> = doorMoves[name](turn);
+      return {
+        ...move,
+        node_id: mustHave(turn.node).node_id,
+        reason: name,
+        ...(causes[move.by].trigger === 'operator' && { actor }),
+      };
+    });
+    const outcomes = await world.db.transaction((tx) => transition(tx, moves, now(world.clock), world.environment));
+    for (const [at, { turn, name }] of chunk.entries()) {
+      const outcome = outcomes[at];
+      turn.tell(
+        `${name} (${moves[at]?.to} by ${moves[at]?.by}): ${outcome?.moved ? outcome.node.status : outcome?.because}`,
+      );
+    }
+  }
+}
+
+/** A new instance in place of the old one, which is fenced off. Answers which turns it came about for. */
+export async function replaceInstances(
+  { world }: Stage,
+  tx: Transaction,
+  turns: Turn[],
+  by: 're-enroll' | 'proof',
+): Promise<Turn[]> {
+  const moment = now(world.clock);
+  const fresh = turns.map(({ node }) => ({ node: mustHave(node), node_instance_id: newNodeInstanceId(world.clock) }));
+  const outcomes = await transition(
+    tx,
+    fresh.map(({ node, node_instance_id }) => ({
+      node_id: node.node_id,
+      node_instance_id: node.node_instance_id,
+      to: 'provisioning' as const,
+      by,
+      reason: 'a new instance takes its place',
+      set: { node_instance_id, registered_at: null, reported_status: null, endpoint: null },
+    })),
+    moment,
+    world.environment,
+  );
+  const replaced: Turn[] = [];
+  for (const [at, { node, node_instance_id }] of fresh.entries()) {
+    const turn = mustHave(turns[at]);
+    const moved = outcomes[at]?.moved ?? false;
+    turn.tell(`${by} as a new instance: ${moved ? node_instance_id : 'refused'}`);
+    if (!moved) continue;
+    replaced.push(turn);
+    await fenceInstance(tx, node.node_instance_id, { reason: 'a new instance takes its place', revoke: true }, moment);
+    const enrollment_token = world.installation.enrollmentToken({
+      pool: node.pool,
+      node_id: node.node_id,
+      node_instance_id,
+    });
+    await createInstance(tx, { node_instance_id, node_id: node.node_id, enrollment_token }, moment);
+  }
+  return replaced;
+}
+
+export async function reEnroll(stage: Stage, turns: Turn[]): Promise<void> {
+  for (const chunk of chunked(turns, together))
+    await stage.world.db.transaction((tx) => replaceInstances(stage, tx, chunk, 're-enroll'));
+}

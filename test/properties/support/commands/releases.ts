@@ -1,0 +1,177 @@
+/** The release of an allocation, played: it fences, proves and frees, or gives up; and the guards that the operation itself keeps. */
+import { now } from '../../../../src/base/clock.ts';
+import type { Transaction } from '../../../../src/store/database.ts';
+import { transition } from '../../../../src/store/door.ts';
+import { moveAllocations } from '../../../../src/store/door-allocation.ts';
+import { recordEvidence } from '../../../../src/store/evidence.ts';
+import { fenceInstance } from '../../../../src/store/instances.ts';
+import { at } from '../dice.ts';
+import { ownDocument } from '../pools.ts';
+import type { AllocationView, NodeView, Turn } from '../views.ts';
+import { chunked, mustHave, type Stage } from './stage.ts';
+
+const together = 100;
+
+export const found = <T>(list: readonly T[], thrown: number, fits: (item: T) => boolean): T =>
+  at(list.filter(fits), thrown);
+
+export const isReleasable = ({ status }: AllocationView) => status !== 'releasing' && status !== 'released';
+export const nodeOf = (turn: Turn, { node_id }: AllocationView): NodeView | undefined =>
+  turn.nodes.find((node) => node.node_id === node_id);
+const isHeldByAnother = (turn: Turn, { allocation_id, node_id }: AllocationView) =>
+  turn.allocations.some(
+    (other) =>
+      other.allocation_id !== allocation_id &&
+      other.node_id === node_id &&
+      ['provisioning', 'active', 'releasing', 'release_failed'].includes(other.status),
+  );
+const hasMachine = (turn: Turn, allocation: AllocationView) => {
+  const node = nodeOf(turn, allocation);
+  return node !== undefined && node.status !== 'retired' && !isHeldByAnother(turn, allocation);
+};
+export const needsFence = (turn: Turn, allocation: AllocationView) =>
+  allocation.status === 'releasing' && hasMachine(turn, allocation) && nodeOf(turn, allocation)?.status !== 'cleaning';
+export const mayFinish = (turn: Turn, allocation: AllocationView) =>
+  allocation.status === 'releasing' &&
+  (!hasMachine(turn, allocation) || nodeOf(turn, allocation)?.status === 'cleaning');
+
+export const endOperation = (tx: Transaction, workflow_id: string | null, status: string, moment: Date) =>
+  tx.query(`update operations set status = $2, finished_at = $3 where workflow_id = $1`, [workflow_id, status, moment]);
+
+export const prove = (tx: Transaction, moment: Date, kind: 'clean' | 'absent' | 'revoked', nodes: NodeView[]) =>
+  recordEvidence(
+    tx,
+    nodes.map(({ node_id, node_instance_id }) => ({
+      at: moment,
+      layer: 'provider',
+      kind: `proof.${kind}`,
+      summary: 'nothing is left',
+      data: { kind },
+      node_id,
+      node_instance_id,
+    })),
+  );
+
+export const mayForce = (turn: Turn, allocation: AllocationView) =>
+  (allocation.status === 'releasing' || allocation.status === 'release_failed') &&
+  nodeOf(turn, allocation)?.status === 'cleaning';
+
+/** The release bars its machine; an instance that never registered is fenced for good. */
+export async function fence({ world }: Stage, turns: Turn[]): Promise<void> {
+  const moment = now(world.clock);
+  for (const chunk of chunked(turns, together))
+    await world.db.transaction(async (tx) => {
+      const nodes = chunk.map((turn) =>
+        mustHave(
+          nodeOf(
+            turn,
+            found(turn.allocations, turn.throws.who, (each) => needsFence(turn, each)),
+          ),
+        ),
+      );
+      const outcomes = await transition(
+        tx,
+        nodes.map(({ node_id }) => ({
+          node_id,
+          to: 'cleaning',
+          by: 'release',
+          reason: 'its allocation is being released',
+        })),
+        moment,
+        world.environment,
+      );
+      for (const [at, turn] of chunk.entries()) {
+        const outcome = outcomes[at];
+        turn.tell(`the release fences its machine: ${outcome?.moved ? 'cleaning' : outcome?.because}`);
+        if (outcome?.moved && outcome.node.node_instance_id && !outcome.node.registered_at)
+          await fenceInstance(
+            tx,
+            outcome.node.node_instance_id,
+            { reason: 'released before it registered', revoke: false },
+            moment,
+          );
+      }
+    });
+}
+
+/** The release proves and frees; or it gives up, and is tried again later. */
+export async function finish({ world }: Stage, turns: Turn[]): Promise<void> {
+  const { environment } = world;
+  const moment = now(world.clock);
+  for (const chunk of chunked(turns, together)) {
+    const ends = chunk.map((turn) => {
+      const allocation = found(turn.allocations, turn.throws.who, (each) => mayFinish(turn, each));
+      const node = hasMachine(turn, allocation) ? nodeOf(turn, allocation) : undefined;
+      const reuse = ownDocument(turn.sequence).reuse ?? false;
+      // Only its agent can prove a machine clean that stays; one that cannot speak is taken down, where it is ours to take down.
+      const canProve = node?.registered === true && !node.fenced;
+      const hopeless = node !== undefined && !canProve && turn.sequence.life === 'brought';
+      return { turn, allocation, node, reuse: reuse && canProve, failed: hopeless || turn.throws.how > 0.75 };
+    });
+    const proven = ends.filter(({ failed }) => !failed).flatMap(({ node, reuse }) => (node ? [{ node, reuse }] : []));
+    const outcomes = await world.db.transaction(async (tx) => {
+      await prove(
+        tx,
+        moment,
+        'clean',
+        proven.filter(({ reuse }) => reuse).map(({ node }) => node),
+      );
+      await prove(
+        tx,
+        moment,
+        'absent',
+        proven.filter(({ reuse }) => !reuse).map(({ node }) => node),
+      );
+      for (const { node, reuse } of proven)
+        if (!reuse)
+          await fenceInstance(tx, node.node_instance_id, { reason: 'the machine was released', revoke: true }, moment);
+      await transition(
+        tx,
+        proven.map(({ node, reuse }) => ({
+          node_id: node.node_id,
+          to: reuse ? 'ready' : 'retired',
+          by: 'proof',
+          reason: 'proven',
+        })),
+        moment,
+        environment,
+      );
+      for (const { allocation, failed } of ends)
+        await endOperation(tx, allocation.workflow_id, failed ? 'failed' : 'succeeded', moment);
+      return moveAllocations(
+        tx,
+        ends.map(({ allocation: { allocation_id }, failed }) => ({
+          allocation_id,
+          from: ['releasing'],
+          ...(failed
+            ? { to: 'release_failed', by: 'release-deadline', reason: 'step clean failed' }
+            : { to: 'released', by: 'proof', reason: 'its machine is proven clean or gone' }),
+        })),
+        moment,
+        environment,
+      );
+    });
+    for (const [at, { turn, allocation }] of ends.entries()) {
+      const outcome = outcomes[at];
+      turn.tell(
+        `the release of ${allocation.allocation_id} ends: ${outcome?.moved ? outcome.allocation.status : outcome?.because}`,
+      );
+    }
+  }
+}
+
+/** Without proof: the allocation ends, and its machine is set aside. */
+export async function forceRelease({ world }: Stage, turns: Turn[]): Promise<void> {
+  const { environment } = world;
+  const moment = now(world.clock);
+  const cited = { by: 'force-release' as const, reason: 'no proof can be had' };
+  for (const turn of turns)
+    await world.db.transaction(async (tx) => {
+      const allocation = found(turn.allocations, turn.throws.who, (each) => mayForce(turn, each));
+      const node = nodeOf(turn, allocation);
+      if (node) await transition(tx, [{ ...cited, node_id: node.node_id, to: 'quarantined' }], moment, environment);
+      const move = { ...cited, allocation_id: allocation.allocation_id, to: 'released' as const };
+      const [outcome] = await moveAllocations(tx, [move], moment, environment);
+      turn.tell(`force-release of ${allocation.allocation_id}: ${outcome?.moved ? 'released' : outcome?.because}`);
+    });
+}

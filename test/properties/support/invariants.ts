@@ -1,0 +1,158 @@
+/**
+ * The invariants of the model, asked of all rows and of every fact of a round by statements. The facts of a round that tell of
+ * a change are first copied into a table of their own, `told`; each question then answers the rows that break it.
+ */
+import type { Database } from '../../../src/store/database.ts';
+import { rebuildAllocations, rebuildNodes } from '../../../src/store/projection.ts';
+import { modelEdges, verdictRules } from './model.ts';
+import { list, questions } from './questions.ts';
+import type { Round } from './sequences.ts';
+import { sequenceIndexOf } from './views.ts';
+
+export interface Violation {
+  invariant: string;
+  sequence: number;
+  id: string;
+  what: string;
+}
+
+export interface Inventory {
+  look(at: Date, round: Round): Promise<Violation[]>;
+  /** What is asked once, at the end: rows against their facts, and facts against what they were. */
+  lookBack(): Promise<Violation[]>;
+  figures(): Promise<{ changes: number; verdicts: number; seen: Set<string> }>;
+}
+
+const scratch = `
+  create unlogged table told (xid xid8, seq bigint, round int, entity text, id text, pool text, name text, by text, "from" text, "to" text,
+    at timestamptz, actor boolean, sets jsonb, evidence jsonb, gap text, instance text);
+  create index told_by_id on told (id, xid, seq);
+  create index told_by_round on told (round);
+  create unlogged table edges (entity text, "from" text, "to" text, by text);
+  create unlogged table prints (round int, facts bigint, print numeric, first xid8, last xid8)`;
+
+/** $1 is the first transaction of the round, $2 its number. */
+const tellRound = `
+  insert into told select fact.xid, fact.seq, $2, split_part(fact.kind, '.', 1),
+    case when fact.kind like 'node.%' then fact.node_id else fact.allocation_id end,
+    coalesce(node.pool, allocation.pool), node.name,
+    fact.data ->> 'by', fact.data ->> 'from', fact.data ->> 'to', fact.at, fact.actor is not null, fact.data -> 'set', fact.data -> 'evidence',
+    fact.data ->> 'gap', fact.node_instance_id
+  from evidence fact
+  left join nodes node on fact.kind like 'node.%' and node.node_id = fact.node_id
+  left join allocations allocation on fact.kind like 'allocation.%' and allocation.allocation_id = fact.allocation_id
+  where fact.xid >= $1::xid8 and fact.data ? 'set' and (fact.kind like 'node.%' or fact.kind like 'allocation.%')`;
+
+const printSql = `select count(*) as facts, coalesce(sum(hashtextextended(fact::text, 0)::numeric), 0) as print from evidence fact where xid >= $1::xid8 and xid < $2::xid8`;
+
+type Row = { id: string; pool: string; name: string | null; what: string };
+
+const violationOf =
+  (invariant: string) =>
+  (row: Row): Violation => ({
+    invariant,
+    sequence: sequenceIndexOf(row),
+    id: row.id,
+    what: row.what,
+  });
+
+export async function inventory(db: Database): Promise<Inventory> {
+  for (const statement of scratch.split(';')) await db.query(statement);
+  await db.query(
+    'insert into edges select * from jsonb_to_recordset($1::jsonb) as edge(entity text, "from" text, "to" text, by text)',
+    [JSON.stringify(modelEdges)],
+  );
+  // Every round is bounded by transactions of its own: all that it did lies between them.
+  const nextXid = async () =>
+    (await db.query<{ xid: string }>('select pg_current_xact_id()::text as xid'))[0]?.xid ?? '0';
+  let number = 0;
+  let first = await nextXid();
+
+  return {
+    async look(at, round) {
+      const last = await nextXid();
+      await db.query(tellRound, [first, number]);
+      await db.query(`insert into prints select $3, print.*, $1::xid8, $2::xid8 from (${printSql}) print`, [
+        first,
+        last,
+        number,
+      ]);
+      first = last;
+      const found: Violation[] = [];
+      for (const { invariant, sql, unless } of questions) {
+        if (unless?.(round)) continue;
+        const rows = await db.query<Row>(`with asked as (select $1::timestamptz as at, $2::int as round) ${sql}`, [
+          at,
+          number,
+        ]);
+        found.push(...rows.map(violationOf(invariant)));
+      }
+      number++;
+      return found;
+    },
+
+    async lookBack() {
+      const changed = await db.query<{ round: number }>(
+        `select prints.round from prints, lateral (${printSql.replace('$1::xid8', 'prints.first').replace('$2::xid8', 'prints.last')}) print
+         where print.facts <> prints.facts or print.print <> prints.print`,
+      );
+      const shrunk = changed.map(({ round }) => ({
+        invariant: 'evidence never shrinks and never changes',
+        sequence: -1,
+        id: 'evidence',
+        what: `the facts of round ${round} are not what they were`,
+      }));
+      return [
+        ...shrunk,
+        ...(await differing(db, 'nodes', 'node_id', await rebuildNodes(db))),
+        ...(await differing(db, 'allocations', 'allocation_id', await rebuildAllocations(db))),
+      ];
+    },
+
+    async figures() {
+      const edges = await db.query<{ edge: string; changes: number; verdict: boolean }>(
+        `select entity || ' ' || "from" || ' → ' || "to" || ' by ' || by as edge, count(*)::int as changes, by in ${list(verdictRules)} as verdict
+         from told where "to" is not null and sets ? 'status' group by 1, 3`,
+      );
+      const sum = (rows: typeof edges) => rows.reduce((total, { changes }) => total + changes, 0);
+      return {
+        changes: sum(edges),
+        verdicts: sum(edges.filter(({ verdict }) => verdict)),
+        seen: new Set(edges.map(({ edge }) => edge)),
+      };
+    },
+  };
+}
+
+/** Truth is what the facts make of it. */
+async function differing(
+  db: Database,
+  table: 'nodes' | 'allocations',
+  key: string,
+  rebuilt: object[],
+): Promise<Violation[]> {
+  const rows = await db.query<Record<string, unknown>>(`select * from ${table} order by ${key}`);
+  const expected = new Map(
+    rebuilt.map((row) => [(row as Record<string, unknown>)[key], row as Record<string, unknown>]),
+  );
+  return rows.flatMap((row) => {
+    const projected = expected.get(row[key]);
+    const wrong = Object.keys(row).filter(
+      (column) => JSON.stringify(row[column]) !== JSON.stringify(projected?.[column]),
+    );
+    if (wrong.length === 0) return [];
+    const what = wrong.map(
+      (column) =>
+        `${column}: the row says ${JSON.stringify(row[column])}, its facts ${JSON.stringify(projected?.[column])}`,
+    );
+    const place = row as { pool: string; name: string | null };
+    return [
+      {
+        invariant: 'truth = projection',
+        sequence: sequenceIndexOf(place),
+        id: String(row[key]),
+        what: what.join('; '),
+      },
+    ];
+  });
+}

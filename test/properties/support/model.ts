@@ -1,0 +1,142 @@
+/**
+ * The model as the specification tells it, written out a second time and on purpose: a table of the product that was changed
+ * by mistake must not be its own judge. Only what the invariants need.
+ */
+
+const any = 'provisioning starting ready degraded offline failed draining cleaning quarantined';
+const but = (status: string) => any.replace(status, '').trim();
+
+/** `from … > to by cause …`, one line for each line of the model's tables. */
+const nodeLines = `
+new > provisioning by node-provision node-create join
+provisioning > starting by registration ensured
+provisioning > failed by provision-deadline provision-error
+starting > ready by claim-ready stuck-starting probe-promotes upstream-ready
+starting > failed by start-deadline prerequisite-missing
+failed > starting by late-registration
+failed > provisioning by retry re-enroll
+failed > cleaning by rescue-over
+ready > degraded by degraded liveness
+degraded > ready by degraded heartbeat-returned
+ready degraded > offline by liveness goodbye
+offline > ready by heartbeat-returned
+offline > degraded by heartbeat-returned
+offline > failed by offline-deadline
+ready degraded offline > draining by drain
+draining > ready by undrain
+draining > quarantined by drained drain-deadline
+draining > cleaning by drained drain-deadline
+${but('cleaning')} > cleaning by release reimage retire
+cleaning > ready by proof
+cleaning > provisioning by proof
+cleaning > retired by proof
+cleaning > quarantined by clean-deadline force-release
+${but('quarantined')} > quarantined by quarantine drift
+quarantined > starting by reactivate
+quarantined > provisioning by re-enroll
+offline > provisioning by re-enroll`;
+
+const allocationLines = `
+new > requested by allocation-create
+requested > provisioning by node-assigned
+requested > failed by queue-deadline provision-error
+provisioning > active by node-ready
+provisioning > failed by node-failed node-lost
+failed > provisioning by rescue retry
+active > failed by node-lost
+requested provisioning active failed > releasing by release
+releasing > released by proof force-release
+releasing > release_failed by release-deadline
+release_failed > releasing by release-retry release
+release_failed > released by force-release`;
+
+export interface ModelEdge {
+  entity: 'node' | 'allocation';
+  from: string;
+  to: string;
+  by: string;
+}
+
+const read = (entity: ModelEdge['entity'], lines: string): ModelEdge[] =>
+  lines
+    .trim()
+    .split('\n')
+    .flatMap((line) => {
+      const [, sources = '', to = '', rules = ''] = /^(.+) > (\S+) by (.+)$/.exec(line) ?? [];
+      return sources
+        .split(/\s+/)
+        .flatMap((from) => rules.split(' ').map((by): ModelEdge => ({ entity, from, to, by })));
+    });
+
+export const modelEdges: ModelEdge[] = [...read('node', nodeLines), ...read('allocation', allocationLines)];
+
+export const moving = {
+  node: ['provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning'],
+  allocation: ['requested', 'provisioning', 'releasing', 'failed'],
+};
+
+/** Rules whose change is a verdict, which the row then names. */
+export const verdictRules = [
+  'provision-deadline',
+  'provision-error',
+  'late-registration',
+  'rescue-over',
+  'stuck-starting',
+  'start-deadline',
+  'prerequisite-missing',
+  'probe-promotes',
+  'liveness',
+  'goodbye',
+  'offline-deadline',
+  'drain-deadline',
+  'queue-deadline',
+  'clean-deadline',
+  'degraded',
+  'drift',
+  'node-failed',
+  'node-lost',
+  'release-deadline',
+  'release-retry',
+];
+
+/** Rules that turn a machine for the worse, so that a maintenance window holds them. */
+export const negativeRules = [
+  'provision-deadline',
+  'start-deadline',
+  'liveness',
+  'offline-deadline',
+  'rescue-over',
+  'drain-deadline',
+  'clean-deadline',
+];
+
+/** Rules that go by the row's own deadline. */
+export const deadlineRules = [
+  'provision-deadline',
+  'start-deadline',
+  'stuck-starting',
+  'offline-deadline',
+  'drain-deadline',
+  'clean-deadline',
+  'rescue-over',
+];
+
+/** Rules that only say what they would do in a pool that is observed; those that finish what a person asked for go on. */
+export const observedRules = [
+  ...negativeRules.filter((rule) => rule !== 'clean-deadline' && rule !== 'drain-deadline'),
+  'stuck-starting',
+  'probe-promotes',
+  'degraded',
+  'prerequisite-missing',
+];
+
+/** What machines say by themselves. */
+export const claims = [
+  'join',
+  'registration',
+  'claim-ready',
+  'late-registration',
+  'goodbye',
+  'heartbeat-returned',
+  'degraded',
+];

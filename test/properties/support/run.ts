@@ -1,0 +1,231 @@
+/** Runs sequences, all of them a turn each round: time passes, machines and people act, rules decide, and every invariant is looked at. */
+import { now, secondsLater, systemClock } from '../../../src/base/clock.ts';
+import type { NodeId } from '../../../src/base/ids.ts';
+import type { PoolDocument } from '../../../src/contract/pool.ts';
+import { resumeHolds } from '../../../src/store/brake.ts';
+import { endWindow, putWindow } from '../../../src/store/maintenance.ts';
+import { declarePool } from '../../../src/store/pools.ts';
+import { type CommandName, choose, isDoorMove, isFormer, isSingle, machineOf, singles } from './commands/chosen.ts';
+import { fingerprints, formers } from './commands/formers.ts';
+import { appear, proveGone } from './commands/operations.ts';
+import { actor, moveTogether, reEnroll } from './commands/operators.ts';
+import { fence, finish, forceRelease } from './commands/releases.ts';
+import { mustHave, type Stage } from './commands/stage.ts';
+import { answerProbes, beatAgain, heard } from './commands/voices.ts';
+import { type Inventory, inventory, type Violation } from './invariants.ts';
+import { sharedPools } from './pools.ts';
+import type { Round, Sequence } from './sequences.ts';
+import { recordOf } from './story.ts';
+import { type NodeView, standings, type Turn } from './views.ts';
+import { openWorld, type Replica } from './world.ts';
+
+export interface Report {
+  violations: Violation[];
+  /** What each sequence did, in words. */
+  stories: Map<number, string[]>;
+  /** What is on record of those that broke something. */
+  record: Map<string, string[]>;
+  commands: number;
+  changes: number;
+  verdicts: number;
+  /** Changes that came about, as `entity from → to by cause`. */
+  seen: Set<string>;
+  seconds: number;
+  /** Where the time went. */
+  spent: Record<string, number>;
+}
+
+interface Chosen {
+  turn: Turn;
+  name: CommandName;
+}
+
+const atOnce = 6;
+const mostPasses = 200;
+
+async function inParallel<T>(list: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const left = [...list];
+  const worker = async () => {
+    for (let item = left.pop(); item !== undefined; item = left.pop()) await work(item);
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+}
+
+/** Each rule until nothing more is due. */
+async function sweep({ sweeps }: Replica, at: Date, batchesWithoutWord: Record<string, number>): Promise<void> {
+  for (const { name, run } of sweeps) {
+    for (let pass = 0; ; pass++) {
+      if (pass === mostPasses) throw new Error(`${name} always finds more`);
+      const { decided, more } = await run(at);
+      if (!(more ?? decided === batchesWithoutWord[name])) break;
+    }
+  }
+}
+
+/** Rules that do not say whether their batch was full. */
+const batches = { 'queue-deadline': 500, 'release-deadline': 500, 'release-retry': 20 };
+
+const batchCommands: Partial<Record<CommandName, (stage: Stage, turns: Turn[]) => Promise<void>>> = {
+  appear,
+  probe: answerProbes,
+  're-enroll': reEnroll,
+  prove: proveGone,
+  fence,
+  finish,
+  force: forceRelease,
+};
+
+async function actTogether(stage: Stage, chosen: Chosen[]): Promise<void> {
+  const moves = chosen.flatMap(({ turn, name }) => (isDoorMove(name) ? [{ turn, name }] : []));
+  await moveTogether(stage, moves);
+  for (const [name, act] of Object.entries(batchCommands)) {
+    const turns = chosen.filter((each) => each.name === name).map(({ turn }) => turn);
+    if (turns.length > 0) await act(stage, turns);
+  }
+}
+
+const actAlone = (stage: Stage, chosen: Chosen[]) =>
+  inParallel(chosen, async ({ turn, name }) => {
+    if (isSingle(name)) turn.tell(`${name}: ${await singles[name](stage, turn)}`);
+  });
+
+/** Former instances speak while nobody else does, so that whatever changes was changed by them. */
+async function actAsFormer(stage: Stage, chosen: Chosen[]): Promise<Violation[]> {
+  const speaking = chosen.filter(({ name }) => isFormer(name));
+  const ids = speaking.map(({ turn }) => mustHave(turn.node).node_id);
+  const before = await stage.world.db.query<{ node_id: string; print: string }>(fingerprints, [ids]);
+  await inParallel(speaking, async ({ turn, name }) => {
+    if (isFormer(name)) turn.tell(`${name}: ${await formers[name](stage, turn)}`);
+  });
+  const after = new Map(
+    (await stage.world.db.query<{ node_id: string; print: string }>(fingerprints, [ids])).map((row) => [
+      row.node_id,
+      row.print,
+    ]),
+  );
+  return before
+    .filter(({ node_id, print }) => after.get(node_id) !== print)
+    .map(({ node_id }) => {
+      const { turn, name } = mustHave(speaking.find((each) => each.turn.node?.node_id === node_id));
+      return { invariant: 'fencing', sequence: turn.sequence.index, id: node_id, what: `${name} changed the node` };
+    });
+}
+
+/** What concerns whole pools: modes, maintenance windows, the brake. */
+async function actOnPools({ world }: Stage, round: Round, number: number): Promise<void> {
+  const at = now(world.clock);
+  await world.db.transaction(async (tx) => {
+    if (round.endMaintenance) await endWindow(tx, `work-${number - 1}`, actor, at);
+    if (round.maintenance) {
+      const { maintenance } = round;
+      await putWindow(tx, {
+        name: `work-${number}`,
+        pool: 'pool' in maintenance ? maintenance.pool : null,
+        zone: 'zone' in maintenance ? maintenance.zone : null,
+        labels: 'label' in maintenance ? { digit: maintenance.label } : {},
+        starts_at: at,
+        ends_at: secondsLater(at, 40),
+        reason: 'somebody works on it',
+        actor,
+        created_at: at,
+      });
+    }
+    if (round.resumeBrake) await resumeHolds(tx, { reason: 'seen', actor }, at);
+    if (round.turnMode) {
+      const mode = number % 2 === 0 ? 'enforce' : 'observe';
+      await declarePool(tx, 'turning', { ...sharedPools.turning, name: 'turning', mode } as PoolDocument, at);
+    }
+  });
+}
+
+async function passTime({ world }: Stage, round: Round, untilMs: number): Promise<void> {
+  await world.clock.advance(untilMs - world.clock.nowMs());
+  if (round.away) await world.restart();
+  else await world.heard(!round.lagging);
+}
+
+export async function runSequences(sequences: readonly Sequence[], schedule: readonly Round[]): Promise<Report> {
+  const startedMs = systemClock.monotonicMs();
+  const world = await openWorld(sequences);
+  const stage: Stage = { world, credentials: new Map() };
+  const beating = new Set<NodeId>();
+  const stories = new Map<number, string[]>(sequences.map(({ index }) => [index, []]));
+  const violations: Violation[] = [];
+  const spent: Record<string, number> = {};
+  let commands = 0;
+  const timed = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
+    const fromMs = systemClock.monotonicMs();
+    try {
+      return await work();
+    } finally {
+      spent[what] = (spent[what] ?? 0) + (systemClock.monotonicMs() - fromMs) / 1000;
+    }
+  };
+  try {
+    const checks: Inventory = await inventory(world.db);
+    let roundMs = world.clock.nowMs();
+    for (const [number, round] of schedule.entries()) {
+      roundMs += round.advance_seconds * 1000;
+      await timed('time', () => passTime(stage, round, roundMs));
+      await timed('pools', () => actOnPools(stage, round, number));
+      const standing = await timed('views', () => standings(world.db));
+      const returning: NodeView[] = [];
+      const chosen = sequences.flatMap((sequence): Chosen[] => {
+        const throws = sequence.turns[number];
+        const { nodes, allocations } = standing.get(sequence.index) ?? { nodes: [], allocations: [] };
+        const alive = nodes.filter((node) => node.registered && beating.has(node.node_id));
+        for (const { node_instance_id } of alive) heard(stage, node_instance_id);
+        returning.push(...alive.filter(({ status }) => status === 'failed' || status === 'offline'));
+        if (!throws) return [];
+        const tell = (text: string) =>
+          stories
+            .get(sequence.index)
+            ?.push(
+              `round ${number}${round.racing ? ' (at once with the sweeps)' : ''}, ${now(world.clock).toISOString()}: ${text}`,
+            );
+        const turn: Turn = { sequence, throws, nodes, allocations, node: machineOf(nodes, throws.who), tell };
+        const name = choose(turn);
+        if (name === 'beat') beating.add(mustHave(turn.node).node_id);
+        if (name === 'hush') beating.delete(mustHave(turn.node).node_id);
+        if (name === 'beat' || name === 'hush' || name === 'wait') tell(name);
+        return [{ turn, name }];
+      });
+      commands += chosen.length;
+      violations.push(...(await timed('formers', () => actAsFormer(stage, chosen))));
+      await timed('beats', () => world.beats.flush());
+      const together = () => timed('batches', () => actTogether(stage, chosen));
+      const alone = () =>
+        timed('singles', () =>
+          Promise.all([actAlone(stage, chosen), inParallel(returning, (node) => beatAgain(stage, node))]),
+        );
+      if (round.racing) {
+        const at = now(world.clock);
+        const sweeping = world.replicas.map((replica) => timed('sweeps', () => sweep(replica, at, batches)));
+        await Promise.all([together(), alone(), ...sweeping]);
+      } else {
+        await together();
+        await alone();
+      }
+      await timed('beats', () => world.beats.flush());
+      await world.clock.advance(1);
+      await world.heard(!round.lagging);
+      await timed('settling', () => sweep(mustHave(world.replicas[0]), now(world.clock), batches));
+      violations.push(...(await timed('invariants', () => checks.look(now(world.clock), round))));
+      if (violations.length > 0) break;
+    }
+    if (violations.length === 0) violations.push(...(await timed('projection', () => checks.lookBack())));
+    const record = await recordOf(world.db, violations);
+    const figures = await checks.figures();
+    return {
+      violations,
+      stories,
+      record,
+      commands,
+      ...figures,
+      spent,
+      seconds: (systemClock.monotonicMs() - startedMs) / 1000,
+    };
+  } finally {
+    await world.close();
+  }
+}

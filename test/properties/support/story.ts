@@ -1,0 +1,62 @@
+/** Tells a sequence that broke an invariant: what it did, and what the store has on record of it. For a person who was not there. */
+import type { Database } from '../../../src/store/database.ts';
+import type { Violation } from './invariants.ts';
+
+interface ToldFact {
+  at: Date;
+  layer: string;
+  kind: string;
+  summary: string;
+  id: string;
+}
+
+const factsOf = `
+  select at, layer, kind, summary, coalesce(node_id, allocation_id) as id from evidence
+  where node_id = $1 or allocation_id = $1 or node_id = (select node_id from allocations where allocation_id = $1)
+    or allocation_id in (select allocation_id from allocations where node_id = $1)
+  order by xid, seq`;
+
+/** The first sequence of each invariant that was broken, with its facts, read while the store is still there. */
+export async function recordOf(db: Database, violations: readonly Violation[]): Promise<Map<string, string[]>> {
+  const record = new Map<string, string[]>();
+  for (const { id } of firstOfEach(violations)) {
+    const facts = await db.query<ToldFact>(factsOf, [id]);
+    record.set(
+      id,
+      facts.map((fact) => `${fact.at.toISOString()} ${fact.id} ${fact.layer} ${fact.kind}: ${fact.summary}`),
+    );
+  }
+  return record;
+}
+
+export const firstOfEach = (violations: readonly Violation[]): Violation[] => [
+  ...new Map(violations.toReversed().map((each) => [each.invariant, each])).values(),
+];
+
+const indented = (lines: readonly string[]) => lines.map((line) => `    ${line}`).join('\n');
+
+export function tellViolations(
+  violations: readonly Violation[],
+  stories: ReadonlyMap<number, string[]>,
+  record: ReadonlyMap<string, string[]>,
+): string {
+  const told = new Set<string>();
+  return firstOfEach(violations)
+    .map((violation) => {
+      const alike = violations.filter(({ invariant }) => invariant === violation.invariant);
+      const broken = [
+        `BROKEN: ${violation.invariant} (${alike.length} times)`,
+        `  sequence ${violation.sequence}, ${violation.id}: ${violation.what}`,
+      ];
+      if (told.has(violation.id)) return broken.join('\n');
+      told.add(violation.id);
+      return [
+        ...broken,
+        '  what it did:',
+        indented(stories.get(violation.sequence) ?? []),
+        '  what is on record:',
+        indented(record.get(violation.id) ?? []),
+      ].join('\n');
+    })
+    .join('\n\n');
+}

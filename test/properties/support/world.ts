@@ -1,0 +1,158 @@
+/** Where the sequences happen: one database, virtual time, two replicas with the product's own sweeps, and what they share. */
+import { now, secondsLater } from '../../../src/base/clock.ts';
+import { newReplicaId, newTokenId } from '../../../src/base/ids.ts';
+import { type VirtualClock, virtualClock } from '../../../src/base/virtual-clock.ts';
+import { createExternalDriver } from '../../../src/drivers/external/external-driver.ts';
+import { createVirtualEngine } from '../../../src/engine/virtual-engine.ts';
+import { engineListener } from '../../../src/operations/engine-listener.ts';
+import { type Database, openDatabase } from '../../../src/store/database.ts';
+import { type DoorEnvironment, defaultEnvironment } from '../../../src/store/door-rules.ts';
+import { createHeartbeatBuffer, type HeartbeatBuffer } from '../../../src/store/heartbeat-buffer.ts';
+import { publishHeard } from '../../../src/store/ingest.ts';
+import { type Installation, openInstallation } from '../../../src/store/installation.ts';
+import { isRevoked } from '../../../src/store/instances.ts';
+import { endReplica, registerReplica, renewLease } from '../../../src/store/replicas.ts';
+import { createJoinToken } from '../../../src/store/tokens.ts';
+import { sweepRegistry } from '../../../src/sweeps/registry.ts';
+import type { SweepServices } from '../../../src/sweeps/services.ts';
+import { createSuspects } from '../../../src/sweeps/suspects.ts';
+import type { Sweep } from '../../../src/sweeps/sweep.ts';
+import { testDatabase } from '../../support/database.ts';
+import { declarePools, joinSecret, yard } from './pools.ts';
+import type { Sequence } from './sequences.ts';
+
+/** The rules that decide on rows, in the product's order. The prober asks the network and the rest tends the engine; sequences play both. */
+const decidingSweeps = [
+  'brake-watch',
+  'provision-deadline',
+  'probe-promotes',
+  'stuck-starting',
+  'start-deadline',
+  'liveness',
+  'offline-deadline',
+  'drain-deadline',
+  'clean-deadline',
+  'queue-deadline',
+  'rescue-over',
+  'release-deadline',
+  'release-retry',
+  'task-lease',
+];
+
+/** Holds that end within the sequences' time, so that what follows a hold is tried as well. */
+const environment: DoorEnvironment = {
+  ...defaultEnvironment,
+  brake: { window_seconds: 60, self_fault_seconds: 40, mass_failure_seconds: 50, resume_fraction: 0.05 },
+};
+
+export const patienceSeconds = 10;
+export const staleSeconds = 30;
+const leaseSeconds = 3600;
+
+export interface Replica {
+  services: SweepServices;
+  sweeps: Sweep[];
+}
+
+export interface World {
+  clock: VirtualClock;
+  db: Database;
+  environment: DoorEnvironment;
+  installation: Installation;
+  beats: HeartbeatBuffer;
+  replicas: Replica[];
+  /** Ends the first replica and starts another in its place, which remembers nothing. */
+  restart(): Promise<void>;
+  /** All replicas, or only the last, say that they have stored what they heard until now. */
+  heard(all: boolean): Promise<void>;
+  close(): Promise<void>;
+}
+
+async function openReplica(db: Database, clock: VirtualClock, installation: Installation): Promise<Replica> {
+  const executor = await registerReplica(db, {
+    replica_id: newReplicaId(clock),
+    host: 'here',
+    pid: process.pid,
+    address: '',
+    version: 'test',
+    started_at: now(clock),
+    lease_until: secondsLater(now(clock), leaseSeconds),
+  });
+  const ingest = {
+    check: async () => ({ gap: false }),
+    isSteady: () => true,
+    tightestStaleSeconds: () => staleSeconds,
+  };
+  const services: SweepServices = {
+    db,
+    clock,
+    environment,
+    installation,
+    executor,
+    drivers: new Map(
+      [yard, createExternalDriver({ revoked: (id) => isRevoked(db, id) })].map((each) => [each.name, each]),
+    ),
+    server_url: () => 'http://127.0.0.1',
+    other_server_urls: async () => [],
+    cancelRun: async () => {},
+    engine: createVirtualEngine({ clock, listener: engineListener(() => services) }),
+    host: 'here',
+    ingest,
+    suspects: createSuspects(db, ingest),
+    isProcessAlive: () => true,
+    onDeclaredDead: (error) => {
+      throw error;
+    },
+  };
+  return { services, sweeps: sweepRegistry(services).filter(({ name }) => decidingSweeps.includes(name)) };
+}
+
+export async function openWorld(sequences: readonly Sequence[]): Promise<World> {
+  const database = await testDatabase();
+  const databases = [8, 4].map((max_connections) => openDatabase({ url: database.url, max_connections }));
+  const [db, other] = databases;
+  if (!db || !other) throw new Error('two connections were asked for');
+  const clock = virtualClock();
+  const installation = await openInstallation(db, now(clock));
+  await declarePools(db, sequences, now(clock));
+  const joinable = await db.query<{ name: string }>(`select name from pools where driver = 'external'`);
+  await db.transaction(async (tx) => {
+    for (const { name } of joinable)
+      await createJoinToken(
+        tx,
+        { token_id: newTokenId(clock), pool: name, expires_at: null, max_uses: null, created_at: now(clock) },
+        joinSecret(name),
+      );
+  });
+  const replicas = [await openReplica(db, clock, installation), await openReplica(other, clock, installation)];
+  const beats = createHeartbeatBuffer(db, clock, (error) => {
+    throw error;
+  });
+  const say = async ({ services }: Replica, patience_seconds: number) => {
+    const { replica_id } = services.executor;
+    await renewLease(db, replica_id, secondsLater(now(clock), leaseSeconds));
+    await publishHeard(db, { replica_id, flushed_through: now(clock) }, patience_seconds, now(clock));
+  };
+  return {
+    clock,
+    db,
+    environment,
+    installation,
+    beats,
+    replicas,
+    async restart() {
+      const [former] = replicas;
+      if (former) await endReplica(db, former.services.executor.replica_id, now(clock));
+      replicas[0] = await openReplica(db, clock, installation);
+      // At once: of all that find the gap, one records it.
+      await Promise.all(replicas.map((replica) => say(replica, patienceSeconds)));
+    },
+    async heard(all) {
+      for (const replica of all ? replicas : replicas.slice(1)) await say(replica, Number.MAX_SAFE_INTEGER / 1e6);
+    },
+    async close() {
+      for (const each of databases) await each.close();
+      await database.drop();
+    },
+  };
+}
