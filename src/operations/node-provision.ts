@@ -3,6 +3,7 @@ import { now, secondsLater } from '../base/clock.ts';
 import type { DriverFailure } from '../drivers/driver.ts';
 import type { Json, OperationContext, OperationDefinition, RetryPolicy } from '../engine/engine.ts';
 import { OperationCancelled, StepFailed } from '../engine/engine.ts';
+import { isFenced } from '../lifecycle/states.ts';
 import { allocationRow } from '../store/allocations.ts';
 import { transition } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
@@ -76,7 +77,10 @@ async function subjectOf(services: OperationServices, context: OperationContext)
   return readSubject(services, services.db, operation.node_id, operation);
 }
 
-/** While the provider took its time a rule decided; nothing more is launched into that. */
+/**
+ * While the provider took its time a rule or a person decided; nothing more is launched into that. A machine that is already up is
+ * another matter: the step that launched it was cut off, and is only repeated.
+ */
 const givenUp = ({ node }: Subject): DriverFailure => ({
   outcome: 'failed',
   owner_layer: node.waiting_for === 'capacity' ? 'provider' : 'node',
@@ -89,7 +93,7 @@ async function launch(context: OperationContext, services: OperationServices): P
   const subject = await subjectOf(services, context);
   const ensure = async () => {
     const current = await subjectOf(services, context);
-    if (current.node.status !== 'provisioning' && current.node.status !== 'starting') return givenUp(current);
+    if (isFenced(current.node.status)) return givenUp(current);
     const answer = await current.driver.ensure({
       ...current.target,
       bootstrap: {
