@@ -56,12 +56,13 @@ export async function moveDeadlines(
   }>(
     `update allocations allocation set deadline_at = moved.deadline_at
      from jsonb_to_recordset($1::jsonb) as moved(node_id text, deadline_at timestamptz, before timestamptz)
-     where allocation.node_id = moved.node_id and allocation.status in ('provisioning', 'failed') and allocation.deadline_at = moved.before
+     where allocation.node_id = moved.node_id and allocation.node_id = any($2) and allocation.status in ('provisioning', 'failed') and allocation.deadline_at = moved.before
      returning allocation.allocation_id, allocation.correlation_id, allocation.workflow_id, allocation.node_id`,
     [
       JSON.stringify(
         moves.map(({ node, deadline_at }) => ({ node_id: node.node_id, deadline_at, before: node.deadline_at })),
       ),
+      moves.map(({ node }) => node.node_id),
     ],
   );
   const movedTo = new Map(moves.map((move) => [move.node.node_id as string, move]));

@@ -239,8 +239,8 @@ export async function tellAllocations(
   if (words.length === 0) return;
   const told = await tx.query<AllocationRow>(
     `update allocations allocation set reason = word.reason from jsonb_to_recordset($1::jsonb) as word(node_id text, reason text)
-     where allocation.node_id = word.node_id and allocation.status = 'active' returning allocation.*`,
-    [JSON.stringify(words)],
+     where allocation.node_id = word.node_id and allocation.node_id = any($2) and allocation.status = 'active' returning allocation.*`,
+    [JSON.stringify(words), words.map(({ node_id }) => node_id)],
   );
   await recordEvidence(
     tx,

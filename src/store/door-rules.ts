@@ -83,8 +83,12 @@ export async function writeRows<R extends Row>(
   await tx.query(
     `update ${table} target set ${columns.map((column) => `${column} = source.${column}`).join(', ')}
      from jsonb_to_recordset($1::jsonb) as source(${sent.map((column) => `${column} ${typeOf(column)}`).join(', ')})
-     where target.${key} = source.${key}`,
-    [JSON.stringify(rows.map((row) => Object.fromEntries(sent.map((column) => [column, row[column as keyof R]]))))],
+     where target.${key} = source.${key} and target.${key} = any($2)`,
+    [
+      JSON.stringify(rows.map((row) => Object.fromEntries(sent.map((column) => [column, row[column as keyof R]])))),
+      // Nobody can tell from the text how many rows it holds; the keys say that an index will do, however many others there are.
+      rows.map((row) => row[key as keyof R]),
+    ],
   );
 }
 

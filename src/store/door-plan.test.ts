@@ -1,0 +1,79 @@
+/**
+ * A change of one machine reads one machine, also in a fleet of a middling size: there PostgreSQL, which cannot tell how many
+ * rows a JSON text holds, takes reading the whole table for the cheaper way.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { moment, secondsLater } from '../base/clock.ts';
+import type { NodeId } from '../base/ids.ts';
+import { type Database, openDatabase, type Transaction } from './database.ts';
+import { moveDeadlines } from './deadlines.ts';
+import { transition } from './door.ts';
+import { defaultEnvironment } from './door-rules.ts';
+import { lockNode } from './nodes.ts';
+import { declarePool } from './pools.ts';
+import { placeNodes } from './testing/placed-nodes.ts';
+
+let database: TestDatabase;
+let db: Database;
+const start = moment(Date.UTC(2030, 0, 1));
+const fleetSize = 10_000;
+const offline = { to: 'offline', by: 'liveness', reason: 'silent' } as const;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  db = openDatabase({ url: database.url });
+  await db.transaction((tx) => declarePool(tx, 'p', { driver: 'external' }, start));
+  await placeNodes(db, { pool: 'p', count: fleetSize, since: start });
+  await db.query(
+    `insert into allocations (allocation_id, pool, node_id, tenant, status, status_since, correlation_id, created_at)
+     select 'alloc_' || node_id, pool, node_id, 'acme', 'active', status_since, 'c', created_at from nodes`,
+  );
+  for (const table of ['nodes', 'allocations']) await db.query(`analyze ${table}`);
+});
+
+afterAll(async () => {
+  await db.close();
+  await database.drop();
+});
+
+/** The statements that read a table of the fleet as a whole. */
+async function wholeScans(work: (tx: Transaction) => Promise<unknown>): Promise<string[]> {
+  const found: string[] = [];
+  await db.transaction(async (tx) => {
+    await work({
+      ...tx,
+      query: async (text, values) => {
+        const plan = await tx.query<{ 'QUERY PLAN': string }>(`explain ${text}`, values);
+        const whole = plan.some((row) => /Seq Scan on (nodes|allocations)/.test(row['QUERY PLAN']));
+        if (whole) found.push(text);
+        return tx.query(text, values);
+      },
+    });
+  });
+  return found;
+}
+
+test('the door', async () => {
+  const node_id = 'node_p_5' as NodeId;
+  expect(
+    await wholeScans(async (tx) => {
+      await transition(tx, [{ ...offline, node_id }], start, defaultEnvironment);
+      const back = { to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' } as const;
+      await transition(tx, [{ ...back, node_id }], secondsLater(start, 60), defaultEnvironment);
+    }),
+  ).toEqual([]);
+});
+
+test('a deadline that is moved', async () => {
+  const node_id = 'node_p_6' as NodeId;
+  await db.transaction((tx) => transition(tx, [{ ...offline, node_id }], start, defaultEnvironment));
+  expect(
+    await wholeScans(async (tx) => {
+      const node = await lockNode(tx, node_id);
+      if (!node) throw new Error('no node was placed');
+      const move = { node, deadline_at: secondsLater(start, 90), reason: 'more time' };
+      await moveDeadlines(tx, [move], { layer: 'operator' }, start);
+    }),
+  ).toEqual([]);
+});
