@@ -288,7 +288,8 @@ export async function startServer(
   await announceReplica(store.db, services.executor.replica_id, url);
   // Only now: agents that an operation launches must find somebody at that address. And first of all we say that we hear
   // again: what we slept through must be on record before any rule looks at a clock.
-  await ingest.check();
+  // Should that fail, no rule judges anybody until it succeeds.
+  await ingest.check().catch(opening.onError('what was missed could not be recorded yet; it is tried again'));
   runner.start();
   const { replica_id } = services.executor;
   log.info({ url, replica_id, version: opening.version }, 'ready');
