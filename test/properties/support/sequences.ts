@@ -48,14 +48,14 @@ export interface Round {
   turnMode: boolean;
 }
 
-const lives: Record<Life, number> = { expected: 48, joined: 8, agentless: 33, launched: 8, brought: 3 };
+const lives: Record<Life, number> = { expected: 47, joined: 8, agentless: 36, launched: 7, brought: 2 };
 export const roundCount = 20;
 const shortest = 6;
 const longest = 20;
 
 /** Short ones are cheaper and find most. Long ones reach what only long lives reach, such as a machine's second tenant. */
 const lengthOf = (dice: Dice, life: Life) =>
-  shortest + Math.floor((longest - shortest + 1) * dice.next() ** (life === 'brought' ? 0.3 : 7));
+  shortest + Math.floor((longest - shortest + 1) * dice.next() ** (life === 'brought' ? 0.3 : 10));
 
 const hasOwnPool = (life: Life) => life === 'launched' || life === 'brought';
 
