@@ -41,7 +41,12 @@ export async function startOwner(dataDir: string, launch: Launch = {}): Promise<
   const args = [program, dataDir, ...(relocateTo === undefined ? [] : [relocateTo])];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'], cwd: '/', ...as });
   children.add(child);
-  const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+  const [line] = await Promise.race([
+    once(createInterface({ input: child.stdout }), 'line') as Promise<[string]>,
+    once(child, 'close').then(([code]): never => {
+      throw new Error(`the owner ended with ${code} and said nothing; its error stands above`);
+    }),
+  ]);
   const owner = { child, ...(JSON.parse(line) as Omit<Owner, 'child'>) };
   if (owner.clusterDir) directories.add(owner.clusterDir);
   if (owner.pid) postmasters.add(owner.pid);

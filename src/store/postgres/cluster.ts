@@ -104,12 +104,23 @@ async function runInitdb(
   }
 }
 
-/** What a start that was killed half-way left behind; one that is still at work is left alone. */
+/**
+ * What a start that was killed half-way left behind; one that is still at work is left alone. Its initdb outlives it and
+ * writes on for a moment, so the removal is tried more than once; what cannot be removed stops nobody and waits for the next start.
+ */
 async function removeAbandonedDrafts(nurseryDir: string): Promise<void> {
   for (const name of await readdir(nurseryDir)) {
     if (!name.startsWith(draftPrefix)) continue;
     const maker = Number.parseInt(name.slice(draftPrefix.length), 10);
     if (maker === process.pid || isProcessAlive(maker)) continue;
-    await rm(join(nurseryDir, name), { recursive: true, force: true });
+    await removePatiently(join(nurseryDir, name));
+  }
+}
+
+async function removePatiently(path: string): Promise<void> {
+  try {
+    await rm(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+  } catch (error) {
+    if (!isRefusal(error, 'ENOTEMPTY', 'EBUSY', 'EPERM', 'EACCES')) throw error;
   }
 }
