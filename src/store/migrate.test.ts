@@ -37,7 +37,8 @@ async function folderWith(name: string, sql: string): Promise<string> {
 }
 
 test('the schema is the one that is written down', async () => {
-  const { db } = await open(testDatabase());
+  const { url, db } = await open(emptyDatabase());
+  await migrate(url);
   const dump = await dumpSchema(db);
   if (process.env.SLIPWAY_WRITE_SCHEMA) await writeFile(written, dump);
   expect(dump).toBe(await readFile(written, 'utf8'));

@@ -1,8 +1,7 @@
-/** A database of its own for every test file: a clone of the migrated template, which takes tens of milliseconds. */
+/** A database of its own for every test file: a clone of the migrated template (template.ts), which takes tens of milliseconds. */
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 import { inject } from 'vitest';
-import { migrate } from '../../src/store/migrate.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -15,15 +14,15 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-const template = 'slipway_template';
+export const template = 'slipway_template';
 
-function named(url: string, database: string): string {
+export function named(url: string, database: string): string {
   const address = new URL(url);
   address.pathname = `/${database}`;
   return address.href;
 }
 
-async function execute(url: string, ...statements: string[]): Promise<void> {
+export async function execute(url: string, ...statements: string[]): Promise<void> {
   const client = new Client({ connectionString: named(url, 'postgres') });
   await client.connect();
   try {
@@ -33,17 +32,10 @@ async function execute(url: string, ...statements: string[]): Promise<void> {
   }
 }
 
-/** PostgreSQL clones only what nobody is connected to, so the finished template takes no more connections. */
-export async function createTemplate(serverUrl: string): Promise<void> {
-  await execute(serverUrl, `CREATE DATABASE ${template}`);
-  await migrate(named(serverUrl, template));
-  await execute(serverUrl, `ALTER DATABASE ${template} ALLOW_CONNECTIONS false IS_TEMPLATE true`);
-}
-
-/** With all migrations applied and nothing in it. */
+/** With all migrations applied, the engine's too, and nothing in it. */
 export const testDatabase = (): Promise<TestDatabase> => newDatabase(` TEMPLATE ${template}`);
 
-/** With nothing at all in it, for tests of the migrations themselves. */
+/** With nothing at all in it, for tests of the migrations themselves and of the engine's first launch. */
 export const emptyDatabase = (): Promise<TestDatabase> => newDatabase('');
 
 async function newDatabase(from: string): Promise<TestDatabase> {

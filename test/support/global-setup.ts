@@ -1,6 +1,6 @@
 /**
  * Starts the one PostgreSQL of a test run, in a directory of its own, and makes the template from which every test file
- * clones its database (database.ts).
+ * clones its database (template.ts, database.ts).
  */
 import { existsSync, statSync } from 'node:fs';
 import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { startEmbeddedPostgres } from '../../src/store/postgres/embedded.ts';
 import { findPostmaster, isProcessAlive, stopPostmaster } from '../../src/store/postgres/postmaster.ts';
 import { volatileSettings } from '../../src/store/postgres/settings.ts';
-import { createTemplate } from './database.ts';
+import { createTemplate } from './template.ts';
 
 const prefix = 'slipway-test-run-';
 
