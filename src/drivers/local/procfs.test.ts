@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
-import { procfsReader } from './procfs.ts';
+import { procfsReader, statFrom } from './procfs.ts';
 import { alive, plant, signal, until } from './testing/local-world.ts';
 
 const planted: number[] = [];
@@ -21,6 +21,28 @@ it('sees the tags of a process that replaces itself all the time, at every readi
     if (row?.tags?.node_instance_id !== 'inst_p' || row.argv[0] !== '/bin/sh') missed.push(row ?? reading);
   }
   expect(missed).toEqual([]);
+});
+
+/** A line of /proc/<pid>/stat in which these fields, by the numbers of its manual, are set. */
+function statLine(fields: Record<number, string>): string {
+  const rest = Array.from({ length: 50 }, (_, index) => fields[index + 3] ?? '0');
+  return `4711 (a (strange) name) ${rest.join(' ')}\n`;
+}
+
+const code = { 26: '94721165996032' };
+const begins = { 50: '140725502136301' };
+
+it.each([
+  ['an exec that has not begun to measure it', { ...begins, 51: '140725502136301' }, false],
+  ['an exec that is about to say where its code is', { ...begins, 51: '140725502139999' }, false],
+  ['a process that nobody may look into', { 26: '1' }, false],
+  ['a process that has one', { ...code, ...begins, 51: '140725502139999' }, false],
+  ['a process that was given none', { ...code, ...begins, 51: '140725502136301' }, true],
+])('tells an environment that is empty from one that is not there yet: %s', (_, fields, empty) => {
+  expect(statFrom(statLine({ 3: 'R', ...fields }))).toMatchObject({
+    name: 'a (strange) name',
+    empty_environment: empty,
+  });
 });
 
 it('does not wait for what an empty environment will never say', async () => {

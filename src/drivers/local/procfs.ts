@@ -60,21 +60,28 @@ interface Stat {
   empty_environment: boolean;
 }
 
-function readStat(pid: number): Stat | null {
-  const text = textOf(pid, 'stat');
-  if (!text) return null;
+/** What `/proc/<pid>/stat` says; nothing of a process that has ended. */
+export function statFrom(text: string): Stat | null {
   // The name stands in parentheses and may itself hold spaces and parentheses: fields count from the last one.
   const close = text.lastIndexOf(')');
   const [state = '', ppid, , session, terminal, ...rest] = text.slice(close + 2).split(' ');
   if (ended.has(state)) return null;
+  const [start_code, environment_start, environment_end] = [rest[18], rest[42], rest[43]];
   return {
     ppid: Number(ppid),
     session: Number(session),
     terminal: terminal !== '0',
     start: rest[14] ?? '',
     name: text.slice(text.indexOf('(') + 1, close),
-    empty_environment: rest[42] !== '0' && rest[42] === rest[43],
+    // An exec first says where the environment begins, then measures it, and says where its code is when it is done with both:
+    // until then an environment that begins where it ends is one that is not measured yet.
+    empty_environment: start_code !== '0' && environment_start !== '0' && environment_start === environment_end,
   };
+}
+
+function readStat(pid: number): Stat | null {
+  const text = textOf(pid, 'stat');
+  return text ? statFrom(text) : null;
 }
 
 function tagsFrom(environ: string): ProcessTags | null {
