@@ -7,6 +7,11 @@ import type { Cause } from '../lifecycle/transitions.ts';
 import type { Transaction } from './database.ts';
 import type { NodeRow } from './nodes.ts';
 
+export function imageOf(pool: PoolDocument): string | null {
+  const { image } = (pool.spec ?? {}) as { image?: unknown };
+  return typeof image === 'string' ? image : null;
+}
+
 /** What a change of this node, as it stood before, says about its boot. */
 export function endedBoot(
   node: NodeRow & { pool_document: PoolDocument },
@@ -17,7 +22,6 @@ export function endedBoot(
   const started_at = end?.phase === 'start' ? node.registered_at : node.clock_from;
   // While the provider has no capacity the boot has not begun, so there is nothing to learn from.
   if (!end || !started_at || !node.node_instance_id || node.waiting_for === 'capacity') return undefined;
-  const { image } = (node.pool_document.spec ?? {}) as { image?: unknown };
   return {
     ...end,
     node_instance_id: node.node_instance_id,
@@ -26,7 +30,7 @@ export function endedBoot(
     pool_generation: node.pool_generation,
     runtime_class: node.pool_document.runtime_class ?? null,
     zone: node.zone,
-    image: typeof image === 'string' ? image : null,
+    image: imageOf(node.pool_document),
     started_at,
     seconds: secondsBetween(started_at, now),
     lateness_seconds: end.outcome === 'late' ? secondsBetween(node.status_since, now) : null,
@@ -36,10 +40,17 @@ export function endedBoot(
   };
 }
 
-const columns =
+export const sampleColumns =
   'node_instance_id, phase, node_id, pool, pool_generation, runtime_class, zone, image, started_at, seconds, outcome, lateness_seconds, budget_seconds, budget_source, at';
 
 /** A phase that was given up and then ended after all counts once, as late, with its true time and the budget it missed. */
+export const keptOnce = `
+  on conflict (node_instance_id, phase) do update set seconds = excluded.seconds, at = excluded.at,
+    outcome = case when boot_samples.outcome = 'timed_out' and excluded.outcome = 'completed' then 'late' else excluded.outcome end,
+    lateness_seconds = extract(epoch from excluded.at - boot_samples.at),
+    budget_seconds = boot_samples.budget_seconds, budget_source = boot_samples.budget_source
+  where boot_samples.outcome = 'timed_out'`;
+
 export async function keepBootSamples(
   tx: Transaction,
   samples: (ReturnType<typeof endedBoot> | undefined)[],
@@ -47,12 +58,7 @@ export async function keepBootSamples(
   const kept = samples.filter((sample) => sample !== undefined);
   if (kept.length === 0) return;
   await tx.query(
-    `insert into boot_samples (${columns}) select ${columns} from jsonb_populate_recordset(null::boot_samples, $1::jsonb)
-     on conflict (node_instance_id, phase) do update set seconds = excluded.seconds, at = excluded.at,
-       outcome = case when boot_samples.outcome = 'timed_out' and excluded.outcome = 'completed' then 'late' else excluded.outcome end,
-       lateness_seconds = extract(epoch from excluded.at - boot_samples.at),
-       budget_seconds = boot_samples.budget_seconds, budget_source = boot_samples.budget_source
-     where boot_samples.outcome = 'timed_out'`,
+    `insert into boot_samples (${sampleColumns}) select ${sampleColumns} from jsonb_populate_recordset(null::boot_samples, $1::jsonb) ${keptOnce}`,
     [JSON.stringify(kept)],
   );
 }

@@ -5,7 +5,7 @@ import type { NodeStatus } from '../lifecycle/states.ts';
 import type { Transaction } from './database.ts';
 import type { NodeRow } from './nodes.ts';
 
-const serving: readonly NodeStatus[] = ['ready', 'degraded'];
+export const serving: readonly NodeStatus[] = ['ready', 'degraded'];
 
 /** Null where nobody beats: an agentless machine is supervised by its provider. */
 export function expectedBeat(node: NodeRow & { pool_document: PoolDocument }) {

@@ -1,4 +1,4 @@
-/** `brake-watch`: lets go of nodes whose hold is over, ends holds that hold nobody, and forgets old tallies. */
+/** `brake-watch`: pauses launches into a mass failure, lets go of nodes whose hold is over, ends holds that hold nobody, and forgets old tallies. */
 import { secondsLater } from '../base/clock.ts';
 import { heardThrough } from '../lifecycle/brake.ts';
 import { holdingRules } from '../lifecycle/rules.ts';
@@ -6,19 +6,22 @@ import { endHolds, forgetTally, freeHeldNodes } from '../store/brake.ts';
 import { slowestReplica } from '../store/ingest.ts';
 import { hasCaughtUp } from './liveness.ts';
 import type { SweepServices } from './services.ts';
+import { pauseLaunches } from './sift.ts';
 import type { Sweep } from './sweep.ts';
 
 const batch = 500;
 /** A hold that was just opened may not have held anybody yet. */
 const settlesInSeconds = 5;
 
-const wakers = ['brake.resumed', 'maintenance.ended', 'maintenance.declared'];
+const wakers = ['node.failed', 'brake.resumed', 'maintenance.ended', 'maintenance.declared'];
 
-export const brakeWatch = ({ db, environment: { brake } }: SweepServices): Sweep => ({
+export const brakeWatch = ({ db, clock, environment }: SweepServices): Sweep => ({
   name: 'brake-watch',
   every_seconds: 2,
   woken_by: (kind) => wakers.includes(kind),
   async run(now) {
+    const { brake } = environment;
+    await db.transaction((tx) => pauseLaunches(tx, { clock, environment }, now));
     const hears = hasCaughtUp(heardThrough(await slowestReplica(db, now), brake, now), now);
     const freed = await db.transaction((tx) => freeHeldNodes(tx, now, batch, hears));
     const settled = {

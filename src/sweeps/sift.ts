@@ -3,7 +3,7 @@ import { type Clock, secondsLater } from '../base/clock.ts';
 import { newHoldId } from '../base/ids.ts';
 import type { Held } from '../contract/node.ts';
 import { type BrakePolicy, type Leave, type Share, turnOf } from '../lifecycle/brake.ts';
-import { type NodeRule, type NodeRuleName, nodeRules } from '../lifecycle/rules.ts';
+import { type NodeRule, type NodeRuleName, nodeRules, pausingRules } from '../lifecycle/rules.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import {
   brakePolicies,
@@ -223,14 +223,14 @@ export async function sift<C extends Candidate>(
   return sifted;
 }
 
-/** Verdicts that are written all the same: too many of them at once pause new launches into the same failure. */
-export async function watchMass(
-  tx: Transaction,
-  surroundings: Surroundings,
-  rule: NodeRuleName,
-  decided: NodeRow[],
-  now: Date,
-): Promise<void> {
-  if (nodeRules[rule].en_masse !== 'pause-launches' || decided.length === 0) return;
-  await leaves(tx, surroundings, rule, decided, [], now);
+/**
+ * Verdicts that are written all the same: too many of them at once pause new launches into the same failure. Judged by what was
+ * written lately, apart from the writing, so that a thousand verdicts cost one count of the fleet.
+ */
+export async function pauseLaunches(tx: Transaction, surroundings: Surroundings, now: Date): Promise<void> {
+  const since = secondsLater(now, -surroundings.environment.brake.window_seconds);
+  for (const rule of pausingRules) {
+    const written = await recentVerdicts(tx, rule, since);
+    if (written.length > 0) await leaves(tx, surroundings, rule, written, [], now);
+  }
 }

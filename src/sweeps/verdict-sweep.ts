@@ -4,24 +4,18 @@
  * is left out for a while, on record.
  */
 import { secondsBetween } from '../base/clock.ts';
-import type { AllocationId } from '../base/ids.ts';
 import { type NodeRuleName, nodeRules } from '../lifecycle/rules.ts';
 import { holdNodes, tallyVerdicts } from '../store/brake.ts';
 import { StoreUnavailable, type Transaction } from '../store/database.ts';
-import { type NodeMove, transition } from '../store/door.ts';
+import { type NodeVerdict, writeVerdicts } from '../store/door-verdicts.ts';
 import type { Crowd } from '../store/due.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import type { NodeRow } from '../store/nodes.ts';
 import type { SweepServices } from './services.ts';
-import { crowdsOf, sift, watchMass } from './sift.ts';
+import { crowdsOf, sift } from './sift.ts';
 import type { Sweep, SweepReport } from './sweep.ts';
 
-export interface Verdict {
-  /** Locked, with the allocation whose node it is. */
-  node: NodeRow & { holder: AllocationId | null };
-  to: NodeMove['to'];
-  reason: string;
-  data: Record<string, unknown>;
+export interface Verdict extends NodeVerdict {
   /** Since when it could have been decided. */
   due_at: Date;
 }
@@ -55,29 +49,6 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
   const { negative, en_masse } = nodeRules[rule.name];
   const leftOut = new Map<string, number>();
 
-  const moveAll = async (tx: Transaction, verdicts: Verdict[], now: Date) => {
-    const outcomes = await transition(
-      tx,
-      verdicts.map(({ node, to, reason, data }) => ({
-        node_id: node.node_id,
-        node_instance_id: node.node_instance_id ?? undefined,
-        from: [node.status],
-        to,
-        by: rule.name,
-        reason,
-        data,
-        allocation_id: node.holder,
-      })),
-      now,
-      environment,
-      verdicts.map(({ node }) => node),
-    );
-    return {
-      moved: outcomes.flatMap((outcome) => (outcome.moved ? [outcome.node] : [])),
-      observed: outcomes.filter((outcome) => !outcome.moved && outcome.because === 'observed').length,
-    };
-  };
-
   /** The rows are locked and due, so nothing but a pool that is merely observed keeps one from being changed. */
   const applyAll = async (
     apply: NonNullable<VerdictRule['apply']>,
@@ -101,9 +72,10 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
       const everyone = en_masse === 'hold' && found.length > 0 ? await rule.count?.(tx, now) : undefined;
       const { go, held } = await sift(tx, services, rule.name, found, everyone, now);
       await holdNodes(tx, held, now);
-      const applied = rule.apply ? await applyAll(rule.apply, tx, go, now) : await moveAll(tx, go, now);
+      const applied = rule.apply
+        ? await applyAll(rule.apply, tx, go, now)
+        : await writeVerdicts(tx, rule.name, go, now, environment);
       if (negative) await tallyVerdicts(tx, rule.name, crowdsOf(applied.moved), now);
-      await watchMass(tx, services, rule.name, applied.moved, now);
       const decided = applied.moved.length;
       return {
         decided,

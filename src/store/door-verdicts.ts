@@ -1,0 +1,166 @@
+/**
+ * The door for a rule's verdicts on many nodes at once. The rows are locked and the brake has been asked, so what is left is
+ * the same for all of them, and one statement writes the rows, the facts and the boot samples. It says exactly what
+ * `transition` would say of each; the test beside it holds the two against each other.
+ */
+import type { AllocationId } from '../base/ids.ts';
+import type { PoolDocument } from '../contract/pool.ts';
+import { sampleOf } from '../lifecycle/boot-samples.ts';
+import type { NodeRuleName } from '../lifecycle/rules.ts';
+import type { NodeStatus } from '../lifecycle/states.ts';
+import { causes, findEdge, nodeEdges, pairedWith } from '../lifecycle/transitions.ts';
+import { imageOf, keptOnce, sampleColumns } from './boot-samples.ts';
+import type { Transaction } from './database.ts';
+import { type AllocationMove, moveAllocations, tellAllocations } from './door-allocation.ts';
+import { entering } from './door-entering.ts';
+import { type DoorEnvironment, evidenceLayerOf } from './door-rules.ts';
+import { expectBeats, expectedBeat, serving } from './expected-beats.ts';
+import type { NodeRow } from './nodes.ts';
+import { poolGenerations } from './pools.ts';
+import { tellWouldHave, wouldHave } from './would-have.ts';
+
+export interface NodeVerdict {
+  /** Locked in this transaction, with the allocation whose node it is. */
+  node: NodeRow & { holder: AllocationId | null };
+  to: NodeStatus;
+  reason: string;
+  data: Record<string, unknown>;
+}
+
+export interface Written {
+  moved: NodeRow[];
+  /** Those of pools that are only observed: told, not changed. */
+  observed: number;
+}
+
+const writeSql = `
+  with alike as materialized (
+    select * from jsonb_to_recordset($2::jsonb) as alike(kind integer, was text, becomes text, deadline_at text, budget_seconds double precision,
+      budget_source text, phase text, outcome text, runtime_class text, image text, had_seconds double precision, had_source text)),
+  moved as (
+    update nodes node set status = becomes, status_since = $4, deadline_at = alike.deadline_at::timestamptz,
+      budget_seconds = alike.budget_seconds, budget_source = alike.budget_source, held = null, would_have = null, drain_then = null,
+      verdict = jsonb_build_object('rule', $5::text, 'reason', reason, 'at', $6::text, 'from', was)
+    from jsonb_to_recordset($1::jsonb) as one(id text, kind integer, reason text, data jsonb, holder text) join alike using (kind)
+    where node.node_id = one.id and node.node_id = any($3)
+    returning node.node_id, node.node_instance_id, node.correlation_id, node.workflow_id, node.pool, node.pool_generation, node.zone,
+      node.registered_at, node.clock_from, node.verdict as written, reason, data, holder, alike.*),
+  told as (
+    insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id)
+    select $4, $7, 'node.' || becomes, was || ' → ' || becomes || ': ' || reason,
+      jsonb_build_object('from', was, 'to', becomes, 'by', $5::text, 'reason', reason, 'evidence', data, 'set', jsonb_build_object(
+        'status', becomes, 'status_since', $6::text, 'deadline_at', deadline_at, 'budget_seconds', budget_seconds,
+        'budget_source', budget_source, 'verdict', written, 'held', null, 'would_have', null, 'drain_then', null)),
+      node_id, node_instance_id, correlation_id, holder, workflow_id from moved)
+  insert into boot_samples (${sampleColumns})
+  select node_instance_id, phase, node_id, pool, pool_generation, runtime_class, zone, image, started_at,
+    extract(epoch from $4 - started_at), outcome, null, had_seconds, had_source, $4
+  from (select *, case phase when 'start' then registered_at else clock_from end as started_at from moved where phase is not null) ended
+  where started_at is not null and node_instance_id is not null ${keptOnce}`;
+
+/** What tells the ways of two nodes apart; all that agree in it are written alike. */
+const wayOf = (node: NodeRow, to: NodeStatus) =>
+  [
+    node.pool,
+    node.pool_generation,
+    node.status,
+    to,
+    node.requested_provision_seconds,
+    node.budget_seconds,
+    node.budget_source,
+    node.registered_at !== null,
+    node.waiting_for,
+  ].join(' ');
+
+function alikeFor(
+  node: NodeRow,
+  to: NodeStatus,
+  by: NodeRuleName,
+  pool: PoolDocument,
+  now: Date,
+  environment: DoorEnvironment,
+) {
+  const { status, requested_provision_seconds, registered_at, waiting_for } = node;
+  const set = entering(status, to, { by, reason: '' }, pool, requested_provision_seconds, now, environment);
+  return {
+    pool,
+    set,
+    pairs: pairedWith(status, to),
+    isEdge: findEdge(nodeEdges, status, to, by) !== undefined,
+    isObserved: environment.decide.isObserved(by, causes[by].trigger, pool.mode),
+    columns: {
+      was: status,
+      becomes: to,
+      deadline_at: set.deadline_at?.toISOString() ?? null,
+      budget_seconds: set.budget_seconds,
+      budget_source: set.budget_source,
+      ...(waiting_for !== 'capacity' && sampleOf(status, to, by, registered_at !== null)),
+      runtime_class: pool.runtime_class ?? null,
+      image: imageOf(pool),
+      had_seconds: node.budget_seconds,
+      had_source: node.budget_source,
+    },
+  };
+}
+
+/** Whoever has a verdict by a rule was brought up before: none begins a new life here, and none is drained. */
+const isWrittenHere = (to: NodeStatus) => to !== 'provisioning' && to !== 'draining';
+
+export async function writeVerdicts(
+  tx: Transaction,
+  by: NodeRuleName,
+  verdicts: readonly NodeVerdict[],
+  now: Date,
+  environment: DoorEnvironment,
+): Promise<Written> {
+  if (verdicts.length === 0) return { moved: [], observed: 0 };
+  const pools = await poolGenerations(
+    tx,
+    verdicts.map(({ node }) => node),
+  );
+  const ways = new Map<string, ReturnType<typeof alikeFor> & { kind: number }>();
+  const rows: object[] = [];
+  const moved: NodeRow[] = [];
+  /** With the statuses they have now. */
+  const held: { moved: true; from: NodeStatus; node: NodeRow }[] = [];
+  const paired: AllocationMove[] = [];
+  const beats: ReturnType<typeof expectedBeat>[] = [];
+  const watched: ReturnType<typeof wouldHave>[] = [];
+
+  for (const { node, to, reason, data } of verdicts) {
+    const pool = pools.get(`${node.pool} ${node.pool_generation}`);
+    if (!pool) continue;
+    const way = wayOf(node, to);
+    const alike = ways.get(way) ?? { kind: ways.size, ...alikeFor(node, to, by, pool, now, environment) };
+    ways.set(way, alike);
+    if (!alike.isEdge) continue;
+    if (!isWrittenHere(to)) throw new Error(`${by} does not bring a node to ${to}`);
+    if (alike.isObserved) {
+      watched.push(wouldHave(node, { node_id: node.node_id, to, by, reason, data }, now));
+      continue;
+    }
+    const { holder } = node;
+    rows.push({ id: node.node_id, kind: alike.kind, reason, data, holder });
+    moved.push(node);
+    if (serving.includes(to)) beats.push(expectedBeat({ ...node, status: to, pool_document: pool }));
+    if (holder === null) continue;
+    const verdict = { rule: by, reason, at: now.toISOString(), from: node.status };
+    const changed: NodeRow = { ...node, ...alike.set, verdict };
+    held.push({ moved: true, from: node.status, node: changed });
+    for (const pair of alike.pairs)
+      paired.push({ reason, data, node_id: node.node_id, from: [pair.from], to: pair.to, by: pair.by, node: changed });
+  }
+
+  if (rows.length > 0) {
+    const kinds = [...ways.values()].map(({ kind, columns }) => ({ kind, ...columns }));
+    const ids = moved.map((node) => node.node_id);
+    const said = [now, by, now.toISOString(), evidenceLayerOf(by)];
+    await tx.query(writeSql, [JSON.stringify(rows), JSON.stringify(kinds), ids, ...said]);
+    tx.evidenceWritten();
+  }
+  await expectBeats(tx, beats);
+  await tellAllocations(tx, held, now);
+  await moveAllocations(tx, paired, now, environment);
+  await tellWouldHave(tx, watched, now);
+  return { moved, observed: watched.length };
+}
