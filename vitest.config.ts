@@ -1,5 +1,9 @@
 /** The suites. One embedded PostgreSQL serves the whole run (test/support/global-setup.ts); each test file clones a database. */
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+
+/** The suites start hundreds of processes of the same few programs; what Node compiled for one it need not compile again. */
+process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cache/compiled');
 
 /** Bounds for a slow machine under load; a test that needs them is waiting for a condition, not sleeping. */
 const shared = {

@@ -31,6 +31,7 @@ export function startCli(args: string[], options: CliOptions = {}): RunningCli {
     // Nothing of the developer's own settings may reach a test.
     env: {
       PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       SLIPWAY_TOKEN: testToken,
       ...(options.server && { SLIPWAY_SERVER: options.server }),
       ...options.env,
