@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { secondsBetween } from '../../src/base/clock.ts';
 import { allocate } from '../support/machine-life.ts';
 import { becomesAllocation, becomesNode, changesOf, localPool, nodeOf, samplesOf } from './support/machines.ts';
-import { judging, patientSeconds, scenario } from './support/scenario.ts';
+import { judging, scenario } from './support/scenario.ts';
 
 /** The measured boot and its budgets, a second for each minute of them: what is left of the budget is enough for a busy host. */
 const scaled = (measured_seconds: number) => measured_seconds / 60;
@@ -76,7 +76,6 @@ scenario({
           question.phase === 'provision' ? { seconds: hasty_seconds, source: 'default' } : resolveBudget(question),
       })),
       fails: /the slow boot: expected 'failed' to be 'active'/,
-      patience_seconds: patientSeconds,
     },
     {
       broken: "the operator's budget not looked up",
@@ -85,7 +84,6 @@ scenario({
           resolveBudget(question.phase === 'provision' ? { ...question, pool: {} } : question),
       })),
       fails: /the same boot with less patience: expected 'active' to be 'failed'/,
-      patience_seconds: patientSeconds,
     },
   ],
 });

@@ -12,7 +12,7 @@ import {
   defaultRuntimeClasses,
 } from '../../src/lifecycle/budgets.ts';
 import { becomesNode, changesOf, externalPool, localPool } from './support/machines.ts';
-import { judging, patientSeconds, scenario, type World, without } from './support/scenario.ts';
+import { judging, scenario, type World, without } from './support/scenario.ts';
 
 /** In the proportions of 720, 1800, 1200 and 60 s, as far apart as a test can wait for. */
 const default_seconds = 1.2;
@@ -124,13 +124,11 @@ scenario({
       broken: "the server's default not looked up",
       composition: unlooked((question) => ({ ...question, server: {} })),
       fails: /server: its budget: expected 720 to be/,
-      patience_seconds: patientSeconds,
     },
     {
       broken: 'the runtime class not looked up',
       composition: unlooked((question) => ({ ...question, runtime_class: {} })),
       fails: /class: its budget: expected 1.2 to be 3/,
-      patience_seconds: patientSeconds,
     },
     {
       broken: 'the pool not looked up',
@@ -139,19 +137,16 @@ scenario({
         pool: ceiling_seconds === undefined ? {} : { ceiling_seconds },
       })),
       fails: /pool: its budget: expected 3 to be 2/,
-      patience_seconds: patientSeconds,
     },
     {
       broken: 'the request not looked up',
       composition: unlooked((question) => ({ ...question, requested_seconds: null })),
       fails: /node: its budget: expected 2 to be 0.6/,
-      patience_seconds: patientSeconds,
     },
     {
       broken: 'no ceiling',
       composition: unlooked(({ pool: { ceiling_seconds: _, ...pool }, ...question }) => ({ ...question, pool })),
       fails: /beyond the ceiling: its budget: expected 4.8 to be 2.4/,
-      patience_seconds: patientSeconds,
     },
     {
       broken: 'no rule provision-deadline',
@@ -182,7 +177,6 @@ scenario({
       broken: 'a class that ships without its budget',
       composition: { environment: (built) => ({ ...built, runtime_classes: { hermes: {} } }) },
       fails: /class: its budget: expected 720 to be 1800/,
-      patience_seconds: patientSeconds,
     },
   ],
 });

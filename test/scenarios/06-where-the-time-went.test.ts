@@ -7,7 +7,7 @@ import type * as NodeLogs from '../../src/store/node-logs.ts';
 import type { Machine } from '../api/support/machine.ts';
 import { allocate } from '../support/machine-life.ts';
 import { becomesAllocation, externalPool, joined, localPool } from './support/machines.ts';
-import { patientSeconds, scenario, type World, whileWrong } from './support/scenario.ts';
+import { scenario, type World, whileWrong } from './support/scenario.ts';
 
 type Parts = Pick<typeof Explaining, 'slowStages'> &
   Pick<typeof BootReports, 'readBootReport'> &
@@ -136,19 +136,16 @@ scenario({
           (await right.readBootStages(...given)).map(({ parent: _, ...stage }) => stage),
       }),
       fails: /the stages as they were reported/,
-      patience_seconds: patientSeconds,
     },
     {
       broken: 'slow stages that are never named',
       around: whileWrong(wrong, { slowStages: () => [] }),
       fails: /by their part of the whole/,
-      patience_seconds: patientSeconds,
     },
     {
       broken: 'a history that is not looked at',
       around: whileWrong(wrong, { slowStages: (stages) => right.slowStages(stages, new Map()) }),
       fails: /against the history of the pool/,
-      patience_seconds: patientSeconds,
     },
     {
       broken: 'a reader of cloud-init that takes every stage for the whole',
@@ -158,7 +155,6 @@ scenario({
         }),
       }),
       fails: /the stages as cloud-init blames them/,
-      patience_seconds: patientSeconds,
     },
   ],
 });

@@ -15,7 +15,7 @@ import { callRoute, expectProblem } from '../api/support/calls.ts';
 import { registration } from '../api/support/machine.ts';
 import { type RealAgent, startAgent } from './support/agents.ts';
 import { becomesNode, causesOf, externalPool, nodeOf } from './support/machines.ts';
-import { patientSeconds, scenario, type World, whileWrong } from './support/scenario.ts';
+import { scenario, type World, whileWrong } from './support/scenario.ts';
 
 /** How a refused registration is told: as it is, unless a counter-test puts something else here. */
 const wrong = vi.hoisted(() => ({}) as { told?: (problem: ApiProblem) => ApiProblem });
@@ -165,7 +165,6 @@ scenario({
         told: (problem) => (problem.code === 'enrollment_pending' ? new ApiProblem('enrollment_invalid') : problem),
       }),
       fails: /the agent gave up: the registration was refused: credential\/enrollment_invalid/,
-      patience_seconds: patientSeconds,
     },
     {
       broken: 'a "not yet" that does not say until when',

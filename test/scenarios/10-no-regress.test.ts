@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import type { Machine } from '../api/support/machine.ts';
 import { beating, becomesNode, changesOf, externalPool, joined, nodeOf } from './support/machines.ts';
-import { judging, patientSeconds, scenario, type World } from './support/scenario.ts';
+import { judging, scenario, type World } from './support/scenario.ts';
 
 const start_seconds = 1;
 const moreBeats = 5;
@@ -65,7 +65,6 @@ scenario({
             : effectOfBeat(node, beat, now),
       })),
       fails: /answer to beat 1: expected 'offline' to be 'ready'/,
-      patience_seconds: patientSeconds,
     },
   ],
 });

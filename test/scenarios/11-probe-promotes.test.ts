@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { httpServer } from '../../src/probe/testing/loopback-servers.ts';
 import { beating, becomesNode, externalPool, joined, nodeOf } from './support/machines.ts';
-import { patientSeconds, scenario, without } from './support/scenario.ts';
+import { scenario, without } from './support/scenario.ts';
 
 /** Long enough for a probe on a busy host; without one the machine must wait all of it. */
 const start_seconds = 5;
@@ -60,13 +60,11 @@ scenario({
       broken: 'nobody who probes',
       composition: without('prober'),
       fails: /expected 'stuck-starting' to be 'probe-promotes'/,
-      patience_seconds: patientSeconds,
     },
     {
       broken: 'no rule probe-promotes',
       composition: without('probe-promotes'),
       fails: /expected 'stuck-starting' to be 'probe-promotes'/,
-      patience_seconds: patientSeconds,
     },
   ],
 });

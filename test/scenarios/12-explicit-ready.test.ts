@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { secondsBetween } from '../../src/base/clock.ts';
 import type { Machine } from '../api/support/machine.ts';
 import { becomesNode, changesOf, externalPool, joined, nodeOf, samplesOf } from './support/machines.ts';
-import { judging, patientSeconds, scenario, type World, without } from './support/scenario.ts';
+import { judging, scenario, type World, without } from './support/scenario.ts';
 
 const start_seconds = 3;
 /** One beat right after the registration is long stale when start-up is over. */
@@ -69,7 +69,6 @@ scenario({
         effectOfBeat: (node, beat, now) => (node.status === 'starting' ? undefined : effectOfBeat(node, beat, now)),
       })),
       fails: /the answer to its claim/,
-      patience_seconds: patientSeconds,
     },
   ],
 });

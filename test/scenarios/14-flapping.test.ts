@@ -4,7 +4,7 @@ import { pause, secondsBetween, systemClock } from '../../src/base/clock.ts';
 import type * as Budgets from '../../src/lifecycle/budgets.ts';
 import type { Machine } from '../api/support/machine.ts';
 import { type Change, changesOf, externalPool, joined } from './support/machines.ts';
-import { judging, patientSeconds, scenario, type World, whileWrong } from './support/scenario.ts';
+import { judging, scenario, type World, whileWrong } from './support/scenario.ts';
 
 const wrong = vi.hoisted(() => ({}) as Partial<Pick<typeof Budgets, 'effectiveStaleSeconds'>>);
 
@@ -104,13 +104,11 @@ scenario({
             : effectOfBeat(node, beat, now),
       })),
       fails: /from offline to ready within a stale time/,
-      patience_seconds: patientSeconds,
     },
     {
       broken: 'a stale time that forgets the interval it assigned',
       around: whileWrong(wrong, { effectiveStaleSeconds: (stale_after_seconds) => stale_after_seconds }),
       fails: /changes of a machine that missed one beat/,
-      patience_seconds: patientSeconds,
     },
   ],
 });

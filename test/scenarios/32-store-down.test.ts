@@ -6,10 +6,9 @@ import type { PoolDocument } from '../../src/contract/pool.ts';
 import type { Composition } from '../../src/main.ts';
 import { type Answer, callRoute } from '../api/support/calls.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
-import { until } from '../support/until.ts';
 import { neverDeaf } from './support/deaf.ts';
 import { type OwnPostgres, ownPostgres } from './support/own-postgres.ts';
-import { toldTwice } from './support/scenario.ts';
+import { type Comes, toldTwice } from './support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
 /** As long as we look afterwards: past the time at which what was missed would be a verdict. */
@@ -82,7 +81,7 @@ async function somebodyElse(url: string): Promise<Client> {
 const answered = (answer: Answer) =>
   answer.status === 200 || (answer.status === 503 && Number(answer.body.retry_after_seconds) > 0);
 
-async function tell(outage: Outage, composition: Composition, seconds: number): Promise<void> {
+async function tell(outage: Outage, composition: Composition, comes: Comes): Promise<void> {
   const store = await ownPostgres();
   const server = await inProcessServer({ database_url: store.url, composition });
   const { client } = server;
@@ -110,7 +109,7 @@ async function tell(outage: Outage, composition: Composition, seconds: number): 
     for (const answer of meanwhile) expect(answered(answer), answer.text).toBe(true);
 
     // The first calls may still find a broken connection.
-    await until('the store to be back', () => stood(expected).catch(() => undefined));
+    await comes('the store to be back', () => stood(expected).catch(() => undefined));
     const watchMs = systemClock.monotonicMs() + watchSeconds * 1000;
     while (systemClock.monotonicMs() < watchMs) {
       expect(await stood(expected), 'a false verdict').toBe('provisioning');
@@ -134,12 +133,11 @@ async function tell(outage: Outage, composition: Composition, seconds: number): 
     expect(secondsBetween(new Date(extended.deadline_at ?? ''), new Date(moved.deadline_at))).toBeCloseTo(missed, 2);
 
     fleet.lose();
-    await until(
+    await comes(
       'one that is really silent to be found',
       async () => (await stood(fleet?.ids.at(-1) ?? '')) === 'offline',
-      { seconds },
     );
-    await until('one that never came to be found', async () => (await stood(expected)) === 'failed', { seconds });
+    await comes('one that never came to be found', async () => (await stood(expected)) === 'failed');
     for (const id of fleet.ids.slice(0, -1)) {
       const { items } = await client.call('node-timeline', { params: { id }, query: { kind: 'node.offline' } });
       expect(items, 'a false verdict that was taken back').toEqual([]);
@@ -162,7 +160,7 @@ const outages: Record<string, Outage> = {
 };
 
 for (const [name, outage] of Object.entries(outages))
-  toldTwice(name, (composition, seconds) => tell(outage, composition, seconds), [
+  toldTwice(name, (composition, comes) => tell(outage, composition, comes), [
     {
       broken: 'no record of when we could not hear',
       composition: neverDeaf,

@@ -13,12 +13,14 @@ import { until } from '../../support/until.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
 
+/** Waits for a condition, patiently; and shortly where a counter-test says that it will not come. */
+export type Comes = <T>(what: string, ask: () => T | undefined | Promise<T | undefined>) => Promise<NonNullable<T>>;
+
 export interface World {
   server: TestServer;
   client: TestServer['client'];
   ledger: Ledger;
-  /** Waits for a condition as long as this telling allows: patiently on the product, shortly where it will not come. */
-  comes<T>(what: string, ask: () => T | undefined | Promise<T | undefined>): Promise<NonNullable<T>>;
+  comes: Comes;
   /** Nothing of the kind happens for so many seconds. */
   staysAway(what: string, seconds: number, ask: () => unknown | Promise<unknown>): Promise<void>;
 }
@@ -31,10 +33,7 @@ export interface Counter {
   around?(telling: () => Promise<void>): Promise<void>;
   /** How the story fails then. */
   fails: RegExp;
-  /**
-   * How long to wait for what will not come: longer than any budget of the story. `patientSeconds` where the story fails by
-   * something that does come.
-   */
+  /** How long to wait for what will not come, where the story fails by that: longer than any budget of the step. */
   patience_seconds?: number;
 }
 
@@ -49,15 +48,21 @@ export interface Scenario {
   counters: Counter[];
 }
 
-export const patientSeconds = 90;
+const patientSeconds = 90;
 const shortSeconds = 5;
 
-async function tell(
-  story: Scenario['story'],
-  args: string[],
-  composition: Composition,
-  seconds: number,
-): Promise<void> {
+const patiently: Comes = (what, ask) => until(what, ask, { seconds: patientSeconds });
+
+/**
+ * Short is only the wait by whose end the story is expected to fail. Every other step takes as long as a busy machine needs, or
+ * the story would fail there, for a reason that says nothing about the rule.
+ */
+const shortlyWhere =
+  ({ fails, patience_seconds: seconds = shortSeconds }: Pick<Counter, 'fails' | 'patience_seconds'>): Comes =>
+  (what, ask) =>
+    fails.test(`waited ${seconds} s for ${what}`) ? until(what, ask, { seconds }) : patiently(what, ask);
+
+async function tell(story: Scenario['story'], args: string[], composition: Composition, comes: Comes): Promise<void> {
   const server = await inProcessServer({ args, composition });
   const ledger = await openLedger(server.database_url);
   try {
@@ -65,7 +70,7 @@ async function tell(
       server,
       client: server.client,
       ledger,
-      comes: (what, ask) => until(what, ask, { seconds }),
+      comes,
       async staysAway(what, forSeconds, ask) {
         const endMs = systemClock.monotonicMs() + forSeconds * 1000;
         while (systemClock.monotonicMs() < endMs) {
@@ -124,14 +129,15 @@ const asItIs = (telling: () => Promise<void>) => telling();
 /** A story with a stage of its own: told once on the product, and once for each way to break it. */
 export function toldTwice(
   name: string,
-  telling: (composition: Composition, patience_seconds: number) => Promise<void>,
+  telling: (composition: Composition, comes: Comes) => Promise<void>,
   counters: Counter[],
 ): void {
   describe(name, () => {
-    it('holds', () => telling({}, patientSeconds));
-    for (const { broken, composition = {}, around = asItIs, fails, patience_seconds = shortSeconds } of counters) {
+    it('holds', () => telling({}, patiently));
+    for (const counter of counters) {
+      const { broken, composition = {}, around = asItIs, fails } = counter;
       it(`fails with ${broken}`, async () => {
-        const told = around(() => telling(composition, patience_seconds));
+        const told = around(() => telling(composition, shortlyWhere(counter)));
         await expect(told, 'the story must not hold without its rule').rejects.toThrow(fails);
       });
     }
@@ -139,5 +145,5 @@ export function toldTwice(
 }
 
 export function scenario({ name, args = [], settings = {}, story, counters }: Scenario): void {
-  toldTwice(name, (composition, seconds) => tell(story, args, composed(settings, composition), seconds), counters);
+  toldTwice(name, (composition, comes) => tell(story, args, composed(settings, composition), comes), counters);
 }
