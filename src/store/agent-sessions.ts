@@ -1,6 +1,10 @@
 /**
- * What the replica remembers of the agents that talk to it, so that a heartbeat needs no query. Filled on first use,
- * corrected by the evidence tail in commit order; the door checks the instance again before anything changes.
+ * What the replica remembers of the agents that talk to it, so that a heartbeat needs no query. Filled on first use; the door
+ * checks the instance again before anything changes.
+ *
+ * The evidence tail tells when it is out of date, and the row says what is true: a fact comes a moment after the change it
+ * tells of, and what is remembered may be newer, from the row or from the agent's own claim. Taken at its word, an old fact
+ * would tell an agent that it is starting after it was told that it is ready.
  */
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Evidence } from '../contract/evidence.ts';
@@ -34,6 +38,8 @@ export interface AgentSessions {
   instance(credential: string, now: Date): Promise<InstanceRow | undefined>;
   forget(id: NodeInstanceId): void;
   observe(fact: Evidence): void;
+  /** For whoever holds a session for longer than an answer takes: brings it up to date, without a query where it is. */
+  renew(session: AgentSession): Promise<void>;
 }
 
 interface SessionRow {
@@ -67,12 +73,47 @@ const fenceOf = (instance: InstanceRow, row: SessionRow): AgentSession['fence'] 
   return { kind: 'none' };
 };
 
-export function createAgentSessions(db: Database): AgentSessions {
-  const byCredential = new Map<string, AgentSession>();
-  const byInstance = new Map<NodeInstanceId, { session: AgentSession; keys: Set<string> }>();
+/** What the row says of a session. */
+const standing = (row: SessionRow) => ({
+  allocation_id: row.allocation_id,
+  correlation_id: row.correlation_id,
+  node_status: row.node_status,
+  reported_status: row.reported_status,
+  verdict_rule: row.verdict_rule,
+  tasks_waiting: row.tasks_waiting,
+  ...heartbeatPolicy(row.heartbeat ?? {}),
+});
 
-  /** Instances that facts spoke of while sessions were being loaded: what was loaded of them may be older than the fact. */
-  const spokenOf = new Set<string>();
+/** What a fact says of a session; nothing where it speaks of something else. */
+function toldBy({ kind, data, allocation_id }: Evidence): Partial<AgentSession> {
+  // A node that is used again stays ready while its tenants change; what it says then belongs to the new one.
+  if (holdsNode.has(kind)) return { allocation_id };
+  if (!nodeKinds.has(kind) || typeof data.to !== 'string') return {};
+  return {
+    node_status: data.to as NodeStatus,
+    verdict_rule: isVerdict(data.by as Cause) ? String(data.by) : null,
+    // The fact that a node is clean belongs to the tenant that left; what the node says after it belongs to nobody.
+    allocation_id: data.from === 'cleaning' ? null : allocation_id,
+  };
+}
+
+const contradicts = (session: AgentSession, told: Partial<AgentSession>): boolean =>
+  Object.entries(told).some(([name, value]) => session[name as keyof AgentSession] !== value);
+
+interface Known {
+  session: AgentSession;
+  keys: Set<string>;
+  /** A fact contradicts it: one of them is old, and the row knows which. */
+  doubted: boolean;
+}
+
+export function createAgentSessions(db: Database): AgentSessions {
+  const byCredential = new Map<string, Known>();
+  const byInstance = new Map<NodeInstanceId, Known>();
+
+  /** Which fact spoke last of an instance, by number, while sessions were being loaded: what was read before may be older. */
+  const lastSpoken = new Map<string, number>();
+  let facts = 0;
   let loading = 0;
 
   const forget = (id: NodeInstanceId) => {
@@ -85,70 +126,87 @@ export function createAgentSessions(db: Database): AgentSessions {
       const oldest = byInstance.keys().next();
       if (!oldest.done) forget(oldest.value);
     }
-    const known = byInstance.get(session.node_instance_id) ?? { session, keys: new Set() };
+    const known = byInstance.get(session.node_instance_id) ?? { session, keys: new Set(), doubted: false };
     known.keys.add(key);
     byInstance.set(session.node_instance_id, known);
-    byCredential.set(key, known.session);
+    byCredential.set(key, known);
     return known.session;
   };
 
-  const loadSettled = async (instance: InstanceRow): Promise<SessionRow | undefined> => {
+  /** Reads until no fact spoke of the instance meanwhile. */
+  const settled = async <T>(read: () => Promise<T>, idOf: (found: T) => NodeInstanceId | undefined): Promise<T> => {
     loading++;
     try {
       for (;;) {
-        spokenOf.delete(instance.node_instance_id);
-        const [row] = await db.query<SessionRow>(load, [instance.node_id, instance.node_instance_id]);
-        if (!spokenOf.has(instance.node_instance_id)) return row;
+        const begun = facts;
+        const found = await read();
+        if ((lastSpoken.get(idOf(found) ?? '') ?? 0) <= begun) return found;
       }
     } finally {
       loading--;
-      if (loading === 0) spokenOf.clear();
+      if (loading === 0) lastSpoken.clear();
     }
+  };
+
+  const rowOf = async (node_id: NodeId, id: NodeInstanceId): Promise<SessionRow | undefined> =>
+    (await db.query<SessionRow>(load, [node_id, id]))[0];
+
+  const renew = async (session: AgentSession): Promise<void> => {
+    const { node_id, node_instance_id: id } = session;
+    const known = byInstance.get(id);
+    if (known?.session === session && !known.doubted) return;
+    const row = await settled(
+      () => rowOf(node_id, id),
+      () => id,
+    );
+    if (!row) return;
+    if (row.current_instance !== id) forget(id);
+    Object.assign(session, standing(row));
+    if (known?.session === session) known.doubted = false;
   };
 
   return {
     forget,
+    renew,
     instance: (credential, now) => instanceByCredential(db, credential, now),
     async find(credential, now) {
       const key = hashSecret(credential).toString('base64');
       const cached = byCredential.get(key);
-      if (cached) return cached;
-      const instance = await instanceByCredential(db, credential, now);
-      if (!instance) return undefined;
-      const row = await loadSettled(instance);
-      if (!row) return undefined;
-      // The first use of a new credential ends the former one, here as in the table.
-      if (instance.next_credential_hash) forget(instance.node_instance_id);
-      const policy = heartbeatPolicy(row.heartbeat ?? {});
+      if (cached && !cached.doubted) return cached.session;
+      if (cached) {
+        await renew(cached.session);
+        // It may have been fenced or have got another credential meanwhile.
+        if (byCredential.get(key) === cached) return cached.session;
+      }
+      const loaded = await settled(
+        async () => {
+          const instance = await instanceByCredential(db, credential, now);
+          // The first use of a new credential ends the former one, here as in the table.
+          if (instance?.next_credential_hash) forget(instance.node_instance_id);
+          return instance && { instance, row: await rowOf(instance.node_id, instance.node_instance_id) };
+        },
+        (found) => found?.instance.node_instance_id,
+      );
+      if (!loaded?.row) return undefined;
+      const { instance, row } = loaded;
       return remember(key, {
         node_id: instance.node_id,
         node_instance_id: instance.node_instance_id,
-        allocation_id: row.allocation_id,
-        correlation_id: row.correlation_id,
-        node_status: row.node_status,
-        reported_status: row.reported_status,
-        verdict_rule: row.verdict_rule,
         boot_stage: null,
         agent_public_key: instance.agent_public_key,
-        ...policy,
-        tasks_waiting: row.tasks_waiting,
+        ...standing(row),
         fence: fenceOf(instance, row),
       });
     },
     observe(fact) {
+      facts++;
       const id = fact.node_instance_id as NodeInstanceId | null;
-      if (id && loading > 0) spokenOf.add(id);
+      if (id && loading > 0) lastSpoken.set(id, facts);
       const known = id && byInstance.get(id);
       if (!id || !known) return;
       if (endsSession.has(fact.kind)) forget(id);
-      // A node that is used again stays ready while its tenants change; what it says then belongs to the new one.
-      else if (holdsNode.has(fact.kind)) known.session.allocation_id = fact.allocation_id;
-      else if (nodeKinds.has(fact.kind) && typeof fact.data.to === 'string') {
-        known.session.node_status = fact.data.to as NodeStatus;
-        known.session.verdict_rule = isVerdict(fact.data.by as Cause) ? String(fact.data.by) : null;
-        // The fact that a node is clean belongs to the tenant that left; what the node says after it belongs to nobody.
-        known.session.allocation_id = fact.data.from === 'cleaning' ? null : fact.allocation_id;
-      } else if (fact.kind === 'task.queued' || fact.kind === 'task.requeued') known.session.tasks_waiting++;
+      else if (contradicts(known.session, toldBy(fact))) known.doubted = true;
+      else if (fact.kind === 'task.queued' || fact.kind === 'task.requeued') known.session.tasks_waiting++;
       else if (fact.kind === 'task.leased') known.session.tasks_waiting = Math.max(0, known.session.tasks_waiting - 1);
     },
   };

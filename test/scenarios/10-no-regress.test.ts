@@ -33,6 +33,11 @@ scenario({
     const beats = beating(promoted, 0.2, 'starting');
     const ready = await becomesNode(world, promoted.node_id, 'ready').finally(() => beats.stop());
     expect(ready.verdict?.rule).toBe('stuck-starting');
+    // Beats are answered from memory, which hears of a verdict a moment after it is committed; from then on nothing goes back.
+    await world.comes(
+      'the machine to be told',
+      async () => (await promoted.beat('starting')).body.node_status === 'ready',
+    );
     await staysReady(world, promoted);
 
     // It was ready by its own word, and restarts its runtime without saying goodbye.

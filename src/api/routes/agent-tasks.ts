@@ -49,6 +49,8 @@ export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-p
               (fact) => wakes(fact.kind) && fact.node_instance_id === session.node_instance_id,
             )
           : undefined;
+      // What the node stands at may have changed while this was waiting.
+      await services.sessions.renew(session);
       const task = await services.db.transaction((tx) =>
         leaseNext(tx, session.node_instance_id, at, isFenced(session.node_status)),
       );

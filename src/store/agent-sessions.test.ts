@@ -1,0 +1,148 @@
+/** What a replica remembers of an agent, when the facts that correct it come late, twice, or in the middle of a reading. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import type { NodeInstanceId } from '../base/ids.ts';
+import type { Evidence } from '../contract/evidence.ts';
+import { type AgentSession, type AgentSessions, createAgentSessions } from './agent-sessions.ts';
+import { type Database, openDatabase } from './database.ts';
+import { readTimeline } from './evidence.ts';
+import { hashSecret } from './instances.ts';
+import type { NodeRow } from './nodes.ts';
+import { type Fleet, testFleet } from './testing/fleet.ts';
+
+let database: TestDatabase;
+let db: Database;
+let fleet: Fleet;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  db = openDatabase({ url: database.url });
+  fleet = await testFleet(db);
+});
+
+afterAll(async () => {
+  await db.close();
+  await database.drop();
+});
+
+const credentialOf = (node: NodeRow) => `credential of ${node.node_id}`;
+
+async function readyNode(): Promise<NodeRow> {
+  const node = await fleet.node('ready');
+  await db.query('update instances set credential_hash = $2 where node_instance_id = $1', [
+    node.node_instance_id,
+    hashSecret(credentialOf(node)),
+  ]);
+  return node;
+}
+
+const factsOf = async ({ node_id }: NodeRow): Promise<Evidence[]> =>
+  (await readTimeline(db, { node_id, order: 'oldest', limit: 100 })).items;
+
+async function mustFind(sessions: AgentSessions, node: NodeRow): Promise<AgentSession> {
+  const session = await sessions.find(credentialOf(node), fleet.now());
+  return session ?? expect.fail('nobody has this credential');
+}
+
+const silence = (node: NodeRow) =>
+  fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'it has been silent' });
+
+/** The store with somebody who looks at each question, and may keep its answer back. */
+const watched = (onAnswer: (text: string) => unknown): Database => ({
+  ...db,
+  async query(text, values) {
+    const rows = await db.query<never>(text, values);
+    await onAnswer(text);
+    return rows;
+  },
+});
+
+it('is not set back by facts that tell what it was before', async () => {
+  const node = await readyNode();
+  const sessions = createAgentSessions(db);
+  await mustFind(sessions, node);
+  const facts = await factsOf(node);
+  expect(facts.map(({ kind }) => kind)).toEqual(['node.provisioning', 'node.starting', 'node.ready']);
+  for (const fact of facts) {
+    sessions.observe(fact);
+    expect((await mustFind(sessions, node)).node_status, `after ${fact.kind}`).toBe('ready');
+  }
+});
+
+it('asks the store again only where a fact says something else', async () => {
+  const node = await readyNode();
+  let asked = 0;
+  const sessions = createAgentSessions(watched(() => asked++));
+  await mustFind(sessions, node);
+  asked = 0;
+  for (const fact of (await factsOf(node)).slice(-1)) sessions.observe(fact);
+  await mustFind(sessions, node);
+  expect(asked, 'after what it knew').toBe(0);
+
+  await silence(node);
+  await mustFind(sessions, node);
+  expect(asked, 'before it was told').toBe(0);
+  for (const fact of (await factsOf(node)).slice(-1)) sessions.observe(fact);
+  expect(await mustFind(sessions, node)).toMatchObject({ node_status: 'offline', verdict_rule: 'liveness' });
+  await mustFind(sessions, node);
+  expect(asked, 'after news, once').toBe(1);
+});
+
+it('brings a session up to date for whoever holds it', async () => {
+  const node = await readyNode();
+  const sessions = createAgentSessions(db);
+  const held = await mustFind(sessions, node);
+  await silence(node);
+  for (const fact of await factsOf(node)) sessions.observe(fact);
+  await sessions.renew(held);
+  expect(held.node_status).toBe('offline');
+  expect(await mustFind(sessions, node), 'the same for everybody').toBe(held);
+
+  sessions.forget(node.node_instance_id as NodeInstanceId);
+  await fleet.move({ node_id: node.node_id, to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' });
+  await sessions.renew(held);
+  expect(held.node_status, 'also one that was forgotten').toBe('ready');
+});
+
+it('does not remember what was read before a fact came, though others read meanwhile', async () => {
+  const node = await readyNode();
+  const readings = [1, 2].map(() => ({ read: Promise.withResolvers<void>(), go: Promise.withResolvers<void>() }));
+  const [first, second] = readings;
+  const turns = [...readings];
+  const sessions = createAgentSessions(
+    watched((text) => {
+      const turn = text.includes('tasks_waiting') ? turns.shift() : undefined;
+      turn?.read.resolve();
+      return turn?.go.promise;
+    }),
+  );
+  const early = mustFind(sessions, node);
+  await first?.read.promise;
+  await silence(node);
+  for (const fact of await factsOf(node)) sessions.observe(fact);
+  const late = mustFind(sessions, node);
+  await second?.read.promise;
+  first?.go.resolve();
+  expect((await early).node_status).toBe('offline');
+  second?.go.resolve();
+  expect((await late).node_status).toBe('offline');
+});
+
+it('keeps a fence that came while the credential was looked up', async () => {
+  const node = await readyNode();
+  const id = node.node_instance_id as NodeInstanceId;
+  let once = false;
+  const sessions = createAgentSessions(
+    watched(async (text) => {
+      if (once || !text.includes('credential_hash = $1 or')) return;
+      once = true;
+      await db.query('update instances set fenced_at = now(), fence_reason = $2 where node_instance_id = $1', [
+        id,
+        'replaced',
+      ]);
+      const [any] = await factsOf(node);
+      if (any) sessions.observe({ ...any, kind: 'instance.fenced' });
+    }),
+  );
+  expect((await mustFind(sessions, node)).fence).toEqual({ kind: 'fenced', reason: 'replaced' });
+});
