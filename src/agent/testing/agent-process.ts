@@ -56,7 +56,8 @@ export function agentBench(): AgentBench {
       };
       writeFileSync(path, JSON.stringify({ ...usual, ...config }));
       const [program = '', ...args] = command;
-      const env = { PATH: process.env.PATH, SLIPWAY_NODE_INSTANCE_ID: node.node_instance_id };
+      const { PATH, NODE_COMPILE_CACHE } = process.env;
+      const env = { PATH, NODE_COMPILE_CACHE, SLIPWAY_NODE_INSTANCE_ID: node.node_instance_id };
       const child = spawn(program, [...args, '--config', path], { env, stdio: ['ignore', 'pipe', 'pipe'] });
       children.push(child);
       const said: Buffer[] = [];
