@@ -27,7 +27,7 @@ export const nodeRetirePlan: PlanStep[] = [
 export async function retireIn(
   tx: Transaction,
   services: OperationServices,
-  node: NodeRow,
+  node: Pick<NodeRow, 'node_id' | 'node_instance_id' | 'correlation_id'>,
   cited: {
     by: 'rescue-over' | 'drain-deadline' | 'retire';
     reason: string;

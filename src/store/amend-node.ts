@@ -26,14 +26,17 @@ export type NodeAmendment = Partial<
   >
 >;
 
-export interface Amended {
-  node: NodeRow;
+/** What is told of whose row is amended. */
+export type AmendedNode = Pick<NodeRow, 'node_id' | 'node_instance_id' | 'correlation_id' | 'workflow_id'>;
+
+export interface Amended<N extends AmendedNode = AmendedNode> {
+  node: N;
   set: NodeAmendment;
   fact: Fact;
 }
 
 /** The caller holds the locks on the rows, and each `node` is what it read under them. All of them set the same columns. */
-export async function amendNodes(tx: Transaction, amendments: Amended[]): Promise<NodeRow[]> {
+export async function amendNodes<N extends AmendedNode>(tx: Transaction, amendments: Amended<N>[]): Promise<N[]> {
   const [first] = amendments;
   if (!first) return [];
   const rows = amendments.map(({ node, set }) => ({ ...node, ...set }));

@@ -4,7 +4,7 @@ import type { Actor } from '../contract/evidence.ts';
 import type { Held } from '../contract/node.ts';
 import { type BrakePolicy, defaultBrakePolicy } from '../lifecycle/brake.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
-import { amendNodes } from './amend-node.ts';
+import { type AmendedNode, amendNodes } from './amend-node.ts';
 import type { Queryable, Transaction } from './database.ts';
 import type { Crowd } from './due.ts';
 import { recordEvidence } from './evidence.ts';
@@ -141,7 +141,7 @@ export async function brakePolicies(
 }
 
 /** Each held node says so. The caller holds the locks on the rows. */
-export async function holdNodes(tx: Transaction, held: { node: NodeRow; held: Held }[], now: Date): Promise<void> {
+export async function holdNodes(tx: Transaction, held: { node: AmendedNode; held: Held }[], now: Date): Promise<void> {
   await amendNodes(
     tx,
     held.map(({ node, held: hold }) => ({

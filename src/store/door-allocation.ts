@@ -47,7 +47,7 @@ export interface AllocationMove {
   /** Only one that came to where it stands at this very moment: a rescue brings back who fell together with the node. */
   standing_since?: Date;
   /** The node as it stands after its own change; its deadline is the allocation's. */
-  node?: NodeRow;
+  node?: Pick<NodeRow, 'node_instance_id' | 'deadline_at' | 'budget_seconds' | 'budget_source'>;
 }
 
 export type AllocationMoveOutcome =
@@ -220,8 +220,10 @@ export async function createAllocation(
   return allocation;
 }
 
+export type ToldNode = Pick<NodeRow, 'node_id' | 'status' | 'verdict'>;
+
 /** What an active allocation is told of its machine, which leaves it active all the same. */
-function wordOf({ from, node }: { from: NodeStatus; node: NodeRow }): string | undefined {
+function wordOf({ from, node }: { from: NodeStatus; node: ToldNode }): string | undefined {
   if (node.status === 'offline') return `its machine is offline: ${node.verdict?.reason ?? 'it is silent'}`;
   if (from === 'offline' && (node.status === 'ready' || node.status === 'degraded')) return 'its machine is back';
   return undefined;
@@ -229,7 +231,7 @@ function wordOf({ from, node }: { from: NodeStatus; node: NodeRow }): string | u
 
 export async function tellAllocations(
   tx: Transaction,
-  changes: ({ moved: true; from: NodeStatus; node: NodeRow } | { moved: false })[],
+  changes: ({ moved: true; from: NodeStatus; node: ToldNode } | { moved: false })[],
   now: Date,
 ): Promise<void> {
   const words = changes.flatMap((change) => {

@@ -171,6 +171,23 @@ test.each(byRules)('$rule: $from → $to', async ({ from, to, rule }) => {
   expect(moved.length, 'most of them were really moved').toBeGreaterThan(ids.length / 2);
 });
 
+test('what has changed since it was read is not overwritten, and nothing of the batch is written', async () => {
+  const [one] = fc.sample(marks, { numRuns: 1, seed: 3 });
+  const { node_id } = await placed('ready', { ...(one as Marks), pool: 'test' });
+  const now = fleet.now();
+  const stale = tracesOf([node_id], now, async (tx, nodes) => {
+    await tx.query("update nodes set status = 'offline' where node_id = $1", [node_id]);
+    await writeVerdicts(
+      tx,
+      'liveness',
+      nodes.map((node) => verdictOn(node, 'degraded', 'it was ready a moment ago')),
+      now,
+      fleet.environment,
+    );
+  });
+  await expect(stale).rejects.toThrow('liveness meant 1 nodes, and 0 were as it had read them');
+});
+
 test('whoever has no such edge stays as it is, and so does everybody else’s row', async () => {
   const { node_id } = await placed('ready', fc.sample(marks, { numRuns: 1, seed: 1 })[0] as Marks);
   const now = fleet.now();

@@ -3,7 +3,6 @@
  * the same for all of them, and one statement writes the rows, the facts and the boot samples. It says exactly what
  * `transition` would say of each; the test beside it holds the two against each other.
  */
-import type { AllocationId } from '../base/ids.ts';
 import type { PoolDocument } from '../contract/pool.ts';
 import { sampleOf } from '../lifecycle/boot-samples.ts';
 import type { NodeRuleName } from '../lifecycle/rules.ts';
@@ -11,24 +10,24 @@ import type { NodeStatus } from '../lifecycle/states.ts';
 import { causes, findEdge, nodeEdges, pairedWith } from '../lifecycle/transitions.ts';
 import { imageOf, keptOnce, sampleColumns } from './boot-samples.ts';
 import type { Transaction } from './database.ts';
-import { type AllocationMove, moveAllocations, tellAllocations } from './door-allocation.ts';
+import { type AllocationMove, moveAllocations, type ToldNode, tellAllocations } from './door-allocation.ts';
 import { entering } from './door-entering.ts';
 import { type DoorEnvironment, evidenceLayerOf } from './door-rules.ts';
 import { expectBeats, expectedBeat, serving } from './expected-beats.ts';
-import type { NodeRow } from './nodes.ts';
+import type { JudgedNode } from './judged.ts';
 import { poolGenerations } from './pools.ts';
 import { tellWouldHave, wouldHave } from './would-have.ts';
 
 export interface NodeVerdict {
-  /** Locked in this transaction, with the allocation whose node it is. */
-  node: NodeRow & { holder: AllocationId | null };
+  /** Locked in this transaction. */
+  node: JudgedNode;
   to: NodeStatus;
   reason: string;
   data: Record<string, unknown>;
 }
 
 export interface Written {
-  moved: NodeRow[];
+  moved: JudgedNode[];
   /** Those of pools that are only observed: told, not changed. */
   observed: number;
 }
@@ -42,7 +41,7 @@ const writeSql = `
       budget_seconds = alike.budget_seconds, budget_source = alike.budget_source, held = null, would_have = null, drain_then = null,
       verdict = jsonb_build_object('rule', $5::text, 'reason', reason, 'at', $6::text, 'from', was)
     from jsonb_to_recordset($1::jsonb) as one(id text, kind integer, reason text, data jsonb, holder text) join alike using (kind)
-    where node.node_id = one.id and node.node_id = any($3)
+    where node.node_id = one.id and node.node_id = any($3) and node.status = was
     returning node.node_id, node.node_instance_id, node.correlation_id, node.workflow_id, node.pool, node.pool_generation, node.zone,
       node.registered_at, node.clock_from, node.verdict as written, reason, data, holder, alike.*),
   told as (
@@ -51,15 +50,17 @@ const writeSql = `
       jsonb_build_object('from', was, 'to', becomes, 'by', $5::text, 'reason', reason, 'evidence', data, 'set', jsonb_build_object(
         'status', becomes, 'status_since', $6::text, 'deadline_at', deadline_at, 'budget_seconds', budget_seconds,
         'budget_source', budget_source, 'verdict', written, 'held', null, 'would_have', null, 'drain_then', null)),
-      node_id, node_instance_id, correlation_id, holder, workflow_id from moved)
-  insert into boot_samples (${sampleColumns})
-  select node_instance_id, phase, node_id, pool, pool_generation, runtime_class, zone, image, started_at,
-    extract(epoch from $4 - started_at), outcome, null, had_seconds, had_source, $4
-  from (select *, case phase when 'start' then registered_at else clock_from end as started_at from moved where phase is not null) ended
-  where started_at is not null and node_instance_id is not null ${keptOnce}`;
+      node_id, node_instance_id, correlation_id, holder, workflow_id from moved),
+  sampled as (
+    insert into boot_samples (${sampleColumns})
+    select node_instance_id, phase, node_id, pool, pool_generation, runtime_class, zone, image, started_at,
+      extract(epoch from $4 - started_at), outcome, null, had_seconds, had_source, $4
+    from (select *, case phase when 'start' then registered_at else clock_from end as started_at from moved where phase is not null) ended
+    where started_at is not null and node_instance_id is not null ${keptOnce})
+  select count(*)::int as written from moved`;
 
 /** What tells the ways of two nodes apart; all that agree in it are written alike. */
-const wayOf = (node: NodeRow, to: NodeStatus) =>
+const wayOf = (node: JudgedNode, to: NodeStatus) =>
   [
     node.pool,
     node.pool_generation,
@@ -73,7 +74,7 @@ const wayOf = (node: NodeRow, to: NodeStatus) =>
   ].join(' ');
 
 function alikeFor(
-  node: NodeRow,
+  node: JudgedNode,
   to: NodeStatus,
   by: NodeRuleName,
   pool: PoolDocument,
@@ -120,9 +121,9 @@ export async function writeVerdicts(
   );
   const ways = new Map<string, ReturnType<typeof alikeFor> & { kind: number }>();
   const rows: object[] = [];
-  const moved: NodeRow[] = [];
+  const moved: JudgedNode[] = [];
   /** With the statuses they have now. */
-  const held: { moved: true; from: NodeStatus; node: NodeRow }[] = [];
+  const held: { moved: true; from: NodeStatus; node: ToldNode }[] = [];
   const paired: AllocationMove[] = [];
   const beats: ReturnType<typeof expectedBeat>[] = [];
   const watched: ReturnType<typeof wouldHave>[] = [];
@@ -145,7 +146,7 @@ export async function writeVerdicts(
     if (serving.includes(to)) beats.push(expectedBeat({ ...node, status: to, pool_document: pool }));
     if (holder === null) continue;
     const verdict = { rule: by, reason, at: now.toISOString(), from: node.status };
-    const changed: NodeRow = { ...node, ...alike.set, verdict };
+    const changed = { ...node, ...alike.set, verdict };
     held.push({ moved: true, from: node.status, node: changed });
     for (const pair of alike.pairs)
       paired.push({ reason, data, node_id: node.node_id, from: [pair.from], to: pair.to, by: pair.by, node: changed });
@@ -155,7 +156,10 @@ export async function writeVerdicts(
     const kinds = [...ways.values()].map(({ kind, columns }) => ({ kind, ...columns }));
     const ids = moved.map((node) => node.node_id);
     const said = [now, by, now.toISOString(), evidenceLayerOf(by)];
-    await tx.query(writeSql, [JSON.stringify(rows), JSON.stringify(kinds), ids, ...said]);
+    const values = [JSON.stringify(rows), JSON.stringify(kinds), ids, ...said];
+    const [{ written } = { written: 0 }] = await tx.query<{ written: number }>(writeSql, values);
+    if (written !== rows.length)
+      throw new Error(`${by} meant ${rows.length} nodes, and ${written} were as it had read them`);
     tx.evidenceWritten();
   }
   await expectBeats(tx, beats);

@@ -19,7 +19,7 @@ import { type DoorEnvironment, insertRow, type Refusal, writeRows } from './door
 import { type Fact, recordEvidence } from './evidence.ts';
 import { expectBeats, expectedBeat } from './expected-beats.ts';
 import type { NodeRow } from './nodes.ts';
-import { documentOf, poolGenerations } from './pools.ts';
+import { documentOf } from './pools.ts';
 import { isTold, tellWouldHave, wouldHave } from './would-have.ts';
 
 /** Columns that a status change may write along with the status. */
@@ -76,20 +76,6 @@ function refusalOf(node: LockedNode, move: NodeMove, { decide }: DoorEnvironment
     : undefined;
 }
 
-/** Rows that the caller has locked in this very transaction need not be read again, only what their pools say. */
-async function lockedNodes(
-  tx: Transaction,
-  moves: NodeMove[],
-  found: readonly NodeRow[] | undefined,
-): Promise<LockedNode[]> {
-  if (!found) return tx.query<LockedNode>(lockSql, [moves.map((move) => move.node_id)]);
-  const documents = await poolGenerations(tx, found);
-  return found.flatMap((node) => {
-    const pool_document = documents.get(`${node.pool} ${node.pool_generation}`);
-    return pool_document ? [{ ...node, pool_document }] : [];
-  });
-}
-
 /** Rows that set the same columns are written by one statement. */
 async function writeChanged(tx: Transaction, changed: { node: NodeRow; set: object }[]): Promise<void> {
   for (const alike of Map.groupBy(changed, ({ set }) => Object.keys(set).sort().join()).values()) {
@@ -100,18 +86,17 @@ async function writeChanged(tx: Transaction, changed: { node: NodeRow; set: obje
 }
 
 /**
- * Changes statuses of nodes, and of their allocations where the tables pair them. Answers in the order of `moves`. `found`: the
- * rows, where the caller has locked them in this transaction.
+ * Changes statuses of nodes, and of their allocations where the tables pair them. Answers in the order of `moves`.
  */
 export async function transition(
   tx: Transaction,
   moves: NodeMove[],
   now: Date,
   environment: DoorEnvironment,
-  found?: readonly NodeRow[],
 ): Promise<NodeMoveOutcome[]> {
   if (moves.length === 0) return [];
-  const nodes = new Map((await lockedNodes(tx, moves, found)).map((row) => [row.node_id, row]));
+  const rows = await tx.query<LockedNode>(lockSql, [moves.map((move) => move.node_id)]);
+  const nodes = new Map(rows.map((row) => [row.node_id, row]));
   const changed: { node: NodeRow; set: object }[] = [];
   const facts: Fact[] = [];
   const paired: AllocationMove[] = [];

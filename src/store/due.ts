@@ -1,19 +1,13 @@
 /** Rows whose time has come, locked for the sweep that decides on them; rows another replica decides on are passed over. */
-import type { AllocationId } from '../base/ids.ts';
 import { defaultBrakeSettings } from '../lifecycle/brake.ts';
 import type { AllocationStatus, NodeStatus } from '../lifecycle/states.ts';
-import { type AllocationRow, holderOf } from './allocations.ts';
+import type { AllocationRow } from './allocations.ts';
 import type { Queryable, Transaction } from './database.ts';
+import { type JudgedNode, judgedColumns } from './judged.ts';
 import { isUncovered } from './maintenance.ts';
-import type { NodeRow } from './nodes.ts';
 import { isOnlyTold } from './would-have.ts';
 
-export type DueNode = NodeRow & {
-  last_seen_at: Date | null;
-  stale_seconds: number | null;
-  /** The allocation whose node it is. */
-  holder: AllocationId | null;
-};
+export type DueNode = JudgedNode & { last_seen_at: Date | null; stale_seconds: number | null };
 
 /** The slowest replica's word, but not longer ago than a fault of our own may hold; null where no replica lives. */
 const heardThrough = `(select greatest(min(coalesce(flushed_through, started_at)), $2 - interval '${defaultBrakeSettings.self_fault_seconds} seconds')
@@ -62,7 +56,7 @@ export function lockDueNodes(
   except: readonly string[] = [],
 ): Promise<DueNode[]> {
   return tx.query<DueNode>(
-    `select node.*, beat.last_seen_at, beat.stale_seconds, ${holderOf('node.node_id')} as holder
+    `select ${judgedColumns}, beat.last_seen_at, beat.stale_seconds
      from nodes node ${heartbeatOf} where ${isDue(question)} and node.node_id <> all($4)
      order by node.deadline_at limit $3 for no key update of node skip locked`,
     [question.status, question.now, limit, except],

@@ -8,7 +8,9 @@ import type { NodeRow } from './nodes.ts';
 export const serving: readonly NodeStatus[] = ['ready', 'degraded'];
 
 /** Null where nobody beats: an agentless machine is supervised by its provider. */
-export function expectedBeat(node: NodeRow & { pool_document: PoolDocument }) {
+export function expectedBeat(
+  node: Pick<NodeRow, 'status' | 'registered_at' | 'node_instance_id'> & { pool_document: PoolDocument },
+) {
   if (!serving.includes(node.status) || !node.registered_at || !node.node_instance_id) return undefined;
   const { interval_seconds, stale_after_seconds } = heartbeatPolicy(node.pool_document.heartbeat);
   return {

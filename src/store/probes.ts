@@ -1,9 +1,8 @@
 /** What active probes found. Written by the prober ahead of the rules, which only read it. */
-import type { AllocationId, NodeId, NodeInstanceId } from '../base/ids.ts';
-import { holderOf } from './allocations.ts';
+import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Database, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
-import type { NodeRow } from './nodes.ts';
+import { type JudgedNode, judgedColumns } from './judged.ts';
 import { isOnlyTold } from './would-have.ts';
 
 export interface ProbeSettings {
@@ -86,9 +85,9 @@ export function lockProvenNodes(
   tx: Transaction,
   limit: number,
   except: readonly string[],
-): Promise<(NodeRow & { probe_ok_at: Date | null; holder: AllocationId | null })[]> {
+): Promise<(JudgedNode & { probe_ok_at: Date | null })[]> {
   return tx.query(
-    `select node.*, probe.ok_at as probe_ok_at, ${holderOf('node.node_id')} as holder from nodes node left join probes probe on probe.node_instance_id = node.node_instance_id
+    `select ${judgedColumns}, probe.ok_at as probe_ok_at from nodes node left join probes probe on probe.node_instance_id = node.node_instance_id
      where node.status = 'starting' and node.deadline_at is not null and node.node_id <> all($2)
        and (node.prerequisites is null or node.prerequisites = 'met')
        and not ${isOnlyTold}

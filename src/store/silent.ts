@@ -3,22 +3,19 @@
  * seldom: once in a fraction of the shortest stale time, for those that have used up half of theirs. Only these are then
  * looked at precisely, as often as it takes.
  */
-import type { AllocationId, NodeId } from '../base/ids.ts';
+import type { NodeId } from '../base/ids.ts';
 import { type HeartbeatSettings, heartbeatPolicy } from '../lifecycle/budgets.ts';
-import { holderOf } from './allocations.ts';
 import type { Queryable, Transaction } from './database.ts';
 import type { Crowd } from './due.ts';
+import { type JudgedNode, judgedColumns } from './judged.ts';
 import { isUncovered } from './maintenance.ts';
-import type { NodeRow } from './nodes.ts';
 import { isOnlyTold } from './would-have.ts';
 
-export type SilentNode = NodeRow & {
+export type SilentNode = JudgedNode & {
   last_seen_at: Date;
   stale_seconds: number;
   probe_ok_at: Date | null;
   gap_end: Date | null;
-  /** The allocation whose node it is. */
-  holder: AllocationId | null;
 };
 
 /** The shortest interval and stale time that any pool asks for. */
@@ -72,7 +69,7 @@ export function lockSilentNodes(
   except: readonly string[],
 ): Promise<SilentNode[]> {
   return tx.query<SilentNode>(
-    `select node.*, beat.last_seen_at, beat.stale_seconds, probe.ok_at as probe_ok_at, ${holderOf('node.node_id')} as holder, (select max(ended_at) from ingest_gaps) as gap_end
+    `select ${judgedColumns}, beat.last_seen_at, beat.stale_seconds, probe.ok_at as probe_ok_at, (select max(ended_at) from ingest_gaps) as gap_end
      from ${joined} where ${isSilent} and node.node_id <> all($4)
      order by ${silence} limit $3 for no key update of node skip locked`,
     [suspects, now, limit, except],

@@ -8,13 +8,15 @@ import { recordEvidence } from './evidence.ts';
 import type { NodeRow } from './nodes.ts';
 import { observedPools } from './pools.ts';
 
+type WatchedNode = Pick<NodeRow, 'node_id' | 'status' | 'node_instance_id' | 'correlation_id' | 'workflow_id'>;
+
 interface Watched {
-  node: NodeRow;
+  node: WatchedNode;
   move: NodeMove;
   would_have: WouldHave;
 }
 
-export const wouldHave = (node: NodeRow, move: NodeMove, now: Date): Watched => ({
+export const wouldHave = (node: WatchedNode, move: NodeMove, now: Date): Watched => ({
   node,
   move,
   would_have: { rule: move.by, to: move.to, reason: move.reason, at: now.toISOString() },

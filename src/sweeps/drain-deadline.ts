@@ -1,7 +1,7 @@
 /** `drain-deadline`: draining → quarantined or cleaning, as was asked when the drain began. */
 import { retireIn } from '../operations/node-retire.ts';
 import { transition } from '../store/door.ts';
-import type { NodeRow } from '../store/nodes.ts';
+import type { JudgedNode } from '../store/judged.ts';
 import { deadlineRule } from './deadline-rule.ts';
 import type { SweepServices } from './services.ts';
 
@@ -12,7 +12,7 @@ export const drainDeadline = (services: SweepServices) =>
     to: (node) => (node.drain_then === 'retire' ? 'cleaning' : 'quarantined'),
     reason: (waited) => `it was not empty in time (${waited})`,
     async apply(tx, verdicts, now) {
-      const moved: NodeRow[] = [];
+      const moved: JudgedNode[] = [];
       for (const { node, to, reason, data } of verdicts) {
         const cited = { by: 'drain-deadline' as const, reason, data };
         if (to === 'cleaning') {
@@ -21,7 +21,7 @@ export const drainDeadline = (services: SweepServices) =>
         }
         const move = { ...cited, node_id: node.node_id, from: ['draining'] as const, to };
         const [outcome] = await transition(tx, [move], now, services.environment);
-        if (outcome?.moved) moved.push(outcome.node);
+        if (outcome?.moved) moved.push(node);
       }
       return moved;
     },

@@ -1,6 +1,6 @@
 /** `rescue-over`: failed → cleaning, when the rescue window ended; the machine is then destroyed with proof. */
 import { retireIn } from '../operations/node-retire.ts';
-import type { NodeRow } from '../store/nodes.ts';
+import type { JudgedNode } from '../store/judged.ts';
 import { deadlineRule } from './deadline-rule.ts';
 import type { SweepServices } from './services.ts';
 
@@ -12,7 +12,7 @@ export const rescueOver = (services: SweepServices) =>
     batch: 100,
     reason: () => 'its rescue window ended',
     async apply(tx, verdicts, now) {
-      const moved: NodeRow[] = [];
+      const moved: JudgedNode[] = [];
       for (const { node, reason, data } of verdicts)
         if (await retireIn(tx, services, node, { by: 'rescue-over', reason, data }, now)) moved.push(node);
       return moved;

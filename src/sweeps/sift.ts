@@ -18,17 +18,17 @@ import {
 import type { Transaction } from '../store/database.ts';
 import type { DoorEnvironment } from '../store/door-rules.ts';
 import type { Crowd } from '../store/due.ts';
+import type { JudgedNode } from '../store/judged.ts';
 import { activeWindows, coversNode } from '../store/maintenance.ts';
-import type { NodeRow } from '../store/nodes.ts';
 
 export interface Candidate {
-  node: NodeRow;
+  node: JudgedNode;
   to: NodeStatus;
 }
 
 export interface Sifted<C extends Candidate> {
   go: C[];
-  held: { node: NodeRow; held: Held }[];
+  held: { node: JudgedNode; held: Held }[];
 }
 
 interface Surroundings {
@@ -36,7 +36,7 @@ interface Surroundings {
   environment: DoorEnvironment;
 }
 
-type Placed = Pick<NodeRow, 'pool' | 'zone'>;
+type Placed = Pick<JudgedNode, 'pool' | 'zone'>;
 
 const keyOf = ({ scope, name }: Scope) => `${scope} ${name}`;
 

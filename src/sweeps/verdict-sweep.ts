@@ -10,7 +10,7 @@ import { StoreUnavailable, type Transaction } from '../store/database.ts';
 import { type NodeVerdict, writeVerdicts } from '../store/door-verdicts.ts';
 import type { Crowd } from '../store/due.ts';
 import { recordEvidence } from '../store/evidence.ts';
-import type { NodeRow } from '../store/nodes.ts';
+import type { JudgedNode } from '../store/judged.ts';
 import type { SweepServices } from './services.ts';
 import { crowdsOf, sift } from './sift.ts';
 import type { Sweep, SweepReport } from './sweep.ts';
@@ -33,7 +33,7 @@ export interface VerdictRule {
   /** All that are due, whoever has locked them: a batch, or what another replica has left of it, is not the whole failure. */
   count?(tx: Transaction, now: Date): Promise<Crowd[]>;
   /** Instead of the plain change: answers which of the nodes were changed. */
-  apply?(tx: Transaction, verdicts: Verdict[], now: Date): Promise<NodeRow[]>;
+  apply?(tx: Transaction, verdicts: Verdict[], now: Date): Promise<JudgedNode[]>;
   /** When the next one falls due. */
   next?(now: Date): Promise<Date | null>;
 }
