@@ -8,27 +8,19 @@ import { type AllocationStatus, allocationStatuses, type NodeStatus } from '../l
 import { allocationEdges, type Cause, findEdge, isVerdict } from '../lifecycle/transitions.ts';
 import type { AllocationRow } from './allocations.ts';
 import type { Transaction } from './database.ts';
-import { budgetOf, type DoorEnvironment, evidenceLayerOf, insertRow, type Refusal, writeRows } from './door-rules.ts';
+import {
+  budgetOf,
+  type DoorEnvironment,
+  evidenceLayerOf,
+  insertRow,
+  type Refusal,
+  writeChanged,
+} from './door-rules.ts';
 import { type Fact, recordEvidence } from './evidence.ts';
 import type { NodeRow } from './nodes.ts';
+import { currentDocuments } from './pools.ts';
 
 export type AllocationChanges = Partial<Pick<AllocationRow, 'node_id' | 'workflow_id' | 'release_tries'>>;
-
-const writtenColumns = [
-  'status',
-  'status_since',
-  'deadline_at',
-  'budget_seconds',
-  'budget_source',
-  'verdict',
-  'reason',
-  'owner_layer',
-  'active_at',
-  'released_at',
-  'node_id',
-  'workflow_id',
-  'release_tries',
-] as const satisfies (keyof AllocationRow)[];
 
 export interface AllocationMove {
   /** Which one: by its own id, or (paired changes) the one that stands at `from` on this node. */
@@ -54,16 +46,9 @@ export type AllocationMoveOutcome =
   | { moved: true; allocation: AllocationRow; from: AllocationStatus }
   | { moved: false; because: Refusal; allocation: AllocationRow | null };
 
-interface LockedAllocation extends AllocationRow {
-  pool_document: PoolDocument;
-}
-
 const lockSql = `
-  select allocation.*, generation.document as pool_document from allocations allocation
-  join pools pool on pool.name = allocation.pool
-  join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
-  where allocation.allocation_id = any($1) or (allocation.node_id = any($2) and allocation.status <> 'released')
-  order by allocation.allocation_id for no key update of allocation`;
+  select * from allocations where allocation_id = any($1) or (node_id = any($2) and status <> 'released')
+  order by allocation_id for no key update`;
 
 function refusalOf(allocation: AllocationRow, move: AllocationMove): Refusal | undefined {
   if (allocation.status === move.to) return 'already_there';
@@ -137,15 +122,20 @@ export async function moveAllocations(
   if (moves.length === 0) return [];
   const ids = moves.flatMap((move) => move.allocation_id ?? []);
   const nodeIds = moves.flatMap((move) => (move.allocation_id ? [] : (move.node_id ?? [])));
-  const locked = await tx.query<LockedAllocation>(lockSql, [ids, nodeIds]);
+  const locked = await tx.query<AllocationRow>(lockSql, [ids, nodeIds]);
+  const pools = await currentDocuments(
+    tx,
+    locked.map((row) => row.pool),
+  );
   const byId = new Map(locked.map((row) => [row.allocation_id, row]));
-  const byNode = Map.groupBy<NodeId | null | undefined, LockedAllocation>(locked, (row) => row.node_id);
-  const changed = new Map<AllocationId, AllocationRow>();
+  const byNode = Map.groupBy<NodeId | null | undefined, AllocationRow>(locked, (row) => row.node_id);
+  const changed = new Map<AllocationId, object>();
   const facts: Fact[] = [];
 
   const outcomes = moves.map((move): AllocationMoveOutcome => {
     const found = move.allocation_id ? byId.get(move.allocation_id) : byNode.get(move.node_id)?.find(isMeant(move));
-    if (!found) return { moved: false, because: 'not_found', allocation: null };
+    const pool = found && pools.get(found.pool);
+    if (!pool) return { moved: false, because: 'not_found', allocation: null };
     const refused = refusalOf(found, move);
     if (refused) return { moved: false, because: refused, allocation: found };
     const from = found.status;
@@ -154,7 +144,7 @@ export async function moveAllocations(
       ...move.set,
       status: move.to,
       status_since: now,
-      ...deadlineOf(move.to, move, found.pool_document, found.provision_timeout_seconds, now, environment),
+      ...deadlineOf(move.to, move, pool, found.provision_timeout_seconds, now, environment),
       verdict,
       reason: move.reason,
       owner_layer: move.owner_layer ?? (move.to === 'failed' || move.to === 'release_failed' ? 'node' : null),
@@ -162,19 +152,12 @@ export async function moveAllocations(
       ...(move.to === 'released' && { released_at: now }),
     };
     Object.assign(found, set);
-    const { pool_document: _, ...allocation } = found;
-    changed.set(allocation.allocation_id, allocation);
-    facts.push(factOf(from, allocation, move, set, now));
-    return { moved: true, allocation, from };
+    changed.set(found.allocation_id, { ...changed.get(found.allocation_id), ...set });
+    facts.push(factOf(from, found, move, set, now));
+    return { moved: true, allocation: found, from };
   });
 
-  await writeRows(
-    tx,
-    'allocations',
-    'allocation_id',
-    writtenColumns,
-    [...changed.values()].map((row) => ({ ...row })),
-  );
+  await writeChanged(tx, 'allocations', 'allocation_id', changed);
   await recordEvidence(tx, facts);
   return outcomes;
 }

@@ -92,6 +92,20 @@ export async function writeRows<R extends Row>(
   );
 }
 
+/** Rows that set the same columns are written by one statement. */
+export async function writeChanged(
+  tx: Transaction,
+  table: 'nodes' | 'allocations',
+  key: string,
+  changed: ReadonlyMap<string, object>,
+): Promise<void> {
+  for (const alike of Map.groupBy(changed, ([, set]) => Object.keys(set).sort().join()).values()) {
+    const columns = Object.keys(alike[0]?.[1] ?? {});
+    const rows = alike.map(([id, set]) => ({ [key]: id, ...set }));
+    await writeRows(tx, table, key, columns, rows);
+  }
+}
+
 export async function insertRow<R extends Row>(tx: Transaction, table: 'nodes' | 'allocations', row: R): Promise<void> {
   const columns = Object.keys(row).join(', ');
   await tx.query(

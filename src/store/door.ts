@@ -15,7 +15,7 @@ import { endedBoot, keepBootSamples } from './boot-samples.ts';
 import type { Transaction } from './database.ts';
 import { type AllocationMove, moveAllocations, tellAllocations } from './door-allocation.ts';
 import { type Cited, entering, factOf } from './door-entering.ts';
-import { type DoorEnvironment, insertRow, type Refusal, writeRows } from './door-rules.ts';
+import { type DoorEnvironment, insertRow, type Refusal, writeChanged } from './door-rules.ts';
 import { type Fact, recordEvidence } from './evidence.ts';
 import { expectBeats, expectedBeat } from './expected-beats.ts';
 import type { NodeRow } from './nodes.ts';
@@ -76,15 +76,6 @@ function refusalOf(node: LockedNode, move: NodeMove, { decide }: DoorEnvironment
     : undefined;
 }
 
-/** Rows that set the same columns are written by one statement. */
-async function writeChanged(tx: Transaction, changed: { node: NodeRow; set: object }[]): Promise<void> {
-  for (const alike of Map.groupBy(changed, ({ set }) => Object.keys(set).sort().join()).values()) {
-    const columns = Object.keys(alike[0]?.set ?? {});
-    const rows = alike.map(({ node, set }) => ({ node_id: node.node_id, ...set }));
-    await writeRows(tx, 'nodes', 'node_id', columns, rows);
-  }
-}
-
 /**
  * Changes statuses of nodes, and of their allocations where the tables pair them. Answers in the order of `moves`.
  */
@@ -97,7 +88,7 @@ export async function transition(
   if (moves.length === 0) return [];
   const rows = await tx.query<LockedNode>(lockSql, [moves.map((move) => move.node_id)]);
   const nodes = new Map(rows.map((row) => [row.node_id, row]));
-  const changed: { node: NodeRow; set: object }[] = [];
+  const changed = new Map<NodeId, object>();
   const facts: Fact[] = [];
   const paired: AllocationMove[] = [];
   const boots: ReturnType<typeof endedBoot>[] = [];
@@ -119,7 +110,7 @@ export async function transition(
     Object.assign(locked, set);
     beats.push(expectedBeat(locked));
     const { pool_document: _, ...node } = locked;
-    changed.push({ node, set });
+    changed.set(node.node_id, { ...changed.get(node.node_id), ...set });
     facts.push(factOf(from, node, move, set, now));
     // Whose node nobody's is, is known under its lock.
     for (const pair of move.allocation_id === null ? [] : pairedWith(from, move.to)) {
@@ -138,7 +129,7 @@ export async function transition(
     return { moved: true, node, from };
   });
 
-  await writeChanged(tx, changed);
+  await writeChanged(tx, 'nodes', 'node_id', changed);
   await keepBootSamples(tx, boots);
   await expectBeats(tx, beats);
   await tellAllocations(tx, outcomes, now);

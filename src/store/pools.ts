@@ -62,6 +62,16 @@ export async function poolGenerations(
   return new Map(rows.map((row) => [`${row.pool} ${row.generation}`, row.document]));
 }
 
+/** What each of these pools asks for now. */
+export async function currentDocuments(db: Queryable, names: readonly string[]): Promise<Map<string, PoolDocument>> {
+  const rows = await db.query<{ name: string; document: PoolDocument }>(
+    `select pool.name, generation.document from pools pool
+     join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation where pool.name = any($1)`,
+    [[...new Set(names)]],
+  );
+  return new Map(rows.map((row) => [row.name, row.document]));
+}
+
 interface CountedRow extends PoolRow {
   live: number;
   free: number;
