@@ -4,8 +4,7 @@ import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
 import type { NodeInstanceId } from '../base/ids.ts';
 import type { Evidence } from '../contract/evidence.ts';
 import { type AgentSession, type AgentSessions, createAgentSessions } from './agent-sessions.ts';
-import { type Database, openDatabase } from './database.ts';
-import { readTimeline } from './evidence.ts';
+import { type Database, openDatabase, type Row } from './database.ts';
 import { hashSecret } from './instances.ts';
 import type { NodeRow } from './nodes.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
@@ -36,8 +35,9 @@ async function readyNode(): Promise<NodeRow> {
   return node;
 }
 
-const factsOf = async ({ node_id }: NodeRow): Promise<Evidence[]> =>
-  (await readTimeline(db, { node_id, order: 'oldest', limit: 100 })).items;
+/** From the table itself: a reader's view leaves out what any running transaction, of whatever test, may still precede. */
+const factsOf = ({ node_id }: NodeRow): Promise<Evidence[]> =>
+  db.query<Evidence & Row>('select * from evidence where node_id = $1 order by seq', [node_id]);
 
 async function mustFind(sessions: AgentSessions, node: NodeRow): Promise<AgentSession> {
   const session = await sessions.find(credentialOf(node), fleet.now());
