@@ -4,8 +4,8 @@
  */
 import type { Database } from '../../../src/store/database.ts';
 import { rebuildAllocations, rebuildNodes } from '../../../src/store/projection.ts';
-import { modelEdges, verdictRules } from './model.ts';
-import { list, questions } from './questions.ts';
+import { modelEdges } from './model.ts';
+import { questions } from './questions.ts';
 import type { Round } from './sequences.ts';
 import { sequenceIndexOf } from './views.ts';
 
@@ -16,16 +16,25 @@ export interface Violation {
   what: string;
 }
 
+/** What came about, and how many times. */
+export interface Figures {
+  /** As `entity from → to by cause`. */
+  edges: Record<string, number>;
+  /** Verdicts that were held, or only told because their pool is observed. */
+  withheld: Record<string, number>;
+}
+
 export interface Inventory {
   look(at: Date, round: Round): Promise<Violation[]>;
   /** What is asked once, at the end: rows against their facts, and facts against what they were. */
   lookBack(): Promise<Violation[]>;
-  figures(): Promise<{ changes: number; verdicts: number; seen: Set<string> }>;
+  figures(): Promise<Figures>;
 }
 
 const scratch = `
   create unlogged table told (xid xid8, seq bigint, round int, entity text, id text, pool text, name text, by text, "from" text, "to" text,
-    at timestamptz, actor boolean, sets jsonb, evidence jsonb, gap text, instance text);
+    at timestamptz, actor boolean, sets jsonb, evidence jsonb, gap text, instance text, node text);
+  create index told_by_node on told (node, at) where entity = 'allocation';
   create index told_by_id on told (id, xid, seq);
   create index told_by_round on told (round);
   create unlogged table edges (entity text, "from" text, "to" text, by text);
@@ -37,7 +46,7 @@ const tellRound = `
     case when fact.kind like 'node.%' then fact.node_id else fact.allocation_id end,
     coalesce(node.pool, allocation.pool), node.name,
     fact.data ->> 'by', fact.data ->> 'from', fact.data ->> 'to', fact.at, fact.actor is not null, fact.data -> 'set', fact.data -> 'evidence',
-    fact.data ->> 'gap', fact.node_instance_id
+    fact.data ->> 'gap', fact.node_instance_id, fact.node_id
   from evidence fact
   left join nodes node on fact.kind like 'node.%' and node.node_id = fact.node_id
   left join allocations allocation on fact.kind like 'allocation.%' and allocation.allocation_id = fact.allocation_id
@@ -110,15 +119,19 @@ export async function inventory(db: Database): Promise<Inventory> {
     },
 
     async figures() {
-      const edges = await db.query<{ edge: string; changes: number; verdict: boolean }>(
-        `select entity || ' ' || "from" || ' → ' || "to" || ' by ' || by as edge, count(*)::int as changes, by in ${list(verdictRules)} as verdict
-         from told where "to" is not null and sets ? 'status' group by 1, 3`,
-      );
-      const sum = (rows: typeof edges) => rows.reduce((total, { changes }) => total + changes, 0);
+      const count = async (sql: string) => {
+        const rows = await db.query<{ what: string; times: number }>(sql);
+        return Object.fromEntries(rows.map(({ what, times }) => [what, times]));
+      };
       return {
-        changes: sum(edges),
-        verdicts: sum(edges.filter(({ verdict }) => verdict)),
-        seen: new Set(edges.map(({ edge }) => edge)),
+        edges: await count(
+          `select entity || ' ' || "from" || ' → ' || "to" || ' by ' || by as what, count(*)::int as times
+           from told where "to" is not null and sets ? 'status' group by 1`,
+        ),
+        withheld: await count(
+          `select case when sets ->> 'held' is not null then 'held' else 'only told' end as what, count(*)::int as times
+           from told where (sets ->> 'held' is not null or sets ->> 'would_have' is not null) and not sets ? 'status' group by 1`,
+        ),
       };
     },
   };

@@ -24,7 +24,7 @@ const budgets = {
   release_seconds: 60,
   rescue_seconds: 120,
 };
-const hasty = { ...budgets, provision_seconds: 20, start_seconds: 10, rescue_seconds: 20, release_seconds: 20 };
+const hasty = { ...budgets, provision_seconds: 20, start_seconds: 10, rescue_seconds: 60, release_seconds: 20 };
 const heartbeat = { interval_seconds: 10, stale_after_seconds: 30 };
 const neverBraked = { fraction: 1, min_nodes: 1_000_000 };
 const soonBraked = { fraction: 0.2, min_nodes: 5 };

@@ -109,6 +109,25 @@ export const questions: Question[] = [
         or (allocation.status = 'active' and node.status in ('failed', 'retired'))`,
   },
   {
+    invariant: 'allocations follow their nodes: who fell together with a machine comes back together with it',
+    sql: `
+      select ${fact}, 'came back without ' || fallen.id || ', which fell together with it' as what from told
+      join lateral (select fall.at from told fall where fall.id = told.id and fall."to" = 'failed' and fall.sets ? 'status'
+        and (fall.xid, fall.seq) < (told.xid, told.seq) order by fall.xid desc, fall.seq desc limit 1) fall on true
+      join told fallen on fallen.entity = 'allocation' and fallen.node = told.id and fallen.at = fall.at and fallen."to" = 'failed'
+      where ${change} and told.by = 'late-registration' and not exists (
+        select 1 from told since where since.id = fallen.id and since.sets ? 'status' and (since.xid, since.seq) > (fallen.xid, fallen.seq)
+          and ((since.by = 'rescue' and since.at = told.at) or (since.xid, since.seq) < (told.xid, told.seq)))`,
+  },
+  {
+    invariant: 'allocations follow their nodes: what their machine is said to have caused, it caused at that moment',
+    sql: `
+      select ${fact}, told."to" || ' by ' || told.by || ', but its machine did not change' as what from told
+      where ${change} and told.entity = 'allocation' and told.by in ('node-failed', 'node-lost', 'rescue') and not exists (
+        select 1 from told cause where cause.id = told.node and cause.at = told.at and cause.sets ? 'status'
+          and case told.by when 'rescue' then cause.by = 'late-registration' else cause."to" in ('failed', 'quarantined', 'retired') end)`,
+  },
+  {
     invariant: 'proof before reuse: whatever leaves cleaning was proven clean or gone since it came there',
     sql: `
       select ${fact}, 'left cleaning for ' || told."to" || ' without proof' as what from told

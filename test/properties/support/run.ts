@@ -14,26 +14,11 @@ import { mustHave, type Stage } from './commands/stage.ts';
 import { answerProbes, beatAgain, heard } from './commands/voices.ts';
 import { type Inventory, inventory, type Violation } from './invariants.ts';
 import { sharedPools } from './pools.ts';
+import { count, type Report } from './report.ts';
 import type { Round, Sequence } from './sequences.ts';
 import { recordOf } from './story.ts';
 import { type NodeView, standings, type Turn } from './views.ts';
 import { openWorld, type Replica } from './world.ts';
-
-export interface Report {
-  violations: Violation[];
-  /** What each sequence did, in words. */
-  stories: Map<number, string[]>;
-  /** What is on record of those that broke something. */
-  record: Map<string, string[]>;
-  commands: number;
-  changes: number;
-  verdicts: number;
-  /** Changes that came about, as `entity from → to by cause`. */
-  seen: Set<string>;
-  seconds: number;
-  /** Where the time went. */
-  spent: Record<string, number>;
-}
 
 interface Chosen {
   turn: Turn;
@@ -145,20 +130,19 @@ async function passTime({ world }: Stage, round: Round, untilMs: number): Promis
 }
 
 export async function runSequences(sequences: readonly Sequence[], schedule: readonly Round[]): Promise<Report> {
-  const startedMs = systemClock.monotonicMs();
   const world = await openWorld(sequences);
   const stage: Stage = { world, credentials: new Map() };
   const beating = new Set<NodeId>();
   const stories = new Map<number, string[]>(sequences.map(({ index }) => [index, []]));
   const violations: Violation[] = [];
   const spent: Record<string, number> = {};
-  let commands = 0;
+  const commands: Record<string, number> = {};
   const timed = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
     const fromMs = systemClock.monotonicMs();
     try {
       return await work();
     } finally {
-      spent[what] = (spent[what] ?? 0) + (systemClock.monotonicMs() - fromMs) / 1000;
+      count(spent, what, (systemClock.monotonicMs() - fromMs) / 1000);
     }
   };
   try {
@@ -190,7 +174,7 @@ export async function runSequences(sequences: readonly Sequence[], schedule: rea
         if (name === 'beat' || name === 'hush' || name === 'wait') tell(name);
         return [{ turn, name }];
       });
-      commands += chosen.length;
+      for (const { name } of chosen) count(commands, name);
       violations.push(...(await timed('formers', () => actAsFormer(stage, chosen))));
       await timed('beats', () => world.beats.flush());
       const together = () => timed('batches', () => actTogether(stage, chosen));
@@ -223,7 +207,6 @@ export async function runSequences(sequences: readonly Sequence[], schedule: rea
       commands,
       ...figures,
       spent,
-      seconds: (systemClock.monotonicMs() - startedMs) / 1000,
     };
   } finally {
     await world.close();

@@ -96,11 +96,11 @@ const steps = [0.5, 1, 5, 10, 10, 20, 20, 30, 60];
 /** How often nobody listens: every time, all open deadlines move. */
 const timesAway = 2;
 
-export function scheduleOf(seed: number): Round[] {
-  const absences = throwing(seed, roundCount, 2);
+export function scheduleOf(seed: number, company: number): Round[] {
+  const absences = throwing(seed, roundCount, 2, company);
   const away = new Set(Array.from({ length: timesAway }, () => 3 + Math.floor(absences.next() * (roundCount - 3))));
   return Array.from({ length: roundCount }, (_, number) => {
-    const dice = throwing(seed, number, 1);
+    const dice = throwing(seed, number, 1, company);
     const work = dice.next();
     return {
       advance_seconds: away.has(number) ? dice.pick([5, 20, 60]) : dice.pick(steps),

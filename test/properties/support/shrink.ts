@@ -3,7 +3,7 @@
  * break it is taken, and so on. Sequences are many at once here, so this is done by our own hands; a library would run them
  * one by one.
  */
-import type { Report } from './run.ts';
+import type { Report } from './report.ts';
 import { runSequences } from './run.ts';
 import { type Round, renumbered, type Sequence } from './sequences.ts';
 

@@ -10,18 +10,19 @@ import { voices } from './voices.ts';
 
 export type SingleName = keyof typeof voices | keyof typeof operators | keyof typeof requests;
 export type FormerName = keyof typeof formers;
-export type BatchName =
-  | DoorMoveName
-  | 'appear'
-  | 'probe'
-  | 're-enroll'
-  | 'prove'
-  | 'fence'
-  | 'finish'
-  | 'force'
-  | 'beat'
-  | 'hush'
-  | 'wait';
+const batchNames = [
+  'appear',
+  'probe',
+  're-enroll',
+  'prove',
+  'fence',
+  'finish',
+  'force',
+  'beat',
+  'hush',
+  'wait',
+] as const;
+export type BatchName = DoorMoveName | (typeof batchNames)[number];
 export type CommandName = SingleName | BatchName | FormerName;
 
 type Weights = Partial<Record<CommandName, number>>;
@@ -111,8 +112,8 @@ const former: Weights = {
 };
 const agentless: Record<NodeStatus, Weights> = {
   ...byStatus,
-  provisioning: { ensured: 4, wait: 3, error: 1, extend: 1 },
-  starting: { 'upstream-ready': 4, wait: 3, extend: 1 },
+  provisioning: { ensured: 4, wait: 3, error: 1, extend: 0.3 },
+  starting: { 'upstream-ready': 4, wait: 3, extend: 0.3 },
   ready: { drain: 2, wait: 2, retire: 1, quarantine: 1, reimage: 1 },
 };
 const speaksOfPrerequisites: readonly NodeStatus[] = ['provisioning', 'starting', 'failed'];
@@ -159,7 +160,7 @@ export function choose(turn: Turn): CommandName {
   const lone = sequence.life === 'expected' || sequence.life === 'agentless';
   if (nodes.length === 0 && lone) return 'appear';
   if (nodes.length === 0 && sequence.life === 'joined') return 'join';
-  if (nodes.length === 0 && sequence.life === 'brought' && sequence.flavour < 0.7) return 'move-in';
+  if (nodes.length === 0 && sequence.life === 'brought' && sequence.flavour < 0.4) return 'move-in';
   return weighted({ ...ofMachine(turn), ...ofAllocations(turn) }, throws.command);
 }
 
@@ -175,3 +176,4 @@ export const isSingle = (name: CommandName): name is SingleName =>
   name in voices || name in operators || name in requests;
 export const isDoorMove = (name: CommandName): name is DoorMoveName => name in doorMoves;
 export const singles = { ...voices, ...operators, ...requests };
+export const allCommands: readonly string[] = [singles, formers, doorMoves].flatMap(Object.keys).concat(batchNames);

@@ -43,7 +43,8 @@ export async function appear({ world }: Stage, turns: Turn[]): Promise<void> {
           labels: { digit },
         };
         const by = life === 'agentless' ? ('node-provision' as const) : ('node-create' as const);
-        await createNode(tx, fresh, document, { by, reason: 'it is expected' }, now(clock), environment);
+        const cited = { by, reason: 'it is expected', allocation_id: null };
+        await createNode(tx, fresh, document, cited, now(clock), environment);
         const enrollment_token = installation.enrollmentToken({ pool, ...ids });
         await createInstance(tx, { ...ids, enrollment_token }, now(clock));
         tell(`appears as ${ids.node_instance_id} in ${pool}`);
