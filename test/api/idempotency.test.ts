@@ -143,7 +143,9 @@ describe('between the work and the keeping of its answer', () => {
       await tables.query(beforeAnswer('perform pg_sleep(3)'));
       const lost = ask(doomed.url).catch(() => 'lost');
       await until('the work to be done and its answer not kept', async () => {
-        const waiting = await tables.query(`select 1 from pg_stat_activity where wait_event = 'PgSleep'`);
+        const waiting = await tables.query(
+          `select 1 from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()`,
+        );
         return waiting.length > 0;
       });
       await doomed.kill();

@@ -27,7 +27,9 @@ export interface Trap {
   clear(dead: 'killed' | 'frozen'): Promise<void>;
 }
 
-const waiting = `select pid from pg_locks where locktype = 'advisory' and objid = ${lock} and not granted`;
+/** In this database only: another test may have set the same trap in its own. */
+const waiting = `select pid from pg_locks where locktype = 'advisory' and objid = ${lock} and not granted
+  and database = (select oid from pg_database where datname = current_database())`;
 
 /** The engine's tables must be there: a server has started on this database before. */
 export async function buildTrap(ledger: Ledger): Promise<Trap> {
