@@ -6,7 +6,7 @@ import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../support/free-port.ts';
 import { expectNothingLeft, type Ledger, openLedger, openRuns } from '../support/ledger.ts';
-import { allocate, becomes, release } from '../support/machine-life.ts';
+import { allocate, becomes, declarePool, release } from '../support/machine-life.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { type LaunchWatch, watchLaunches } from '../support/tagged-processes.ts';
 import { until } from '../support/until.ts';
@@ -28,6 +28,9 @@ const releasePoints = [
   'engine:ended',
 ];
 
+/** However long a busy machine takes to start the next server: an agent that was not heard meanwhile is asked all the same. */
+const heartbeat = { interval_seconds: 2, stale_after_seconds: 600 };
+
 describe('kill -9 in each step', () => {
   let first: SpawnedServer;
   let server: SpawnedServer;
@@ -45,6 +48,7 @@ describe('kill -9 in each step', () => {
     ledger = await openLedger(first.database_url);
     trap = await buildTrap(ledger);
     launches = watchLaunches(ledger.installation_id);
+    await declarePool(first.client, 'killed', { heartbeat });
   });
   afterAll(async () => {
     launches?.stop();
@@ -75,7 +79,7 @@ describe('kill -9 in each step', () => {
 
   it('provision: the machine comes up once', async () => {
     await dieAtEach(provisionPoints, async () => {
-      allocation_id = await allocate(server.client, 'local');
+      allocation_id = await allocate(server.client, 'killed');
     });
     const active = await becomes(server.client, allocation_id, 'active');
     await until('the engine to be done', async () => (await ledger.count(openRuns)) === 0, { seconds: 60 });

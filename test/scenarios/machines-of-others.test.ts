@@ -44,6 +44,14 @@ const allocationIs = (id: string, status: string) =>
     return allocation.status === status ? allocation : undefined;
   });
 
+/** A timeline shows a fact once nothing older can still be committed, which is a moment after the fact. */
+const toldOf = (id: string, kind: string) =>
+  until(`the timeline to tell ${kind}`, async () => {
+    const query = { allocation_id: id, limit: 500 };
+    const found = (await server.client.call('timeline-get', { query })).items.filter((fact) => fact.kind === kind);
+    return found.length > 0 ? found : undefined;
+  });
+
 it('hands a machine out twice, proven clean in between, when the pool reuses its machines', async () => {
   await server.client.call('pool-put', { params: { pool: 'lab' }, body: { driver: 'external' } });
   await bring('lab', 'rack-1');
@@ -53,10 +61,7 @@ it('hands a machine out twice, proven clean in between, when the pool reuses its
     expect((await allocationIs(allocation.allocation_id, 'active')).node_id).toBe(node.node_id);
     await server.client.call('allocation-release', { params: { id: allocation.allocation_id } });
     await allocationIs(allocation.allocation_id, 'released');
-    const story = await server.client.call('timeline-get', {
-      query: { allocation_id: allocation.allocation_id, limit: 500 },
-    });
-    expect(story.items.filter((fact) => fact.kind === 'proof.clean')).toHaveLength(1);
+    expect(await toldOf(allocation.allocation_id, 'proof.clean')).toHaveLength(1);
   }
   expect(await statusIs('rack-1', 'ready')).toMatchObject({ node_id: node.node_id, occupancy: 'free' });
 });
@@ -70,10 +75,7 @@ it('lets a machine go with proof that its credential is gone, when the pool does
   await server.client.call('allocation-release', { params: { id: allocation.allocation_id } });
   await allocationIs(allocation.allocation_id, 'released');
   await statusIs('guest-1', 'retired');
-  const story = await server.client.call('timeline-get', {
-    query: { allocation_id: allocation.allocation_id, limit: 500 },
-  });
-  expect(story.items.some((fact) => fact.kind === 'proof.revoked')).toBe(true);
+  await toldOf(allocation.allocation_id, 'proof.revoked');
 });
 
 it('believes a goodbye at once, gives up at the deadline, and lets go when the rescue window is over', async () => {
@@ -83,11 +85,16 @@ it('believes a goodbye at once, gives up at the deadline, and lets go when the r
   const node = await statusIs('visitor-1', 'ready');
   agent.kill('SIGTERM');
   await statusIs('visitor-1', 'retired');
-  const story = await server.client.call('node-timeline', {
-    params: { id: node.node_id },
-    query: { limit: 500, order: 'oldest' },
+  const rules = await until('the timeline to tell its end', async () => {
+    const { items } = await server.client.call('node-timeline', {
+      params: { id: node.node_id },
+      query: { limit: 500, order: 'oldest' },
+    });
+    const found = items.flatMap((fact) =>
+      fact.kind.startsWith('node.') && fact.data.by ? [String(fact.data.by)] : [],
+    );
+    return found.includes('proof') ? found : undefined;
   });
-  const rules = story.items.flatMap((fact) => (fact.kind.startsWith('node.') && fact.data.by ? [fact.data.by] : []));
   const inOrder = ['goodbye', 'offline-deadline', 'rescue-over', 'proof'];
-  expect(rules.filter((rule) => inOrder.includes(String(rule)))).toEqual(inOrder);
+  expect(rules.filter((rule) => inOrder.includes(rule))).toEqual(inOrder);
 });
