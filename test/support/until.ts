@@ -1,6 +1,9 @@
 /** Waits for a condition, with a bound; tests never sleep for a fixed time. */
 import { pause, systemClock } from '../../src/base/clock.ts';
 
+/** Often at first; then ever less, because asking costs a busy machine as much as what is asked for. */
+const everyMs = (waitedMs: number) => Math.min(Math.max(waitedMs / 20, 10), 100);
+
 export async function until<T>(
   what: string,
   ask: () => T | undefined | Promise<T | undefined>,
@@ -11,7 +14,8 @@ export async function until<T>(
   for (;;) {
     const answer = await ask();
     if (answer) return answer as NonNullable<T>;
-    if (systemClock.monotonicMs() - started > mostMs) throw new Error(`waited ${mostMs / 1000} s for ${what}`);
-    await pause(systemClock, options.every_ms ?? 25);
+    const waitedMs = systemClock.monotonicMs() - started;
+    if (waitedMs > mostMs) throw new Error(`waited ${mostMs / 1000} s for ${what}`);
+    await pause(systemClock, options.every_ms ?? everyMs(waitedMs));
   }
 }
