@@ -1,0 +1,44 @@
+/**
+ * The order in which test files begin. All suites share the workers: files that mostly wait (for deadlines, for machines that
+ * boot) are dealt out between files that mostly work, so that the processors always have something to do; and what takes long
+ * begins early, so that nobody waits for it in the end.
+ */
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** The longest of all, by the end of their path. One that is missing here only makes the end of a run a little longer. */
+const longest = [
+  'scenarios/31-restart-of-everything.test.ts',
+  'scenarios/32-store-down.test.ts',
+  'scenarios/03-same-instant.test.ts',
+  'scenarios/36-node-lost.test.ts',
+  'browser/supervision.test.ts',
+  'scenarios/35-observe-mode.test.ts',
+  'scenarios/33-zone-outage.test.ts',
+  'scenarios/maintenance.test.ts',
+  'browser/usable.test.ts',
+  'scenarios/prerequisites.test.ts',
+  'scenarios/50-at-once.test.ts',
+  'scenarios/release-that-fails.test.ts',
+];
+
+const rank = ({ moduleId }: TestSpecification): number => {
+  const place = longest.findIndex((end) => moduleId.endsWith(end));
+  return place === -1 ? longest.length : place;
+};
+
+/** Both lists, each in its own order, spread evenly over one another. */
+export function dealt<T>(some: readonly T[], others: readonly T[]): T[] {
+  const placed = [some, others].flatMap((list) => list.map((item, i) => ({ item, at: i / list.length })));
+  return placed.sort((a, b) => a.at - b.at).map(({ item }) => item);
+}
+
+export class FileOrder extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const usual = (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+    const waits = ({ moduleId }: TestSpecification) => /\/test\/(scenarios|chaos|browser)\//.test(moduleId);
+    return dealt(
+      usual.filter(waits),
+      usual.filter((file) => !waits(file)),
+    );
+  }
+}
