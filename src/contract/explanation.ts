@@ -67,6 +67,11 @@ export const NodeActionRequest = Type.Object(
     reason: Type.String({ minLength: 1, maxLength: 1024 }),
     dry_run: Type.Optional(Type.Boolean()),
     seconds: Type.Optional(PositiveSeconds),
+    drain_then: Type.Optional(
+      Type.Enum(['hold', 'retire'], {
+        description: 'drain: what becomes of it once it is empty; set aside, unless told.',
+      }),
+    ),
   },
   { ...strict, $id: 'NodeActionRequest' },
 );

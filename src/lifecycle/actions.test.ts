@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { type ActionSubject, nodeActionNames, nodeActions, offeredActions } from './actions.ts';
-import { nodeStatuses, nodeStatusNames } from './states.ts';
+import { type ActionSubject, type NodeActionName, nodeActionNames, nodeActions, offeredActions } from './actions.ts';
+import { type NodeStatus, nodeStatuses, nodeStatusNames } from './states.ts';
+import { findEdge, nodeEdges } from './transitions.ts';
 
 const subject = (over: Partial<ActionSubject> = {}): ActionSubject => ({
   status: 'starting',
+  occupancy: 'free',
   deadline_at: new Date(0),
   held: { rule: 'start-deadline' },
   ...over,
@@ -12,9 +14,70 @@ const offer = (action: string, over: Partial<ActionSubject> = {}) =>
   offeredActions(subject(over)).find((each) => each.action === action);
 
 test('every action is offered, with what it does and whether it is open', () => {
-  expect(offeredActions(subject())).toEqual(
-    nodeActionNames.map((action) => ({ action, does: nodeActions[action].does, open: true, why_not: null })),
-  );
+  const offered = offeredActions(subject());
+  expect(offered.map(({ action }) => action)).toEqual(nodeActionNames);
+  for (const { action, does, open, why_not } of offered) {
+    expect(does, action).toBe(nodeActions[action].does);
+    expect(does, action).not.toBe('');
+    expect(open, action).toBe(why_not === null);
+  }
+});
+
+/** From where each is open on a node that nobody uses, with a deadline and a held verdict. */
+const openWhenFree: Record<NodeActionName, readonly NodeStatus[]> = {
+  retry: [],
+  'extend-deadline': ['provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning'],
+  drain: ['ready', 'degraded', 'offline'],
+  undrain: ['draining'],
+  quarantine: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
+  reactivate: ['quarantined'],
+  retire: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
+  'retry-release': [],
+  'apply-held-verdict': ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
+};
+
+test.each(nodeActionNames)('%s is open exactly where the door has a way for it', (action) => {
+  const open = nodeStatusNames.filter((status) => offer(action, { status })?.open);
+  expect(open.toSorted()).toEqual(openWhenFree[action].toSorted());
+});
+
+test.each([
+  ['drain', 'draining', 'drain'],
+  ['undrain', 'ready', 'undrain'],
+  ['quarantine', 'quarantined', 'quarantine'],
+  ['reactivate', 'starting', 'reactivate'],
+  ['retire', 'cleaning', 'retire'],
+] as const)('%s has an edge to %s from everywhere it is open', (action, to, by) => {
+  for (const from of openWhenFree[action]) expect(findEdge(nodeEdges, from, to, by), `${from} → ${to}`).toBeDefined();
+});
+
+describe('what somebody uses', () => {
+  test.each([
+    ['reserved', 'An allocation waits for it; release that first.'],
+    ['occupied', 'An allocation is served by it; release that first.'],
+    ['cleanup', 'Its last allocation is still being released; that ends it as well.'],
+  ] as const)('is not retired while it is %s', (occupancy, why_not) => {
+    expect(offer('retire', { occupancy })).toMatchObject({ open: false, why_not });
+  });
+
+  test('is reactivated only when nothing of its last allocation can be left', () => {
+    for (const occupancy of ['reserved', 'occupied', 'cleanup'] as const)
+      expect(offer('reactivate', { status: 'quarantined', occupancy })).toMatchObject({
+        open: false,
+        why_not: 'What its last allocation left on it is not proven gone; release that first.',
+      });
+  });
+
+  test('is tried again only for an allocation that waits', () => {
+    expect(offer('retry', { status: 'failed', occupancy: 'reserved' })).toMatchObject({ open: true });
+    expect(offer('retry', { status: 'failed' })).toMatchObject({ open: false, why_not: 'No allocation waits for it.' });
+  });
+
+  test('has its release tried again only where one is under way or failed', () => {
+    for (const status of nodeStatusNames)
+      expect(offer('retry-release', { status, occupancy: 'cleanup' })?.open, status).toBe(status !== 'retired');
+    expect(offer('retry-release')).toMatchObject({ open: false, why_not: 'No release of it has failed.' });
+  });
 });
 
 describe('more time', () => {

@@ -1,9 +1,10 @@
 /** What an operator may do about a node, and when. Data: the API, the CLI and the console read the same table. Pure. */
-import type { NodeStatus } from './states.ts';
+import { liveNodeStatuses, type NodeStatus, type Occupancy } from './states.ts';
 
 /** What the preconditions look at. */
 export interface ActionSubject {
   status: NodeStatus;
+  occupancy: Occupancy;
   deadline_at: Date | string | null;
   held: object | null;
 }
@@ -16,11 +17,50 @@ interface NodeAction {
   unless?(subject: ActionSubject): string | null;
 }
 
+const inUse: Record<Exclude<Occupancy, 'free'>, string> = {
+  reserved: 'An allocation waits for it; release that first.',
+  occupied: 'An allocation is served by it; release that first.',
+  cleanup: 'Its last allocation is still being released; that ends it as well.',
+};
+const unlessInUse = ({ occupancy }: ActionSubject) => (occupancy === 'free' ? null : inUse[occupancy]);
+
+const but = (...statuses: NodeStatus[]) => liveNodeStatuses.filter((status) => !statuses.includes(status));
+
 export const nodeActions = {
+  retry: {
+    does: 'tries again with a new instance; what is left of the old one is taken down first',
+    from: ['failed'],
+    unless: ({ occupancy }) => (occupancy === 'reserved' ? null : 'No allocation waits for it.'),
+  },
   'extend-deadline': {
     does: 'gives it more time',
     from: ['provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning'],
     unless: ({ deadline_at }) => (deadline_at === null ? 'It has no deadline.' : null),
+  },
+  drain: {
+    does: 'lets it take nothing new; once it is empty it is set aside, or retired with --then retire',
+    from: ['ready', 'degraded', 'offline'],
+  },
+  undrain: { does: 'lets it take work again', from: ['draining'] },
+  quarantine: {
+    does: 'sets it aside, as it is, for a person to look at',
+    from: but('quarantined'),
+  },
+  reactivate: {
+    does: 'lets it serve again, once it beats and says ready',
+    from: ['quarantined'],
+    unless: ({ occupancy }) =>
+      occupancy === 'free' ? null : 'What its last allocation left on it is not proven gone; release that first.',
+  },
+  retire: {
+    does: 'takes it down for good, with proof',
+    from: but('cleaning'),
+    unless: unlessInUse,
+  },
+  'retry-release': {
+    does: 'tries the failed release of its allocation again, now',
+    from: liveNodeStatuses,
+    unless: ({ occupancy }) => (occupancy === 'cleanup' ? null : 'No release of it has failed.'),
   },
   'apply-held-verdict': {
     does: 'lets the verdict that is held back take effect now',

@@ -29,7 +29,7 @@ export async function retireIn(
   services: OperationServices,
   node: Pick<NodeRow, 'node_id' | 'node_instance_id' | 'correlation_id'>,
   cited: {
-    by: 'rescue-over' | 'drain-deadline' | 'retire';
+    by: 'rescue-over' | 'drain-deadline' | 'drained' | 'retire';
     reason: string;
     data?: Record<string, unknown>;
     actor?: Actor | null;

@@ -90,6 +90,18 @@ export async function nextDueAt(db: Queryable, status: NodeStatus, now: Date): P
   return row?.next ?? null;
 }
 
+/** Draining nodes that nobody holds and that work on nothing. */
+export function lockEmptyNodes(tx: Transaction, limit: number): Promise<JudgedNode[]> {
+  return tx.query<JudgedNode>(
+    `select ${judgedColumns} from nodes node where node.status = 'draining'
+       and not exists (select 1 from allocations holder where holder.node_id = node.node_id
+         and holder.status in ('provisioning', 'active', 'releasing', 'release_failed'))
+       and not exists (select 1 from tasks where tasks.node_instance_id = node.node_instance_id and tasks.status = 'leased')
+     order by node.deadline_at limit $1 for no key update of node skip locked`,
+    [limit],
+  );
+}
+
 export function lockDueAllocations(
   tx: Transaction,
   status: AllocationStatus,

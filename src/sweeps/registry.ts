@@ -3,6 +3,7 @@ import { absence } from './absence.ts';
 import { brakeWatch } from './brake-watch.ts';
 import { cleanDeadline } from './clean-deadline.ts';
 import { drainDeadline } from './drain-deadline.ts';
+import { drained } from './drained.ts';
 import { housekeeping } from './housekeeping.ts';
 import { ingestWatch } from './ingest-watch.ts';
 import { liveness } from './liveness.ts';
@@ -36,6 +37,7 @@ export const sweepRegistry = (services: SweepServices): Sweep[] => [
   liveness(services),
   absence(services),
   offlineDeadline(services),
+  drained(services),
   drainDeadline(services),
   cleanDeadline(services),
   queueDeadline(services),

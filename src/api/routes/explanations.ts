@@ -82,7 +82,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       // biome-ignore lint/suspicious/noThenProperty: the wire contract names it so, and nothing awaits this object.
       next: told.next.map((step) => ({ if: step.if, then: step.leads_to, at: iso(step.at) })),
       slow_stages: await slowStagesOf(node, services),
-      actions: tenant === null ? offeredActions(row) : notForTenants(offeredActions(row)),
+      actions: tenant === null ? offeredActions(node) : notForTenants(offeredActions(node)),
     };
   },
   async 'node-actions'({ params, person }, services) {

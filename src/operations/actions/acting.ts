@@ -1,0 +1,52 @@
+/** What every action on a node is given, and what it owes: a prediction, and the deed that fulfils it. */
+import { ApiProblem } from '../../contract/errors.ts';
+import type { Node } from '../../contract/node.ts';
+import type { PoolDocument } from '../../contract/pool.ts';
+import type { NodeStatus } from '../../lifecycle/states.ts';
+import type { Transaction } from '../../store/database.ts';
+import type { NodeRow } from '../../store/nodes.ts';
+import type { Asker } from '../requests.ts';
+import type { OperationServices } from '../services.ts';
+
+export interface AskedAction {
+  reason: string;
+  dry_run?: boolean | undefined;
+  seconds?: number | undefined;
+  /** A drained node is set aside, or taken down for good. */
+  drain_then?: 'hold' | 'retire' | undefined;
+}
+
+export interface Prediction {
+  status: NodeStatus;
+  deadline_at: Date | null;
+  says: string;
+}
+
+export interface Acting {
+  tx: Transaction;
+  services: OperationServices;
+  /** Locked. */
+  node: NodeRow;
+  /** What it was made from. */
+  pool: PoolDocument;
+  /** The same, as everybody sees it: with its allocation and occupancy. */
+  shown: Node;
+  asked: AskedAction;
+  asker: Asker;
+  at: Date;
+}
+
+export interface Action {
+  predict(acting: Acting): Prediction;
+  act(acting: Acting, prediction: Prediction): Promise<void>;
+}
+
+export const changedMeanwhile = (what = 'The node has changed meanwhile; look at it again.') =>
+  new ApiProblem('action_illegal', what);
+
+/** Cited wherever the door is asked for what a person wants. */
+export const citing = ({ asked, asker }: Acting) => ({
+  reason: asked.reason,
+  actor: asker.actor,
+  correlation_id: asker.correlation_id,
+});

@@ -1,0 +1,50 @@
+/** `apply-held-verdict`: what the brake keeps back takes effect on this one node. */
+import { ApiProblem } from '../../contract/errors.ts';
+import type { Held } from '../../contract/node.ts';
+import { isFresh } from '../../lifecycle/liveness.ts';
+import type { NodeStatus } from '../../lifecycle/states.ts';
+import type { Cause } from '../../lifecycle/transitions.ts';
+import { transition } from '../../store/door.ts';
+import { explainedNode } from '../../store/nodes.ts';
+import { retireIn } from '../node-retire.ts';
+import { type Acting, type Action, changedMeanwhile } from './acting.ts';
+
+const noLongerFits = () =>
+  changedMeanwhile('The node has changed meanwhile; the verdict that was held back no longer fits.');
+
+const heldOf = ({ node }: Acting): Held => {
+  if (!node.held) throw new ApiProblem('action_illegal', 'No verdict is held back.');
+  return node.held;
+};
+
+export const applyHeldVerdict: Action = {
+  predict(acting) {
+    const held = heldOf(acting);
+    return {
+      status: held.to as NodeStatus,
+      deadline_at: null,
+      says: `${held.rule} takes effect: ${acting.node.status} → ${held.to}`,
+    };
+  },
+  async act(acting) {
+    const { tx, services, node, asked, asker, at } = acting;
+    const held = heldOf(acting);
+    const by = held.rule as Cause;
+    const cited = {
+      by,
+      reason: `${held.rule}, held back since ${held.since}, applied by hand: ${asked.reason}`,
+      actor: asker.actor,
+      data: { held },
+    };
+    const life = held.rule === 'liveness' ? await explainedNode(tx, node.node_id) : undefined;
+    if (life && isFresh({ ...life, probe_ok_at: null }, at))
+      throw new ApiProblem('action_illegal', 'It beats again, so the verdict that was held back is no longer true.');
+    if (held.to === 'cleaning') {
+      if (!(await retireIn(tx, services, node, cited as Parameters<typeof retireIn>[3], at))) throw noLongerFits();
+      return;
+    }
+    const move = { ...cited, node_id: node.node_id, from: [node.status], to: held.to as NodeStatus };
+    const [outcome] = await transition(tx, [move], at, services.environment);
+    if (!outcome?.moved) throw noLongerFits();
+  },
+};

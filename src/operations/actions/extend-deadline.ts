@@ -1,0 +1,29 @@
+/** `extend-deadline`: more time, by a person's word and with their reason. */
+import { secondsLater } from '../../base/clock.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import { markExtended } from '../../store/advance.ts';
+import { moveDeadlines } from '../../store/deadlines.ts';
+import type { Action } from './acting.ts';
+
+const mustHave = (seconds: number | undefined): number => {
+  if (seconds === undefined)
+    throw new ApiProblem('invalid_request', {
+      detail: 'Say by how many `seconds` the deadline moves.',
+      errors: [{ path: '/body/seconds', message: 'is required' }],
+    });
+  return seconds;
+};
+
+export const extendDeadline: Action = {
+  predict({ node, asked, at }) {
+    const from = node.deadline_at && node.deadline_at > at ? node.deadline_at : at;
+    const deadline_at = secondsLater(from, mustHave(asked.seconds));
+    return { status: node.status, deadline_at, says: `it has until ${deadline_at.toISOString()}` };
+  },
+  async act({ tx, node, asked, asker, at }, { deadline_at }) {
+    if (!deadline_at) return;
+    const reason = `extended by ${asked.seconds} s: ${asked.reason}`;
+    if (node.node_instance_id) await markExtended(tx, node.node_instance_id, at);
+    await moveDeadlines(tx, [{ node, deadline_at, reason }], { layer: 'operator', actor: asker.actor }, at);
+  },
+};

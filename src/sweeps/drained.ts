@@ -1,0 +1,31 @@
+/** `drained`: draining → quarantined or cleaning as soon as the node is empty, as was asked when the drain began. */
+import { retireIn } from '../operations/node-retire.ts';
+import { transition } from '../store/door.ts';
+import { lockEmptyNodes } from '../store/due.ts';
+import type { SweepServices } from './services.ts';
+import type { Sweep } from './sweep.ts';
+
+const batch = 100;
+const wakers = ['node.draining', 'allocation.released', 'allocation.failed', 'task.succeeded', 'task.failed'];
+const cited = { by: 'drained' as const, reason: 'it is empty' };
+
+export const drained = (services: SweepServices): Sweep => ({
+  name: 'drained',
+  every_seconds: 5,
+  woken_by: (kind) => wakers.includes(kind),
+  run: (now) =>
+    services.db.transaction(async (tx) => {
+      const empty = await lockEmptyNodes(tx, batch);
+      const leaving = empty.filter((node) => node.drain_then === 'retire');
+      const staying = empty.filter((node) => node.drain_then !== 'retire');
+      for (const node of leaving) await retireIn(tx, services, node, cited, now);
+      const moves = staying.map(({ node_id }) => ({
+        ...cited,
+        node_id,
+        from: ['draining'] as const,
+        to: 'quarantined' as const,
+      }));
+      await transition(tx, moves, now, services.environment);
+      return { decided: empty.length, more: empty.length === batch };
+    }),
+});

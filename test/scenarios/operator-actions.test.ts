@@ -1,0 +1,129 @@
+/** A person drains, sets aside, brings back and retires machines: each with a reason, each told before it is done, none by a database edit. */
+import { expect } from 'vitest';
+import type { NodeActionName } from '../../src/lifecycle/actions.ts';
+import { callRoute, expectProblem } from '../api/support/calls.ts';
+import { beating, becomesAllocation, becomesNode, causesOf, externalPool, joined, nodeOf } from './support/machines.ts';
+import { scenario, type World, without } from './support/scenario.ts';
+
+const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
+const beatEvery = 0.3;
+
+interface Asked {
+  drain_then?: 'hold' | 'retire';
+  dry_run?: boolean;
+}
+
+const act = (world: World, id: string, action: NodeActionName, reason: string, asked: Asked = {}) =>
+  world.client.call('node-act', { params: { id, action }, body: { reason, ...asked } });
+
+const isRefused = async (world: World, id: string, action: NodeActionName, why: RegExp) => {
+  const answer = await callRoute(
+    world.server.url,
+    'node-act',
+    { params: { id, action }, body: { reason: 'try' } },
+    { bearer: world.server.token },
+  );
+  expectProblem(answer, 'action_illegal');
+  expect((answer.body as { detail: string }).detail).toMatch(why);
+};
+
+async function readyMachine(world: World, name: string) {
+  const machine = await joined(world, 'dock', name);
+  const life = beating(machine, beatEvery, 'ready');
+  await becomesNode(world, machine.node_id, 'ready');
+  return { ...machine, life };
+}
+
+scenario({
+  name: 'a machine that is drained, set aside, brought back and retired',
+  async story(world) {
+    await externalPool(world, 'dock', { heartbeat, reuse: true });
+    const machine = await readyMachine(world, 'pier-1');
+    const id = machine.node_id;
+    try {
+      const predicted = await act(world, id, 'drain', 'its disk is worn', { dry_run: true });
+      expect(predicted).toMatchObject({ dry_run: true, node: { status: 'ready' }, predicts: { status: 'draining' } });
+      expect((await nodeOf(world, id)).status, 'a dry run changes nothing').toBe('ready');
+
+      await act(world, id, 'drain', 'its disk is worn');
+      const aside = await becomesNode(world, id, 'quarantined');
+      expect(aside.fenced).toBe(true);
+      await isRefused(world, id, 'drain', /It is quarantined; this needs ready, degraded, offline/);
+
+      const back = await act(world, id, 'reactivate', 'the disk was replaced');
+      expect(back.predicts.status).toBe('starting');
+      await becomesNode(world, id, 'ready');
+      expect(await causesOf(world, id)).toEqual([
+        'join',
+        'registration',
+        'claim-ready',
+        'drain',
+        'drained',
+        'reactivate',
+        'claim-ready',
+      ]);
+
+      await act(world, id, 'drain', 'the pier is closed', { drain_then: 'retire' });
+      const gone = await becomesNode(world, id, 'retired');
+      expect(gone.fenced).toBe(true);
+      await isRefused(world, id, 'reactivate', /It is retired/);
+    } finally {
+      await machine.life.stop();
+    }
+  },
+  counters: [
+    {
+      broken: 'nobody who looks whether it is empty',
+      composition: without('drained'),
+      fails: /waited .* for node to be quarantined/,
+    },
+  ],
+});
+
+scenario({
+  name: 'a machine in use',
+  async story(world) {
+    await externalPool(world, 'dock', { heartbeat, reuse: true });
+    const machine = await readyMachine(world, 'pier-2');
+    const id = machine.node_id;
+    try {
+      const { allocation } = await world.client.call('allocation-create', { body: { pool: 'dock' } });
+      await becomesAllocation(world, allocation.allocation_id, 'active');
+      await isRefused(world, id, 'retire', /An allocation is served by it; release that first/);
+
+      await act(world, id, 'drain', 'later today');
+      await world.staysAway(
+        'it was taken for empty',
+        2 * beatEvery + 1,
+        async () => (await nodeOf(world, id)).status !== 'draining',
+      );
+      await act(world, id, 'undrain', 'not today after all');
+      await becomesNode(world, id, 'ready');
+
+      await act(world, id, 'quarantine', 'something is odd');
+      expect((await nodeOf(world, id)).status).toBe('quarantined');
+      await isRefused(world, id, 'reactivate', /not proven gone; release that first/);
+    } finally {
+      await machine.life.stop();
+    }
+  },
+  counters: [
+    {
+      broken: 'a machine that is empty whoever uses it',
+      composition: {
+        sweeps: (registry, services) => [
+          ...registry,
+          {
+            name: 'hasty',
+            every_seconds: 0.2,
+            run: async () => {
+              await services.db.query("update nodes set status = 'quarantined' where status = 'draining'");
+              return { decided: 0 };
+            },
+          },
+        ],
+      },
+      fails: /it was taken for empty, and should not/,
+    },
+  ],
+});
