@@ -1,5 +1,5 @@
 /**
- * The sequences of a run in companies. Each has a world and a schedule of its own, so that one run tries several ways in which
+ * The sequences of a run in companies. Each has a world and a schedule of its own, so that one run tries more than one way in which
  * time passes, and two of them run side by side, because a store that answers one question after another leaves half a machine idle.
  */
 import { type Report, together } from './report.ts';
@@ -7,7 +7,7 @@ import { runSequences } from './run.ts';
 import { type Round, scheduleOf, sequenceOf } from './sequences.ts';
 import { type Shrunk, shrink } from './shrink.ts';
 
-const companySize = 2500;
+const companySize = 5000;
 const sideBySide = 2;
 
 const companyOf = (index: number) => Math.floor(index / companySize);

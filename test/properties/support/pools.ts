@@ -22,7 +22,7 @@ const budgets = {
   offline_seconds: 60,
   drain_seconds: 30,
   release_seconds: 60,
-  rescue_seconds: 120,
+  rescue_seconds: 240,
 };
 const hasty = { ...budgets, provision_seconds: 20, start_seconds: 10, rescue_seconds: 60, release_seconds: 20 };
 const heartbeat = { interval_seconds: 10, stale_after_seconds: 30 };

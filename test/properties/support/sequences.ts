@@ -48,7 +48,7 @@ export interface Round {
   turnMode: boolean;
 }
 
-const lives: Record<Life, number> = { expected: 47, joined: 8, agentless: 36, launched: 7, brought: 2 };
+const lives: Record<Life, number> = { expected: 50, joined: 5, agentless: 36, launched: 7, brought: 2 };
 export const roundCount = 20;
 const shortest = 6;
 const longest = 20;

@@ -19,6 +19,7 @@ import { createSuspects } from '../../../src/sweeps/suspects.ts';
 import type { Sweep } from '../../../src/sweeps/sweep.ts';
 import { testDatabase } from '../../support/database.ts';
 import { declarePools, joinSecret, yard } from './pools.ts';
+import { preparing } from './prepared.ts';
 import type { Sequence } from './sequences.ts';
 
 /** The rules that decide on rows, in the product's order. The prober asks the network and the rest tends the engine; sequences play both. */
@@ -109,7 +110,7 @@ async function openReplica(db: Database, clock: VirtualClock, installation: Inst
 
 export async function openWorld(sequences: readonly Sequence[]): Promise<World> {
   const database = await testDatabase();
-  const databases = [8, 4].map((max_connections) => openDatabase({ url: database.url, max_connections }));
+  const databases = [8, 4].map((max_connections) => openDatabase({ url: preparing(database.url), max_connections }));
   const [db, other] = databases;
   if (!db || !other) throw new Error('two connections were asked for');
   const clock = virtualClock();

@@ -114,7 +114,7 @@ const agentless: Record<NodeStatus, Weights> = {
   ...byStatus,
   provisioning: { ensured: 4, wait: 3, error: 1, extend: 0.3 },
   starting: { 'upstream-ready': 4, wait: 3, extend: 0.3 },
-  ready: { drain: 2, wait: 2, retire: 1, quarantine: 1, reimage: 1 },
+  ready: { drain: 2, wait: 2, retire: 0.4, quarantine: 1, reimage: 1 },
 };
 const speaksOfPrerequisites: readonly NodeStatus[] = ['provisioning', 'starting', 'failed'];
 
