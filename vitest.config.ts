@@ -35,8 +35,7 @@ export default defineConfig({
         'test/support/**/*.test.ts',
       ]),
       suite('api', ['test/api/**/*.test.ts']),
-      // Minutes long, so asked for by name: SLIPWAY_PROPERTIES=1 npx vitest run --project properties
-      ...(process.env.SLIPWAY_PROPERTIES ? [suite('properties', ['test/properties/**/*.test.ts'])] : []),
+      suite('properties', ['test/properties/**/*.test.ts']),
       suite('scenarios', ['test/scenarios/**/*.test.ts']),
       suite('chaos', ['test/chaos/**/*.test.ts']),
       suite('browser', ['test/browser/**/*.test.ts']),

@@ -7,6 +7,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** The longest of all, by the end of their path. One that is missing here only makes the end of a run a little longer. */
 const longest = [
+  'properties/invariants.test.ts',
   'scenarios/31-restart-of-everything.test.ts',
   'scenarios/32-store-down.test.ts',
   'scenarios/03-same-instant.test.ts',
