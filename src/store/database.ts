@@ -155,6 +155,8 @@ export function openDatabase(options: {
         keepAlive: true,
         connectionTimeoutMillis: 5_000,
       });
+      // One that breaks before its caller listens fails the caller's first statement; the event alone would end the process.
+      client.on('error', () => {});
       await client.connect().catch((error) => {
         throw classify(error);
       });
