@@ -65,17 +65,18 @@ async function finish(
           services.environment,
         );
       } else if (subject) {
-        await fenceInstance(
-          tx,
-          subject.node_instance_id,
-          { reason: 'the machine was released', revoke: true, ...idsOf(operation) },
-          at,
-        );
+        // The node before its instance, as everywhere: an agent that registers again locks them in this order.
         await transition(
           tx,
           [{ node_id: subject.node.node_id, to: 'retired', by: 'proof', reason: 'proven gone' }],
           at,
           services.environment,
+        );
+        await fenceInstance(
+          tx,
+          subject.node_instance_id,
+          { reason: 'the machine was released', revoke: true, ...idsOf(operation) },
+          at,
         );
       }
       const reason = !subject

@@ -87,17 +87,17 @@ export function nodeRetire(services: OperationServices): OperationDefinition {
         await context.step('retire:door', () => {
           const at = now(services.clock);
           return once(services.db, context.workflow_id, 'retire', services.executor, at, async (tx) => {
-            await fenceInstance(
-              tx,
-              subject.node_instance_id,
-              { ...subject.ids, workflow_id: context.workflow_id, reason: 'the machine was retired', revoke: true },
-              at,
-            );
             await transition(
               tx,
               [{ node_id: subject.node.node_id, to: 'retired', by: 'proof', reason: 'proven gone' }],
               at,
               services.environment,
+            );
+            await fenceInstance(
+              tx,
+              subject.node_instance_id,
+              { ...subject.ids, workflow_id: context.workflow_id, reason: 'the machine was retired', revoke: true },
+              at,
             );
             return null;
           });

@@ -8,6 +8,7 @@ import { assignNode } from '../../../../src/operations/assign-node.ts';
 import { requestAllocation, requestRelease, requestRetry } from '../../../../src/operations/requests.ts';
 import { createNode, transition } from '../../../../src/store/door.ts';
 import { createInstance, fenceInstance } from '../../../../src/store/instances.ts';
+import { lockNode } from '../../../../src/store/nodes.ts';
 import { operationRow } from '../../../../src/store/operations.ts';
 import { currentPool, type PoolRow } from '../../../../src/store/pools.ts';
 import { joinSecret } from '../pools.ts';
@@ -63,6 +64,8 @@ async function assign(stage: Stage, turn: Turn): Promise<string> {
       const former = nodeOf(turn, allocation);
       // Another try: what is left of the failed instance goes first, with proof.
       if (operation.params.retry && former?.status === 'failed' && turn.sequence.life === 'launched') {
+        // The node before its instance, or this and the rule that ends its window would wait for each other.
+        await lockNode(tx, former.node_id);
         await fenceInstance(tx, former.node_instance_id, { reason: 'another try was asked for', revoke: true }, moment);
         await prove(tx, moment, 'absent', [former]);
       }
