@@ -207,6 +207,8 @@ describe('heartbeats', () => {
     for (let beat = 0; beat < beats; beat++) expect((await machine.beat('ready')).status).toBe(200);
     for (const [query] of spy.mock.calls as unknown[][]) {
       const text = typeof query === 'string' ? query : String((query as { text?: string }).text);
+      // The tail looks again while transactions of other tests, on the same cluster, hold facts back; beats have no part in that.
+      if (text.includes('as settled from evidence')) continue;
       statements.set(text, (statements.get(text) ?? 0) + 1);
     }
     spy.mockRestore();
