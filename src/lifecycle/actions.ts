@@ -17,12 +17,12 @@ interface NodeAction {
   unless?(subject: ActionSubject): string | null;
 }
 
-const inUse: Record<Exclude<Occupancy, 'free'>, string> = {
+const inUse: Partial<Record<Occupancy, string>> = {
   reserved: 'An allocation waits for it; release that first.',
   occupied: 'An allocation is served by it; release that first.',
   cleanup: 'Its last allocation is still being released; that ends it as well.',
 };
-const unlessInUse = ({ occupancy }: ActionSubject) => (occupancy === 'free' ? null : inUse[occupancy]);
+const unlessInUse = ({ occupancy }: ActionSubject) => inUse[occupancy] ?? null;
 
 const but = (...statuses: NodeStatus[]) => liveNodeStatuses.filter((status) => !statuses.includes(status));
 
