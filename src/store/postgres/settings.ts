@@ -1,6 +1,20 @@
 /** How the embedded server is tuned: durable, quick to start, and small while idle. */
+import { totalmem } from 'node:os';
 
 export type Settings = Readonly<Record<string, string>>;
+
+const leastBuffersMb = 128;
+const mostBuffersMb = 1024;
+
+/**
+ * A sixteenth of the memory there is, within bounds. Pages are taken as data comes, so an idle server stays small, and a fleet of a
+ * million does not read its indexes from the system again and again.
+ */
+export const buffersMb = (memoryBytes: number): number =>
+  Math.round(Math.min(mostBuffersMb, Math.max(leastBuffersMb, memoryBytes / 2 ** 20 / 16)));
+
+/** What a container may use, where one is set; otherwise what the machine has. */
+const memoryBytes = () => process.constrainedMemory() || totalmem();
 
 export const defaultSettings: Settings = {
   // A few processes and their memory less: no asynchronous-I/O workers, no replication, no just-in-time compiler.
@@ -10,7 +24,7 @@ export const defaultSettings: Settings = {
   max_wal_senders: '0',
   jit: 'off',
   max_connections: '100',
-  shared_buffers: '128MB',
+  shared_buffers: `${buffersMb(Math.min(memoryBytes(), totalmem()))}MB`,
   timezone: 'UTC',
   log_timezone: 'UTC',
   log_min_messages: 'warning',
