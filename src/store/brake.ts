@@ -89,6 +89,15 @@ export async function tallyVerdicts(tx: Transaction, rule: string, crowds: Crowd
   );
 }
 
+/** The rules of these that wrote any verdict since then. */
+export async function lately(db: Queryable, rules: readonly string[], since: Date): Promise<Set<string>> {
+  const rows = await db.query<{ rule: string }>(
+    'select distinct rule from brake_tally where rule = any($1) and at > $2',
+    [rules, since],
+  );
+  return new Set(rows.map(({ rule }) => rule));
+}
+
 /** How many verdicts of a rule were written since then, in each scope. */
 export async function recentVerdicts(db: Queryable, rule: string, since: Date): Promise<Crowd[]> {
   return db.query<Crowd>(

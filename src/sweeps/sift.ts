@@ -8,6 +8,7 @@ import type { NodeStatus } from '../lifecycle/states.ts';
 import {
   brakePolicies,
   type HoldRow,
+  lately,
   openHold,
   openHolds,
   populationOf,
@@ -229,8 +230,7 @@ export async function sift<C extends Candidate>(
  */
 export async function pauseLaunches(tx: Transaction, surroundings: Surroundings, now: Date): Promise<void> {
   const since = secondsLater(now, -surroundings.environment.brake.window_seconds);
-  for (const rule of pausingRules) {
-    const written = await recentVerdicts(tx, rule, since);
-    if (written.length > 0) await leaves(tx, surroundings, rule, written, [], now);
-  }
+  const busy = await lately(tx, pausingRules, since);
+  for (const rule of pausingRules)
+    if (busy.has(rule)) await leaves(tx, surroundings, rule, await recentVerdicts(tx, rule, since), [], now);
 }
