@@ -9,7 +9,7 @@
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Evidence } from '../contract/evidence.ts';
 import { heartbeatPolicy } from '../lifecycle/budgets.ts';
-import { isFenced, type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
+import { type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
 import { type Cause, isVerdict } from '../lifecycle/transitions.ts';
 import { holderOf } from './allocations.ts';
 import type { Database } from './database.ts';
@@ -211,5 +211,3 @@ export function createAgentSessions(db: Database): AgentSessions {
     },
   };
 }
-
-export const isBarred = (session: AgentSession) => isFenced(session.node_status);

@@ -84,7 +84,6 @@ function alikeFor(
   const { status, requested_provision_seconds, registered_at, waiting_for } = node;
   const set = entering(status, to, { by, reason: '' }, pool, requested_provision_seconds, now, environment);
   return {
-    pool,
     set,
     pairs: pairedWith(status, to),
     isEdge: findEdge(nodeEdges, status, to, by) !== undefined,
@@ -122,8 +121,7 @@ export async function writeVerdicts(
   const ways = new Map<string, ReturnType<typeof alikeFor> & { kind: number }>();
   const rows: object[] = [];
   const moved: JudgedNode[] = [];
-  /** With the statuses they have now. */
-  const held: { moved: true; from: NodeStatus; node: ToldNode }[] = [];
+  const occupied: { moved: true; from: NodeStatus; node: ToldNode }[] = [];
   const paired: AllocationMove[] = [];
   const beats: ReturnType<typeof expectedBeat>[] = [];
   const watched: ReturnType<typeof wouldHave>[] = [];
@@ -147,7 +145,7 @@ export async function writeVerdicts(
     if (holder === null) continue;
     const verdict = { rule: by, reason, at: now.toISOString(), from: node.status };
     const changed = { ...node, ...alike.set, verdict };
-    held.push({ moved: true, from: node.status, node: changed });
+    occupied.push({ moved: true, from: node.status, node: changed });
     for (const pair of alike.pairs)
       paired.push({ reason, data, node_id: node.node_id, from: [pair.from], to: pair.to, by: pair.by, node: changed });
   }
@@ -163,7 +161,7 @@ export async function writeVerdicts(
     tx.evidenceWritten();
   }
   await expectBeats(tx, beats);
-  await tellAllocations(tx, held, now);
+  await tellAllocations(tx, occupied, now);
   await moveAllocations(tx, paired, now, environment);
   await tellWouldHave(tx, watched, now);
   return { moved, observed: watched.length };
