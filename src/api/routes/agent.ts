@@ -6,6 +6,7 @@ import type { BootStage } from '../../contract/node.ts';
 import { effectiveStaleSeconds } from '../../lifecycle/budgets.ts';
 import { isNews } from '../../lifecycle/claims.ts';
 import type { AgentSession } from '../../store/agent-sessions.ts';
+import { nameAllocations } from '../../store/amend-node.ts';
 import { recordClaim } from '../../store/claims.ts';
 import { register } from '../../store/enrolment.ts';
 import { recordEvidence } from '../../store/evidence.ts';
@@ -175,21 +176,22 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     return { ok: true };
   },
   async 'agent-evidence'({ agent, body, correlation_id }, services) {
-    const { node_id, node_instance_id, allocation_id, correlation_id: own } = agent();
-    await recordEvidence(
-      services.db,
-      body.facts.map((fact) => ({
-        at: now(services.clock),
-        layer: fact.layer,
-        kind: fact.kind,
-        summary: fact.summary,
-        data: { ...fact.data, reported_at: fact.at },
-        node_id,
-        node_instance_id,
-        allocation_id: allocation_id as never,
-        correlation_id: (own as never) ?? correlation_id,
-      })),
-    );
+    const { node_id, node_instance_id, correlation_id: own } = agent();
+    const facts = body.facts.map((fact) => ({
+      at: now(services.clock),
+      layer: fact.layer,
+      kind: fact.kind,
+      summary: fact.summary,
+      data: { ...fact.data, reported_at: fact.at },
+      node_id,
+      node_instance_id,
+      correlation_id: (own as never) ?? correlation_id,
+    }));
+    // Whose machine it is, the row knows: what is remembered may still be the former tenant, who must not see this.
+    await services.db.transaction(async (tx) => {
+      await nameAllocations(tx, facts);
+      await recordEvidence(tx, facts);
+    });
     return { ok: true };
   },
   async 'agent-credential-rotate'({ agent, correlation_id }, services) {
