@@ -129,6 +129,10 @@ describe('an agent that ends', () => {
     const machine = handle(world, target);
     await machine.done('ensure');
     await until(async () => (await world.machines(target)) === 0, 'agent gave up');
+    await until(async () => {
+      const { state, detail } = await world.open().observe(target);
+      return state === 'exited' && detail !== null;
+    }, 'its end was noted');
     expect(await machine.ended('ensure')).toMatchObject({
       outcome: 'failed',
       owner_layer: 'node',
