@@ -3,7 +3,8 @@
  *
  * An agent that ended by itself (it gave up, its set-up failed, it crashed) is not started again: the instance had its
  * chance, and the pool's `attempts` decide about another one. An agent that vanished without a word (killed, host
- * rebooted) is launched again, a few times, after whatever it left running has been ended.
+ * rebooted) is launched again, a few times, after whatever it left running has been ended. Which of the two it was, its exit
+ * code tells, and a process is gone before its launcher has heard that: so the word of a launcher that lives is waited for.
  */
 
 import { mkdir } from 'node:fs/promises';
@@ -43,9 +44,18 @@ async function ensureAlone(host: LocalHost, target: EnsureTarget, directory: str
       state: { ...target.state, host_id: host.host_id, directory, pid: agent.pid },
     };
   }
+  const { launches, launcher } = await readLaunch(directory);
+  // Asked before the note is read: a launcher that is gone by now has written whatever it will ever write.
+  const may_still_be_noted = launcher !== null && host.processes.startOf(launcher.pid) === launcher.start;
   const end = await agentEnd(directory);
   if (end?.by_itself) return exited(directory, end.summary);
-  const { launches } = await readLaunch(directory);
+  if (!end && may_still_be_noted) {
+    return {
+      outcome: 'wait',
+      retry_seconds: soon_seconds,
+      message: `the agent process is gone; how it ended, the server process ${launcher.pid} that launched it has yet to note`,
+    };
+  }
   if (launches >= most_launches) return exited(directory, `the agent process vanished ${launches} times`);
   if (all.length > 0) {
     host.processes.signal(all, 'SIGKILL');

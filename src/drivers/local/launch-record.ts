@@ -8,6 +8,14 @@ export interface LaunchRecord {
   launches: number;
   pid: number | null;
   start: string | null;
+  /** The server that launched it: the only one that learns its exit code, and notes it as soon as it does. */
+  launcher: { pid: number; start: string } | null;
+}
+
+function launcherFrom(value: unknown): LaunchRecord['launcher'] {
+  if (typeof value !== 'object' || value === null || !('pid' in value) || !('start' in value)) return null;
+  const { pid, start } = value;
+  return typeof pid === 'number' && typeof start === 'string' ? { pid, start } : null;
 }
 
 export async function readLaunch(directory: string): Promise<LaunchRecord> {
@@ -16,5 +24,6 @@ export async function readLaunch(directory: string): Promise<LaunchRecord> {
     launches: typeof record?.launches === 'number' ? record.launches : 0,
     pid: typeof record?.pid === 'number' ? record.pid : null,
     start: typeof record?.start === 'string' ? record.start : null,
+    launcher: launcherFrom(record?.launcher),
   };
 }

@@ -49,7 +49,8 @@ export async function launch(host: LocalHost, target: EnsureTarget, directory: s
     throw error;
   });
   const start = host.processes.startOf(pid);
-  await writeRecord(join(directory, files.launch), { launches: launches + 1, pid, start });
+  const launcher = { pid: process.pid, start: host.processes.startOf(process.pid) };
+  await writeRecord(join(directory, files.launch), { launches: launches + 1, pid, start, launcher });
   host.log('agent process launched', { ...idsOf(target), pid, launches: launches + 1 });
   return {
     outcome: 'done',

@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { pause, systemClock } from '../../base/clock.ts';
 import { handle } from '../conformance.ts';
 import type { EnsureTarget } from '../driver.ts';
-import { type LocalWorld, localWorld, standInAgent } from './testing/local-world.ts';
+import { type LocalWorld, localWorld, standInAgent, until } from './testing/local-world.ts';
 
 let world: LocalWorld;
 beforeEach(async () => {
@@ -29,8 +30,8 @@ const server = `
   process.send('listening');
 `;
 
-async function startServer(): Promise<ChildProcess> {
-  const options = { nodes_dir: world.nodes_dir, agent_command: standInAgent, host_id: 'host-a' };
+async function startServer(agent_command = standInAgent): Promise<ChildProcess> {
+  const options = { nodes_dir: world.nodes_dir, agent_command, host_id: 'host-a' };
   const child = spawn(process.execPath, ['--input-type=module', '-e', server], {
     env: { ...process.env, OPTIONS: JSON.stringify(options) },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -68,6 +69,40 @@ it('a server killed at any moment of ensure leaves one machine to its successor,
     expect(await world.machines(target), `killed after ${after_ms}`).toBe(1);
   }
   expect(survived, 'an agent outlives its server').toBeGreaterThan(0);
+});
+
+describe('an agent that crashed while its launcher did not look', () => {
+  const crashing = ['/bin/sh', '-c', 'while [ ! -e crash ]; do sleep 0.02; done; rm crash; exit 9', 'agent'];
+  let launcher: ChildProcess;
+  afterEach(() => launcher.kill('SIGKILL'));
+
+  async function crashed(): Promise<EnsureTarget> {
+    const target = world.withSpec({});
+    launcher = await startServer(crashing);
+    launcher.send({ call: 'ensure', target });
+    await once(launcher, 'message');
+    await once(launcher, 'message');
+    launcher.kill('SIGSTOP');
+    await writeFile(world.file(target, 'crash'), '');
+    await until(async () => (await world.pids(target)).length === 0, 'the agent crashed');
+    return target;
+  }
+
+  it('is not launched again before the launcher has said how it ended, and then not at all', async () => {
+    const target = await crashed();
+    const machine = handle(world, target);
+    expect(await world.open().ensure(target)).toMatchObject({ outcome: 'wait' });
+    expect(await world.machines(target)).toBe(0);
+    launcher.kill('SIGCONT');
+    expect(await machine.ended('ensure')).toMatchObject({ outcome: 'failed', code: 'agent_exited' });
+  });
+
+  it('is launched again when the launcher is gone, since nobody can say how it ended', async () => {
+    const target = await crashed();
+    launcher.kill('SIGKILL');
+    await handle(world, target).done('ensure');
+    expect(await world.machines(target)).toBe(1);
+  });
 });
 
 it('a server killed at any moment of destroy leaves nothing that its successor cannot remove', async () => {
