@@ -1,0 +1,178 @@
+/**
+ * What every operation does that brings a machine up, once the node has an instance to bring up: launch it, wait until it
+ * registered, wait until it is ready; and, if that comes to nothing, give it up with the reason.
+ */
+import { now, secondsLater } from '../base/clock.ts';
+import type { DriverFailure } from '../drivers/driver.ts';
+import type { OperationContext, RetryPolicy } from '../engine/engine.ts';
+import { OperationCancelled, StepFailed } from '../engine/engine.ts';
+import { isFenced } from '../lifecycle/states.ts';
+import { transition } from '../store/door.ts';
+import { moveAllocations } from '../store/door-allocation.ts';
+import { once } from '../store/executions.ts';
+import { nodeRow } from '../store/nodes.ts';
+import { type OperationRow, operationRow } from '../store/operations.ts';
+import { anotherAttempt } from './attempts.ts';
+import { bootstrapWatcher } from './bootstrap-watcher.ts';
+import { keepClock } from './capacity.ts';
+import { freezeFromDriver } from './freeze-evidence.ts';
+import type { OperationServices } from './services.ts';
+import { drive, stage } from './stage.ts';
+import { steadily } from './steadily.ts';
+import { readSubject, type Subject } from './subject.ts';
+
+export const launchPolicy: RetryPolicy = { tries: 3, base_seconds: 1, max_seconds: 15 };
+/** The door wakes the wait; asking again meanwhile only looks whether the machine crashed before it could say so. */
+const watchEverySeconds = 2;
+/** The deadline sweeps decide; the wait only has to outlast them. */
+export const outlastSeconds = 365 * 24 * 3600;
+
+export const operationOf = async (services: OperationServices, context: OperationContext): Promise<OperationRow> => {
+  const row = await steadily(services.clock, () => operationRow(services.db, context.workflow_id));
+  if (!row) throw new Error(`operation ${context.workflow_id} is not in the store`);
+  return row;
+};
+
+export async function subjectOf(services: OperationServices, context: OperationContext): Promise<Subject> {
+  const operation = await operationOf(services, context);
+  if (!operation.node_id) throw new Error(`operation ${context.workflow_id} has no node yet`);
+  return readSubject(services, services.db, operation.node_id, operation);
+}
+
+/**
+ * While the provider took its time a rule or a person decided; nothing more is launched into that. A machine that is already up is
+ * another matter: the step that launched it was cut off, and is only repeated.
+ */
+const givenUp = ({ node }: Subject): DriverFailure => ({
+  outcome: 'failed',
+  owner_layer: node.waiting_for === 'capacity' ? 'provider' : 'node',
+  code: node.verdict?.rule ?? 'node_failed',
+  message: node.verdict?.reason ?? `the node is ${node.status}`,
+  retryable: false,
+});
+
+async function launch(context: OperationContext, services: OperationServices): Promise<void> {
+  const subject = await subjectOf(services, context);
+  const ensure = async () => {
+    const current = await subjectOf(services, context);
+    if (isFenced(current.node.status)) return givenUp(current);
+    const answer = await current.driver.ensure({
+      ...current.target,
+      bootstrap: {
+        server_url: services.server_url(),
+        other_server_urls: await services.other_server_urls(),
+        enrollment_token: services.installation.enrollmentToken(current.target),
+        deadline_at: (current.node.deadline_at ?? now(services.clock)).toISOString(),
+        requires: current.pool.requires ?? [],
+      },
+    });
+    await keepClock(services, current, answer);
+    return answer;
+  };
+  await drive(context, services, 'launch:ensure', ensure, { policy: launchPolicy, subject });
+}
+
+/** Waits until the node has left `status`; a machine that crashed for certain is not waited for. */
+async function awaitLeaving(
+  context: OperationContext,
+  services: OperationServices,
+  name: string,
+  status: 'provisioning' | 'starting',
+): Promise<void> {
+  const until = secondsLater(now(services.clock), outlastSeconds);
+  const watcher = bootstrapWatcher(services, context.workflow_id);
+  const seen = await context.waitFor(
+    `${name}:wait`,
+    async () => {
+      const subject = await subjectOf(services, context);
+      if (subject.node.status !== status)
+        return {
+          status: subject.node.status,
+          reason: subject.node.verdict?.reason ?? null,
+          rule: subject.node.verdict?.rule ?? null,
+        };
+      const crash = await watcher.look(subject);
+      return crash ? { status: 'crashed', reason: crash.message, rule: crash.code } : undefined;
+    },
+    { until, poll_seconds: watchEverySeconds },
+  );
+  const after = seen as { status: string; reason: string | null; rule: string | null } | undefined;
+  if (after?.status === 'crashed') {
+    throw new StepFailed({
+      step: name,
+      code: after.rule ?? 'machine_crashed',
+      owner_layer: 'node',
+      message: after.reason ?? 'the machine crashed',
+      tries: 1,
+    });
+  }
+  if (after?.status === 'failed') {
+    throw new StepFailed({
+      step: name,
+      code: after.rule ?? 'node_failed',
+      owner_layer: 'node',
+      message: after.reason ?? 'the node failed',
+      tries: 1,
+    });
+  }
+  if (after && ['cleaning', 'retired', 'quarantined', 'draining'].includes(after.status))
+    throw new OperationCancelled();
+}
+
+/** The operation's terminal error becomes the node's verdict, and through it the allocation's. */
+async function giveUp(context: OperationContext, services: OperationServices, failure: StepFailed): Promise<void> {
+  await context.step('give-up', async () => {
+    const at = now(services.clock);
+    await once(services.db, context.workflow_id, 'give-up', services.executor, at, async (tx, operation) => {
+      const reason = `${failure.message} (step ${failure.step}, owner ${failure.owner_layer})`;
+      const data = { code: failure.code, owner_layer: failure.owner_layer, step: failure.step, tries: failure.tries };
+      const cited = { by: 'provision-error', reason, data } as const;
+      const node = operation.node_id && (await nodeRow(tx, operation.node_id));
+      if (node && node.status === 'provisioning' && node.workflow_id === operation.workflow_id) {
+        await transition(
+          tx,
+          [{ ...cited, node_id: node.node_id, to: 'failed', from: ['provisioning'] }],
+          at,
+          services.environment,
+        );
+      }
+      if (operation.allocation_id) {
+        await moveAllocations(
+          tx,
+          [
+            {
+              ...cited,
+              allocation_id: operation.allocation_id,
+              to: 'failed',
+              from: ['requested'],
+              owner_layer: 'workflow',
+            },
+          ],
+          at,
+          services.environment,
+        );
+      }
+      await anotherAttempt(tx, services, operation, at);
+      return null;
+    });
+    return null;
+  });
+}
+
+/** Launch, register, start: the stages of `bringUpPlan`. */
+export async function bringUp(context: OperationContext, services: OperationServices): Promise<void> {
+  await stage(context, services, 'launch', () => launch(context, services));
+  await stage(context, services, 'register', () => awaitLeaving(context, services, 'register', 'provisioning'));
+  await stage(context, services, 'start', () => awaitLeaving(context, services, 'start', 'starting'));
+}
+
+/** What could not be brought up is given up, and what its machine knows is kept. */
+export async function giveUpAndFreeze(
+  context: OperationContext,
+  services: OperationServices,
+  failure: StepFailed,
+): Promise<void> {
+  await giveUp(context, services, failure);
+  const launched = await context.step('launched', async () => (await operationOf(services, context)).node_id !== null);
+  if (launched) await freezeFromDriver(context, services, 'freeze', await subjectOf(services, context));
+}
