@@ -18,6 +18,7 @@ import { hashSecret, type InstanceRow, instanceByCredential } from './instances.
 export interface AgentSession {
   node_id: NodeId;
   node_instance_id: NodeInstanceId;
+  /** As it was last heard. Whoever keeps something under a tenant asks the row, which may know of another one by now. */
   allocation_id: string | null;
   correlation_id: string | null;
   node_status: NodeStatus;

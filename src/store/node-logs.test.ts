@@ -4,6 +4,7 @@ import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
 import type { NodeInstanceId } from '../base/ids.ts';
 import { type Database, openDatabase } from './database.ts';
 import { parseLogCursor, readBootStages, readLines, storeBootStages, storeLines } from './node-logs.ts';
+import { reportPrerequisites } from './prerequisites.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
 let database: TestDatabase;
@@ -23,7 +24,7 @@ afterAll(async () => {
 
 const shipper = async () => {
   const { node_id, node_instance_id } = await fleet.node('ready');
-  return { node_id, node_instance_id: node_instance_id as NodeInstanceId, allocation_id: null };
+  return { node_id, node_instance_id: node_instance_id as NodeInstanceId };
 };
 
 const line = (seq: number, text = `line ${seq}`) => ({
@@ -104,14 +105,23 @@ test('what is searched for is taken literally', async () => {
 test('a tenant reads only what was written while the node was its own', async () => {
   const node = await fleet.node('ready');
   const ids = { node_id: node.node_id, node_instance_id: node.node_instance_id as NodeInstanceId };
+  await storeLines(db, ids, [line(1)]);
   const mine = await fleet.allocation('active', node, 'mine');
-  await storeLines(db, { ...ids, allocation_id: null }, [line(1)]);
-  await storeLines(db, { ...ids, allocation_id: mine.allocation_id }, [line(2)]);
+  await storeLines(db, ids, [line(2)]);
+  for (const [to, by] of [
+    ['releasing', 'release'],
+    ['released', 'proof'],
+  ] as const)
+    await fleet.moveAllocation({ allocation_id: mine.allocation_id, to, by, reason: 'done with it' });
+  await storeLines(db, ids, [line(3)]);
+  await fleet.allocation('active', node, 'next');
+  await storeLines(db, ids, [line(4)]);
   const seen = async (tenant: string | null) =>
     (await readLines(db, { node_id: node.node_id, limit: 10, tenant })).items.map((item) => item.seq);
   expect(await seen('mine')).toEqual([2]);
+  expect(await seen('next')).toEqual([4]);
   expect(await seen('other')).toEqual([]);
-  expect(await seen(null)).toEqual([1, 2]);
+  expect(await seen(null)).toEqual([1, 2, 3, 4]);
 });
 
 test('a boot stage that is told again is one stage and one fact, unless it took longer', async () => {
@@ -139,6 +149,24 @@ test('a boot stage that is told again is one stage and one fact, unless it took 
   ]);
   const facts = await db.query(`select 1 from evidence where node_id = $1 and kind = 'boot.stage'`, [ids.node_id]);
   expect(facts.length).toBe(4);
+});
+
+test('the facts of a boot belong to the tenant that the machine boots for', async () => {
+  const node = await fleet.node('starting');
+  const { allocation_id } = await fleet.allocation('provisioning', node, 'mine');
+  const ids = { node_id: node.node_id, node_instance_id: node.node_instance_id as NodeInstanceId };
+  const stages = [{ name: 'boot', seconds: 1 }];
+  await storeBootStages(db, { ...ids, correlation_id: null }, stages, fleet.now(), fleet.environment);
+  const checks = [{ name: 'disk', ok: true }];
+  await reportPrerequisites(db, ids, checks, fleet.now(), fleet.environment);
+  const facts = await db.query(
+    `select kind, allocation_id from evidence where node_id = $1 and kind in ('boot.stage', 'prerequisite.met') order by kind`,
+    [node.node_id],
+  );
+  expect(facts).toEqual([
+    { kind: 'boot.stage', allocation_id },
+    { kind: 'prerequisite.met', allocation_id },
+  ]);
 });
 
 test('a stage that one report tells twice is one stage, with its last word', async () => {

@@ -4,9 +4,11 @@ import type { ShippedLine } from '../contract/agent.ts';
 import type { BootStage, LogLine } from '../contract/node.ts';
 import type { Page } from '../contract/primitives.ts';
 import { noteAdvance } from './advance.ts';
+import { holderOf } from './allocations.ts';
+import { nameAllocations } from './amend-node.ts';
 import type { Database, Queryable } from './database.ts';
 import type { DoorEnvironment } from './door-rules.ts';
-import { recordEvidence } from './evidence.ts';
+import { type Fact, recordEvidence } from './evidence.ts';
 import { lockNode } from './nodes.ts';
 
 interface LogRow extends Omit<LogLine, 'seq' | 'at'> {
@@ -14,17 +16,22 @@ interface LogRow extends Omit<LogLine, 'seq' | 'at'> {
   at: Date;
 }
 
-/** Stores lines once: a sequence number that is already there is a repeat. Answers the highest durable one without a gap before it in this batch. */
+/**
+ * Stores lines once: a sequence number that is already there is a repeat. Answers the highest durable one without a gap before it in this batch.
+ *
+ * Whose they are, the row knows, and is asked in the same statement: what a replica remembers may still be the former tenant.
+ */
 export async function storeLines(
   db: Queryable,
-  node: { node_id: NodeId; node_instance_id: NodeInstanceId; allocation_id: string | null },
+  node: { node_id: NodeId; node_instance_id: NodeInstanceId },
   lines: ShippedLine[],
 ): Promise<number> {
   await db.query(
     `insert into node_logs (node_instance_id, seq, node_id, allocation_id, at, stream, line)
-     select $1, seq, $2, $3, at, stream, line from jsonb_to_recordset($4::jsonb) as shipped(seq bigint, at timestamptz, stream text, line text)
+     select $1, seq, $2, ${holderOf('$2')}, at, stream, line
+     from jsonb_to_recordset($3::jsonb) as shipped(seq bigint, at timestamptz, stream text, line text)
      on conflict do nothing`,
-    [node.node_instance_id, node.node_id, node.allocation_id, JSON.stringify(lines)],
+    [node.node_instance_id, node.node_id, JSON.stringify(lines)],
   );
   return lines.reduce((last, line) => Math.max(last, line.seq), 0);
 }
@@ -103,9 +110,8 @@ export async function storeBootStages(
        returning name, parent, seconds`,
       [ids.node_instance_id, JSON.stringify(lastOfEach(stages)), now],
     );
-    await recordEvidence(
-      tx,
-      fresh.map((stage) => ({
+    const facts = fresh.map(
+      (stage): Fact => ({
         at: now,
         layer: 'node',
         kind: 'boot.stage',
@@ -114,8 +120,10 @@ export async function storeBootStages(
         node_id: ids.node_id,
         node_instance_id: ids.node_instance_id,
         correlation_id: ids.correlation_id as never,
-      })),
+      }),
     );
+    await nameAllocations(tx, facts);
+    await recordEvidence(tx, facts);
     const signs = fresh.map(({ name, parent }) => `boot stage ${parent ? `${parent}/` : ''}${name}`);
     if (node?.node_instance_id === ids.node_instance_id) await noteAdvance(tx, node, signs, now, environment);
   });

@@ -1,7 +1,7 @@
 /** What a machine says of the prerequisites its pool asks for. All met: it may become ready. One missing: it fails, and the verdict names it. */
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
-import { amendNode } from './amend-node.ts';
+import { amendNode, nameAllocations } from './amend-node.ts';
 import type { Database, Transaction } from './database.ts';
 import { transition } from './door.ts';
 import type { DoorEnvironment } from './door-rules.ts';
@@ -64,7 +64,9 @@ export function reportPrerequisites(
   return db.transaction(async (tx) => {
     const node = await lockNode(tx, speaker.node_id);
     if (node?.node_instance_id !== speaker.node_instance_id) return undefined;
-    await recordEvidence(tx, factsOf(node, results, now));
+    const facts = factsOf(node, results, now);
+    await nameAllocations(tx, facts);
+    await recordEvidence(tx, facts);
     const asked = (await poolGeneration(tx, node.pool, node.pool_generation))?.requires ?? [];
     const found = judge(asked, results);
     if (asked.length === 0 || found === 'unchecked' || found === node.prerequisites) return node.status;
