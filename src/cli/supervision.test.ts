@@ -6,6 +6,7 @@ import { sampleAllocation, sampleIds, sampleNode, sampleOperation } from './test
 import { ScriptedServer } from './testing/scripted-server.ts';
 import {
   sampleActed,
+  sampleAllocationActed,
   sampleBrake,
   sampleExplanation,
   sampleHeld,
@@ -105,6 +106,75 @@ describe('actions and act', () => {
     const { code, stderr } = await slipway('act', sampleIds.node_id, 'apply-held-verdict', '-r', 'x');
     expect(code).toBe(4);
     expect(stderr).toContain('No verdict is held back.');
+  });
+});
+
+describe('actions and act on an allocation', () => {
+  const { allocation_id, node_id, workflow_id } = sampleIds;
+  beforeEach(() => {
+    server.allocations.set(allocation_id, sampleAllocation({ status: 'release_failed' }));
+    server.on('allocation-actions', () => ({
+      body: {
+        items: [
+          { action: 'retry-release', does: 'tries the failed release again, now', open: true, why_not: null },
+          { action: 'retry', does: 'tries again', open: false, why_not: 'It is release_failed; this needs failed.' },
+        ],
+      },
+    }));
+    server.on('allocation-act', () => ({ body: sampleAllocationActed({ operation: sampleOperation() }) }));
+  });
+
+  test('what is open is its own, with the way to what its machine takes', async () => {
+    const { code, stdout } = await slipway('actions', allocation_id);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      new RegExp(`Tries the failed release again, now:\\n {4}\\S*slipway act ${allocation_id} retry-release --reason`),
+    );
+    expect(stdout).toContain('  retry  tries again. It is release_failed; this needs failed.\n');
+    expect(stdout).toMatch(new RegExp(`slipway actions ${node_id}\\n$`));
+    expect(server.callsOf('node-actions')).toEqual([]);
+  });
+  test('one whose machine never was has its actions all the same', async () => {
+    server.allocations.set(allocation_id, sampleAllocation({ status: 'requested', node_id: null }));
+    const { code, stdout } = await slipway('actions', allocation_id);
+    expect(code).toBe(0);
+    expect(stdout).not.toContain('its machine');
+  });
+  test('an action that it has is done to it, and its operation can be followed', async () => {
+    const { code, stdout } = await slipway('act', allocation_id, 'retry-release', '-r', 'the disk is back');
+    expect(code).toBe(0);
+    expect(stdout).toContain(`✔ retry-release on ${allocation_id}: its release is tried again, now\n`);
+    expect(stdout).toContain(`slipway watch ${workflow_id}\n`);
+    const [call] = server.callsOf('allocation-act');
+    expect(call).toMatchObject({
+      params: { id: allocation_id, action: 'retry-release' },
+      body: { reason: 'the disk is back' },
+    });
+    expect(call?.headers['idempotency-key']).toBeTruthy();
+    expect(server.callsOf('node-act')).toEqual([]);
+  });
+  test('an action that only machines have is done to its machine', async () => {
+    await slipway('act', allocation_id, 'drain', '--then', 'retire', '-r', 'worn');
+    expect(server.callsOf('node-act')).toMatchObject([
+      { params: { id: node_id, action: 'drain' }, body: { reason: 'worn', drain_then: 'retire' } },
+    ]);
+    expect(server.callsOf('allocation-act')).toEqual([]);
+  });
+  test('an action that machines do not have is a usage error', async () => {
+    const { code, stderr } = await slipway('act', node_id, 'release', '-r', 'x');
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/release is for allocations, and \S+ is none\n.*slipway actions/);
+    expect(server.calls).toEqual([]);
+  });
+  test('one allocation in full says what can be done about it', async () => {
+    const { stdout } = await slipway('allocation', allocation_id);
+    expect(stdout).toMatch(
+      new RegExp(
+        `What you can do\\n {2}Tries .*:\\n {4}\\S*slipway act ${allocation_id} retry-release --reason "…"\\n`,
+      ),
+    );
+    await slipway('allocation', allocation_id, '--json');
+    expect(server.callsOf('allocation-actions')).toHaveLength(1);
   });
 });
 

@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox';
 import { nodeActionNames } from '../lifecycle/actions.ts';
 import { Evidence } from './evidence.ts';
 import { budgetSources, Held, Node, NodeStatusName, WouldHave } from './node.ts';
+import { Operation } from './operation.ts';
 import { Id, nullable, PositiveSeconds, strict, Timestamp } from './primitives.ts';
 
 export const NodeActionName = Type.Enum([...nodeActionNames]);
@@ -62,11 +63,16 @@ export const OfferedActions = Type.Object({ items: Type.Array(OfferedAction) }, 
 
 export const NodeActionParams = Type.Object({ id: Id, action: NodeActionName }, strict);
 
+/** What every action is asked with. */
+export const askedWith = {
+  reason: Type.String({ minLength: 1, maxLength: 1024, description: 'Why; kept as evidence.' }),
+  dry_run: Type.Optional(Type.Boolean({ description: 'Only say what would come of it.' })),
+  seconds: Type.Optional(PositiveSeconds),
+};
+
 export const NodeActionRequest = Type.Object(
   {
-    reason: Type.String({ minLength: 1, maxLength: 1024 }),
-    dry_run: Type.Optional(Type.Boolean()),
-    seconds: Type.Optional(PositiveSeconds),
+    ...askedWith,
     drain_then: Type.Optional(
       Type.Enum(['hold', 'retire'], {
         description: 'drain: what becomes of it once it is empty; set aside, unless told.',
@@ -76,10 +82,11 @@ export const NodeActionRequest = Type.Object(
   { ...strict, $id: 'NodeActionRequest' },
 );
 
-/** With `dry_run` the node is as it stands, and `predicts` says what would come of it. */
+/** With `dry_run` the node is as it stands, and `predicts` says what would come of it. `operation` is what works on it from now on. */
 export const NodeActed = Type.Object(
   {
     node: Node,
+    operation: nullable(Operation),
     dry_run: Type.Boolean(),
     predicts: Type.Object({ status: NodeStatusName, deadline_at: nullable(Timestamp), says: Type.String() }),
   },

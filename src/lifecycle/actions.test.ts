@@ -1,26 +1,48 @@
 import { describe, expect, test } from 'vitest';
-import { type ActionSubject, type NodeActionName, nodeActionNames, nodeActions, offeredActions } from './actions.ts';
+import {
+  type ActionSubject,
+  type NodeActionName,
+  nodeActionNames,
+  nodeActions,
+  offeredActions,
+  whyNotOnNode,
+} from './actions.ts';
 import { type NodeStatus, nodeStatuses, nodeStatusNames } from './states.ts';
 import { findEdge, nodeEdges } from './transitions.ts';
 
 const subject = (over: Partial<ActionSubject> = {}): ActionSubject => ({
   status: 'starting',
+  node_instance_id: 'inst_1',
   occupancy: 'free',
+  allocation_status: null,
+  endpoint: null,
   deadline_at: new Date(0),
   held: { rule: 'start-deadline' },
   ...over,
 });
+const operator = { role: 'operator', tenant: null } as const;
 const offer = (action: string, over: Partial<ActionSubject> = {}) =>
-  offeredActions(subject(over)).find((each) => each.action === action);
+  offeredActions(subject(over), operator).find((each) => each.action === action);
 
 test('every action is offered, with what it does and whether it is open', () => {
-  const offered = offeredActions(subject());
+  const offered = offeredActions(subject(), operator);
   expect(offered.map(({ action }) => action)).toEqual(nodeActionNames);
   for (const { action, does, open, why_not } of offered) {
     expect(does, action).toBe(nodeActions[action].does);
     expect(does, action).not.toBe('');
     expect(open, action).toBe(why_not === null);
   }
+});
+
+test('what is offered is what is asked before it is done', () => {
+  for (const status of nodeStatusNames)
+    for (const { action, why_not } of offeredActions(subject({ status }), operator))
+      expect(whyNotOnNode(action, subject({ status })), `${action} ${status}`).toBe(why_not);
+});
+
+test('nothing about a node is for a tenant', () => {
+  for (const each of offeredActions(subject(), { role: 'admin', tenant: 'acme' }))
+    expect(each).toMatchObject({ open: false, why_not: 'Only operators of the whole fleet may do this.' });
 });
 
 /** From where each is open on a node that nobody uses, with a deadline and a held verdict. */
@@ -73,10 +95,20 @@ describe('what somebody uses', () => {
     expect(offer('retry', { status: 'failed' })).toMatchObject({ open: false, why_not: 'No allocation waits for it.' });
   });
 
-  test('has its release tried again only where one is under way or failed', () => {
+  test('has its release tried again only where one failed', () => {
     for (const status of nodeStatusNames)
-      expect(offer('retry-release', { status, occupancy: 'cleanup' })?.open, status).toBe(status !== 'retired');
+      expect(offer('retry-release', { status, allocation_status: 'release_failed' })?.open, status).toBe(
+        status !== 'retired',
+      );
     expect(offer('retry-release')).toMatchObject({ open: false, why_not: 'No release of it has failed.' });
+    expect(offer('retry-release', { allocation_status: 'active' })).toMatchObject({
+      open: false,
+      why_not: 'No release of it has failed.',
+    });
+    expect(offer('retry-release', { allocation_status: 'releasing' })).toMatchObject({
+      open: false,
+      why_not: 'The release of its allocation is under way; it has not failed.',
+    });
   });
 });
 

@@ -1,21 +1,20 @@
 /** What an operator may do about a node, and when. Data: the API, the CLI and the console read the same table. Pure. */
-import { liveNodeStatuses, type NodeStatus, type Occupancy } from './states.ts';
+import { type ActionRow, type Offer, type Onlooker, offersOf, whyNot } from './action-table.ts';
+import { type AllocationStatus, liveNodeStatuses, type NodeStatus, type Occupancy } from './states.ts';
 
 /** What the preconditions look at. */
 export interface ActionSubject {
   status: NodeStatus;
+  node_instance_id: string | null;
   occupancy: Occupancy;
+  /** Of the allocation that holds it. */
+  allocation_status: AllocationStatus | null;
   deadline_at: Date | string | null;
   held: object | null;
+  endpoint: string | null;
 }
 
-interface NodeAction {
-  /** What it does, in words for the button's caption. */
-  does: string;
-  from: readonly NodeStatus[];
-  /** Besides the status; answers why not, for a person. */
-  unless?(subject: ActionSubject): string | null;
-}
+export type NodeAction = ActionRow<NodeStatus, ActionSubject>;
 
 const inUse: Partial<Record<Occupancy, string>> = {
   reserved: 'An allocation waits for it; release that first.',
@@ -26,44 +25,60 @@ const unlessInUse = ({ occupancy }: ActionSubject) => inUse[occupancy] ?? null;
 
 const but = (...statuses: NodeStatus[]) => liveNodeStatuses.filter((status) => !statuses.includes(status));
 
+/** Wherever what a machine alone knew is asked for after it went. */
+export const wasFrozen = 'what it knew was frozen before it went; read that in its timeline, kind evidence.frozen.';
+
 export const nodeActions = {
   retry: {
     does: 'tries again with a new instance; what is left of the old one is taken down first',
+    for: 'fleet',
     from: ['failed'],
     unless: ({ occupancy }) => (occupancy === 'reserved' ? null : 'No allocation waits for it.'),
   },
   'extend-deadline': {
     does: 'gives it more time',
+    for: 'fleet',
     from: ['provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning'],
     unless: ({ deadline_at }) => (deadline_at === null ? 'It has no deadline.' : null),
   },
   drain: {
     does: 'lets it take nothing new; once it is empty it is set aside, or retired with --then retire',
+    for: 'fleet',
     from: ['ready', 'degraded', 'offline'],
   },
-  undrain: { does: 'lets it take work again', from: ['draining'] },
+  undrain: { does: 'lets it take work again', for: 'fleet', from: ['draining'] },
   quarantine: {
     does: 'sets it aside, as it is, for a person to look at',
+    for: 'fleet',
     from: but('quarantined'),
   },
   reactivate: {
     does: 'lets it serve again, once it beats and says ready',
+    for: 'fleet',
     from: ['quarantined'],
     unless: ({ occupancy }) =>
       occupancy === 'free' ? null : 'What its last allocation left on it is not proven gone; release that first.',
   },
   retire: {
     does: 'takes it down for good, with proof',
+    for: 'fleet',
     from: but('cleaning'),
     unless: unlessInUse,
   },
   'retry-release': {
     does: 'tries the failed release of its allocation again, now',
+    for: 'fleet',
     from: liveNodeStatuses,
-    unless: ({ occupancy }) => (occupancy === 'cleanup' ? null : 'No release of it has failed.'),
+    unless: ({ allocation_status }) => {
+      if (allocation_status === 'release_failed') return null;
+      return allocation_status === 'releasing'
+        ? 'The release of its allocation is under way; it has not failed.'
+        : 'No release of it has failed.';
+    },
   },
   'apply-held-verdict': {
     does: 'lets the verdict that is held back take effect now',
+    for: 'fleet',
     from: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
     unless: ({ held }) => (held === null ? 'No verdict is held back.' : null),
   },
@@ -71,21 +86,11 @@ export const nodeActions = {
 
 export type NodeActionName = keyof typeof nodeActions;
 export const nodeActionNames = Object.keys(nodeActions) as NodeActionName[];
+export type OfferedAction = Offer<NodeActionName>;
 
-export interface OfferedAction {
-  action: NodeActionName;
-  does: string;
-  open: boolean;
-  why_not: string | null;
-}
+export const offeredActions = (subject: ActionSubject, onlooker: Onlooker): OfferedAction[] =>
+  offersOf<NodeActionName, NodeStatus, ActionSubject>(nodeActions, subject, onlooker);
 
-/** Every action with whether it is open now, and if not, why. */
-export function offeredActions(subject: ActionSubject): OfferedAction[] {
-  return nodeActionNames.map((action) => {
-    const { does, from, unless }: NodeAction = nodeActions[action];
-    const why_not = from.includes(subject.status)
-      ? (unless?.(subject) ?? null)
-      : `It is ${subject.status}; this needs ${from.join(', ')}.`;
-    return { action, does, open: why_not === null, why_not };
-  });
-}
+/** Null where the table opens it in this state. */
+export const whyNotOnNode = (action: NodeActionName, subject: ActionSubject): string | null =>
+  whyNot<NodeStatus, ActionSubject>(nodeActions[action], subject);

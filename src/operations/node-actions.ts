@@ -1,11 +1,15 @@
 /** What an operator does about a node. The table of lifecycle/actions.ts says when; the files of actions/ say how. Each is one transaction. */
 import { now } from '../base/clock.ts';
+import type { KnownIds } from '../base/ids.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import type { Node } from '../contract/node.ts';
-import { type NodeActionName, offeredActions } from '../lifecycle/actions.ts';
+import { type NodeActionName, whyNotOnNode } from '../lifecycle/actions.ts';
+import type { NodeStatus } from '../lifecycle/states.ts';
 import type { Queryable } from '../store/database.ts';
 import { lockNode, readNode } from '../store/nodes.ts';
+import { withinTransaction } from '../store/one-transaction.ts';
 import { poolGeneration } from '../store/pools.ts';
+import { tellAction } from './action-audit.ts';
 import type { Action, AskedAction, Prediction } from './actions/acting.ts';
 import { applyHeldVerdict } from './actions/apply-held-verdict.ts';
 import { drain, undrain } from './actions/drain.ts';
@@ -13,6 +17,7 @@ import { extendDeadline } from './actions/extend-deadline.ts';
 import { type ByAllocation, byAllocation } from './actions/on-allocation.ts';
 import { retire } from './actions/retire.ts';
 import { quarantine, reactivate } from './actions/set-aside.ts';
+import { nodeSubject } from './offers.ts';
 import type { Asker } from './requests.ts';
 import type { OperationServices } from './services.ts';
 
@@ -32,21 +37,33 @@ const isDirect = (action: NodeActionName): action is keyof typeof actions => Obj
 async function mustBeOpen(db: Queryable, id: string, action: NodeActionName): Promise<Node> {
   const shown = await readNode(db, id, null);
   if (!shown) throw new ApiProblem('node_not_found');
-  const offered = offeredActions(shown).find((each) => each.action === action);
-  if (!offered?.open) throw new ApiProblem('action_illegal', offered?.why_not ?? 'It is not open.');
+  const why_not = whyNotOnNode(action, await nodeSubject(db, shown));
+  if (why_not) throw new ApiProblem('action_illegal', why_not);
   return shown;
 }
 
-async function actThrough(
+const idsOf = ({ node_id, node_instance_id, allocation_id }: Node) =>
+  ({ node_id, node_instance_id, allocation_id }) as KnownIds;
+
+function actThrough(
   services: OperationServices,
-  { allocation_id }: Node,
+  shown: Node,
+  action: NodeActionName,
   { leads_to, says, act }: ByAllocation,
   asked: AskedAction,
   asker: Asker,
-): Promise<Prediction> {
-  if (!allocation_id) throw new ApiProblem('action_illegal', 'It has no allocation.');
-  if (!asked.dry_run) await act(services, allocation_id, { ...asker, reason: asked.reason });
-  return { status: leads_to, deadline_at: null, says };
+): Promise<Prediction<NodeStatus>> {
+  return services.db.transaction(async (tx) => {
+    const { allocation_id } = shown;
+    if (!allocation_id) throw new ApiProblem('action_illegal', 'It has no allocation.');
+    const prediction = { status: leads_to, deadline_at: null, says };
+    if (asked.dry_run) return prediction;
+    const within = { ...services, db: withinTransaction(services.db, tx) };
+    const { workflow_id } = await act(within, allocation_id, { ...asker, reason: asked.reason });
+    const done = { ...prediction, workflow_id };
+    await tellAction(tx, action, idsOf(shown), asked, asker, done, now(services.clock));
+    return done;
+  });
 }
 
 /** With `dry_run` it only says what would come of it. */
@@ -56,9 +73,9 @@ export async function actOnNode(
   action: NodeActionName,
   asked: AskedAction,
   asker: Asker,
-): Promise<Prediction> {
+): Promise<Prediction<NodeStatus>> {
   const through = byAllocation[action];
-  if (through) return actThrough(services, await mustBeOpen(services.db, id, action), through, asked, asker);
+  if (through) return actThrough(services, await mustBeOpen(services.db, id, action), action, through, asked, asker);
   if (!isDirect(action)) throw new Error(`nobody knows how to ${action} a node`);
   return services.db.transaction(async (tx) => {
     const at = now(services.clock);
@@ -68,7 +85,10 @@ export async function actOnNode(
     if (!pool) throw new ApiProblem('node_not_found');
     const acting = { tx, services, node, pool, shown, asked, asker, at };
     const prediction = actions[action].predict(acting);
-    if (!asked.dry_run) await actions[action].act(acting, prediction);
-    return prediction;
+    if (asked.dry_run) return prediction;
+    const workflow_id = await actions[action].act(acting, prediction);
+    const done = { ...prediction, workflow_id };
+    await tellAction(tx, action, idsOf(shown), asked, asker, done, at);
+    return done;
   });
 }

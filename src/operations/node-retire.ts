@@ -1,6 +1,6 @@
 /** Takes a machine down for good, with proof, when no allocation asks for it: after its rescue window, or by an operator. */
 import { now } from '../base/clock.ts';
-import { newCorrelationId, newWorkflowId } from '../base/ids.ts';
+import { newCorrelationId, newWorkflowId, type WorkflowId } from '../base/ids.ts';
 import type { Actor } from '../contract/evidence.ts';
 import type { OperationContext, OperationDefinition } from '../engine/engine.ts';
 import type { Transaction } from '../store/database.ts';
@@ -23,7 +23,7 @@ export const nodeRetirePlan: PlanStep[] = [
   { name: 'retire', label: 'Retiring the machine', usual_seconds: 0.5, within_seconds: 300 },
 ];
 
-/** Moves the node to `cleaning` and queues the operation that ends it, in the caller's transaction. */
+/** Moves the node to `cleaning` and queues the operation that ends it, in the caller's transaction. Undefined where the door refused. */
 export async function retireIn(
   tx: Transaction,
   services: OperationServices,
@@ -35,7 +35,7 @@ export async function retireIn(
     actor?: Actor | null;
   },
   at: Date,
-): Promise<boolean> {
+): Promise<WorkflowId | undefined> {
   const workflow_id = newWorkflowId(services.clock);
   const correlation_id = node.correlation_id ?? newCorrelationId();
   const [outcome] = await transition(
@@ -44,7 +44,7 @@ export async function retireIn(
     at,
     services.environment,
   );
-  if (!outcome?.moved) return false;
+  if (!outcome?.moved) return undefined;
   if (node.node_instance_id)
     await fenceInstance(
       tx,
@@ -68,7 +68,7 @@ export async function retireIn(
     },
     at,
   );
-  return true;
+  return workflow_id;
 }
 
 export function nodeRetire(services: OperationServices): OperationDefinition {

@@ -2,10 +2,13 @@
  * The one place besides the door that moves a deadline: by an operator's word, by advance, by capacity that was granted, or by
  * a gap of our own. The allocation that waits for the node shares its deadline, so both move together.
  */
+import type { WorkflowId } from '../base/ids.ts';
 import type { Actor } from '../contract/evidence.ts';
 import { isNodeRule } from '../lifecycle/rules.ts';
+import type { AllocationRow } from './allocations.ts';
 import { amendNodes, type NodeAmendment } from './amend-node.ts';
 import type { Transaction } from './database.ts';
+import { writeRows } from './door-rules.ts';
 import { recordEvidence } from './evidence.ts';
 import type { NodeRow } from './nodes.ts';
 
@@ -85,4 +88,40 @@ export async function moveDeadlines(
     }),
   );
   return rows;
+}
+
+/** More time for an allocation that waits by its own deadline and not by that of a machine. The caller holds its lock. */
+export async function moveAllocationDeadline(
+  tx: Transaction,
+  allocation: AllocationRow,
+  { deadline_at, reason }: { deadline_at: Date; reason: string },
+  by: MovedBy,
+  now: Date,
+): Promise<void> {
+  const set = { deadline_at };
+  await writeRows(tx, 'allocations', 'allocation_id', Object.keys(set), [{ ...allocation, ...set }]);
+  await recordEvidence(tx, [
+    {
+      at: now,
+      layer: by.layer,
+      kind: 'allocation.deadline_moved',
+      summary: `its deadline is ${deadline_at.toISOString()}: ${reason}`,
+      data: { set: { allocation_id: allocation.allocation_id, ...set }, before: allocation.deadline_at, reason },
+      actor: by.actor ?? null,
+      allocation_id: allocation.allocation_id,
+      node_id: allocation.node_id,
+      correlation_id: allocation.correlation_id,
+      workflow_id: allocation.workflow_id,
+    },
+  ]);
+}
+
+/** Whoever gives more time to what an operation works on gives it to the steps that are not over as well. */
+export async function extendSteps(tx: Transaction, workflow_id: WorkflowId, seconds: number): Promise<void> {
+  await tx.query(
+    `update steps set within_seconds = within_seconds + $2::double precision,
+       deadline_at = deadline_at + make_interval(secs => $2::double precision)
+     where workflow_id = $1 and within_seconds is not null and status in ('pending', 'running', 'waiting')`,
+    [workflow_id, seconds],
+  );
 }

@@ -42,6 +42,11 @@ function examplesFor({ acme, join_token }: TenantWorld, ids: { join_token_id: st
     'allocation-get': allocation,
     'allocation-release': allocation,
     'allocation-retry': allocation,
+    'allocation-actions': allocation,
+    'allocation-act': {
+      params: { ...allocation.params, action: 'release' },
+      body: { reason: 'test', dry_run: true },
+    },
     'node-create': { body: { pool: 'outside' } },
     'node-list': {},
     'node-get': node,

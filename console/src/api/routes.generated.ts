@@ -22,6 +22,8 @@ export const routes = {
   'allocation-get': { method: 'GET', path: '/v1/allocations/{id}' },
   'allocation-release': { method: 'POST', path: '/v1/allocations/{id}/release' },
   'allocation-retry': { method: 'POST', path: '/v1/allocations/{id}/retry' },
+  'allocation-actions': { method: 'GET', path: '/v1/allocations/{id}/actions' },
+  'allocation-act': { method: 'POST', path: '/v1/allocations/{id}/actions/{action}' },
   'node-create': { method: 'POST', path: '/v1/nodes' },
   'node-list': { method: 'GET', path: '/v1/nodes' },
   'node-get': { method: 'GET', path: '/v1/nodes/{id}' },

@@ -2,6 +2,9 @@
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { OperationName } from '../../contract/routes.ts';
+import { offeredAllocationActions } from '../../lifecycle/allocation-actions.ts';
+import { actOnAllocation } from '../../operations/allocation-actions.ts';
+import { allocationSubject } from '../../operations/offers.ts';
 import {
   type Asker,
   requestAllocation,
@@ -35,6 +38,10 @@ async function mustFindOperation(id: string, tenant: string | null, services: Ap
   return operation;
 }
 
+/** The operation that an action queued, if it did. */
+export const operationOf = async ({ workflow_id }: { workflow_id?: string | undefined }, services: ApiServices) =>
+  workflow_id ? mustFindOperation(workflow_id, null, services) : null;
+
 const touchedWire = async (touched: Touched, services: ApiServices) => ({
   allocation: await mustFindAllocation(touched.allocation_id, null, services),
   operation: await mustFindOperation(touched.workflow_id, null, services),
@@ -46,6 +53,8 @@ type AllocationRoutes =
   | 'allocation-get'
   | 'allocation-release'
   | 'allocation-retry'
+  | 'allocation-actions'
+  | 'allocation-act'
   | 'operation-list'
   | 'operation-get'
   | 'operation-cancel'
@@ -65,6 +74,22 @@ export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
     touchedWire(await requestRelease(services, call.params.id, askerOf(call, call.body?.reason)), services),
   'allocation-retry': async (call, services) =>
     touchedWire(await requestRetry(services, call.params.id, askerOf(call, call.body?.reason)), services),
+  async 'allocation-actions'({ params, person }, services) {
+    const allocation = await mustFindAllocation(params.id, person().tenant, services);
+    const subject = await allocationSubject(services.db, allocation);
+    return { items: offeredAllocationActions(subject, person()) };
+  },
+  async 'allocation-act'(call, services) {
+    const { id, action } = call.params;
+    const done = await actOnAllocation(services, id, action, call.body, askerOf(call, call.body.reason));
+    const { status, says, deadline_at } = done;
+    return {
+      allocation: await mustFindAllocation(id, null, services),
+      operation: await operationOf(done, services),
+      dry_run: call.body.dry_run ?? false,
+      predicts: { status, deadline_at: deadline_at?.toISOString() ?? null, says },
+    };
+  },
   'operation-list': async ({ query, person }, services) =>
     listOperations(services.db, { ...pageOf(query), tenant: person().tenant }, now(services.clock)),
   'operation-get': ({ params, person }, services) => mustFindOperation(params.id, person().tenant, services),

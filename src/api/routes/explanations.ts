@@ -1,26 +1,23 @@
 /** Why a node stands where it stands, and what may be done about it. */
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors.ts';
-import { type OfferedAction, offeredActions } from '../../lifecycle/actions.ts';
+import { offeredActions } from '../../lifecycle/actions.ts';
 import { type ExplainedNode, explain, meaningOf, slowStages } from '../../lifecycle/explain.ts';
 import { actOnNode } from '../../operations/node-actions.ts';
+import { nodeSubject } from '../../operations/offers.ts';
 import { evidenceFor, usualStages } from '../../store/because.ts';
 import { readBootStages } from '../../store/node-logs.ts';
 import { explainedNode, readNode } from '../../store/nodes.ts';
 import { readOperation } from '../../store/operations.ts';
 import { poolGeneration } from '../../store/pools.ts';
 import type { ApiServices, Handlers } from '../services.ts';
-import { askerOf } from './allocations.ts';
+import { askerOf, operationOf } from './allocations.ts';
 
 async function mustFind(id: string, tenant: string | null, services: ApiServices) {
   const node = await readNode(services.db, id, tenant);
   if (!node) throw new ApiProblem('node_not_found');
   return node;
 }
-
-/** The table says what the state allows; who may do it is another question. */
-const notForTenants = (offered: OfferedAction[]): OfferedAction[] =>
-  offered.map((each) => ({ ...each, open: false, why_not: 'Only operators of the whole fleet may do this.' }));
 
 const iso = (date: Date | null) => date?.toISOString() ?? null;
 
@@ -82,13 +79,12 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       // biome-ignore lint/suspicious/noThenProperty: the wire contract names it so, and nothing awaits this object.
       next: told.next.map((step) => ({ if: step.if, then: step.leads_to, at: iso(step.at) })),
       slow_stages: await slowStagesOf(node, services),
-      actions: tenant === null ? offeredActions(node) : notForTenants(offeredActions(node)),
+      actions: offeredActions(await nodeSubject(db, node), person()),
     };
   },
   async 'node-actions'({ params, person }, services) {
     const node = await mustFind(params.id, person().tenant, services);
-    const offered = offeredActions(node);
-    return { items: person().tenant === null ? offered : notForTenants(offered) };
+    return { items: offeredActions(await nodeSubject(services.db, node), person()) };
   },
   async 'node-act'(call, services) {
     const { id, action } = call.params;
@@ -96,6 +92,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
     const predicted = await actOnNode(services, id, action, call.body, askerOf(call, reason));
     return {
       node: await mustFind(id, null, services),
+      operation: await operationOf(predicted, services),
       dry_run: call.body.dry_run ?? false,
       predicts: { status: predicted.status, deadline_at: iso(predicted.deadline_at), says: predicted.says },
     };

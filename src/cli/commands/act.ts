@@ -1,11 +1,15 @@
-/** `slipway act`: does something about a machine, with a reason that is kept. */
+/** `slipway act`: does something about a machine or an allocation, with a reason that is kept. */
 import { randomUUID } from 'node:crypto';
 import { Argument, Option } from 'commander';
 import { type NodeActionName, nodeActionNames } from '../../lifecycle/actions.ts';
+import { type AllocationActionName, allocationActionNames } from '../../lifecycle/allocation-actions.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
+import { CliFailure } from '../failure.ts';
 import { nodeBehind } from '../node-behind.ts';
 import { duration } from '../option-values.ts';
-import { actedLines } from '../render/actions.ts';
+import { type ActionName, actedLines } from '../render/actions.ts';
+import type { Session } from '../session.ts';
+import { kindOfId } from '../subject.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
 
 interface Options {
@@ -15,11 +19,38 @@ interface Options {
   dryRun?: boolean;
 }
 
+const names = [...new Set<ActionName>([...nodeActionNames, ...allocationActionNames])];
+const isForAllocations = (action: string): action is AllocationActionName =>
+  allocationActionNames.some((name) => name === action);
+const isForNodes = (action: string): action is NodeActionName => nodeActionNames.some((name) => name === action);
+
+interface Asked {
+  reason: string;
+  dry_run?: boolean;
+  seconds?: number;
+}
+
+/** An allocation is acted on itself; what only a machine takes is done to the machine behind it. */
+async function act(session: Session, id: string, action: string, asked: Asked, then: Options['then']) {
+  const idempotency_key = randomUUID();
+  if (kindOfId(id) === 'allocation' && isForAllocations(action))
+    return session.call('allocation-act', { params: { id, action }, body: asked, idempotency_key });
+  if (!isForNodes(action))
+    throw new CliFailure('usage', `${action} is for allocations, and ${id} is none`, {
+      remedy: `See what can be done about it: ${session.commandLine('actions', id)}`,
+    });
+  const { node_id } = await nodeBehind(session, id, `it cannot be told to ${action}`);
+  const body = { ...asked, ...(then && { drain_then: then }) };
+  return session.call('node-act', { params: { id: node_id, action }, body, idempotency_key });
+}
+
 export const makeAct: MakeCommand = (cli) =>
   new SlipwayCommand('act')
-    .description('Do something about a node. It is refused where it is not open; slipway actions says what is.')
-    .argument('<id>', 'the node, or an allocation or operation on it')
-    .addArgument(new Argument('<action>', 'what to do').choices(nodeActionNames))
+    .description(
+      'Do something about a node or an allocation. It is refused where it is not open; slipway actions says what is.',
+    )
+    .argument('<id>', 'the allocation, the node, or an operation on it')
+    .addArgument(new Argument('<action>', 'what to do').choices(names))
     .requiredOption('-r, --reason <text>', 'why; kept as evidence under your name')
     .option('--seconds <time>', 'extend-deadline: by how much, like 600 or 10m', duration)
     .addOption(new Option('--then <end>', 'drain: what becomes of it once it is empty').choices(['hold', 'retire']))
@@ -28,20 +59,12 @@ export const makeAct: MakeCommand = (cli) =>
       'slipway act node_… extend-deadline --seconds 10m --reason "the image is large today"',
       'slipway act node_… drain --then retire --reason "the host is replaced"',
       'slipway act node_… apply-held-verdict --reason "it burned down" --dry-run',
+      'slipway act alloc_… retry-release --reason "the disk is writable again"',
     )
     .action(
       cli.run<Options>(async (session, { reason, seconds, then, dryRun }, [id = '', action = '']) => {
-        const { node_id } = await nodeBehind(session, id, 'nothing can be done about one');
-        const acted = await session.call('node-act', {
-          params: { id: node_id, action: action as NodeActionName },
-          body: {
-            reason,
-            ...(dryRun && { dry_run: true }),
-            ...(seconds !== undefined && { seconds }),
-            ...(then && { drain_then: then }),
-          },
-          idempotency_key: randomUUID(),
-        });
+        const asked = { reason, ...(dryRun && { dry_run: true }), ...(seconds !== undefined && { seconds }) };
+        const acted = await act(session, id, action, asked, then);
         const { out } = session.terminal;
         const context = { ...fitOf(out), nowMs: session.clock.nowMs(), commandLine: session.commandLine };
         if (session.json) printJson(out, acted);

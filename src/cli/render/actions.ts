@@ -1,33 +1,39 @@
-/** What an operator may do about a machine, each with the command that does it. */
+/** What may be done about a machine or an allocation, each with the command that does it. */
+import type { AllocationActed } from '../../contract/allocation-action.ts';
 import type { NodeActed } from '../../contract/explanation.ts';
-import type { NodeActionName, OfferedAction } from '../../lifecycle/actions.ts';
-import type { ClosingContext } from './closing.ts';
+import type { Offer } from '../../lifecycle/action-table.ts';
+import type { NodeActionName } from '../../lifecycle/actions.ts';
+import type { AllocationActionName } from '../../lifecycle/allocation-actions.ts';
+import { type ClosingContext, hintLines } from './closing.ts';
 import { momentAndDistance, momentsInFull } from './duration.ts';
 import { renderFacts } from './table.ts';
 import { printable } from './text.ts';
 
+export type ActionName = NodeActionName | AllocationActionName;
+type OfferedAction = Offer<ActionName>;
+
 type CommandLine = ClosingContext['commandLine'];
 
 /** What an action cannot do without, besides its reason. */
-const needed: Partial<Record<NodeActionName, string[]>> = { 'extend-deadline': ['--seconds', '10m'] };
+const needed: Partial<Record<ActionName, string[]>> = { 'extend-deadline': ['--seconds', '10m'] };
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-const actLine = (node_id: string, action: NodeActionName, commandLine: CommandLine) =>
-  commandLine('act', node_id, action, ...(needed[action] ?? []), '--reason', '"…"');
+const actLine = (id: string, action: ActionName, commandLine: CommandLine) =>
+  commandLine('act', id, action, ...(needed[action] ?? []), '--reason', '"…"');
 
 /** What it does, and below it the command: together they would be wider than most windows. */
-export const openActionLines = (node_id: string, actions: OfferedAction[], context: ClosingContext): string[] =>
+export const openActionLines = (id: string, actions: OfferedAction[], context: ClosingContext): string[] =>
   actions
     .filter(({ open }) => open)
     .flatMap(({ action, does }) => [
       context.paint('quiet', `  ${capital(printable(does))}:`),
-      `    ${actLine(node_id, action, context.commandLine)}`,
+      `    ${actLine(id, action, context.commandLine)}`,
     ]);
 
-export function actionLines(node_id: string, actions: OfferedAction[], context: ClosingContext): string[] {
+export function actionLines(id: string, actions: OfferedAction[], context: ClosingContext): string[] {
   const { paint } = context;
-  const open = openActionLines(node_id, actions, context);
+  const open = openActionLines(id, actions, context);
   const closed = actions.filter((action) => !action.open);
   return [
     ...(open.length > 0 ? [paint('strong', 'Open now'), ...open] : ['Nothing is open now.']),
@@ -39,22 +45,31 @@ export function actionLines(node_id: string, actions: OfferedAction[], context: 
   ];
 }
 
-export function actedLines(action: string, { node, dry_run, predicts }: NodeActed, context: ClosingContext): string[] {
-  const { paint, nowMs } = context;
+/** What was acted on, as far as both kinds say the same. */
+const actedOn = (acted: NodeActed | AllocationActed) =>
+  'node' in acted
+    ? { id: acted.node.node_id, ...acted.node }
+    : { id: acted.allocation.allocation_id, ...acted.allocation };
+
+export function actedLines(action: string, acted: NodeActed | AllocationActed, context: ClosingContext): string[] {
+  const { paint, nowMs, commandLine } = context;
+  const { dry_run, predicts, operation } = acted;
+  const { id, status, deadline_at } = actedOn(acted);
   const says = momentsInFull(printable(predicts.says));
   const head = dry_run
-    ? `${paint('warn', '○')} ${paint('strong', 'Nothing was done.')} ${action} on ${node.node_id} would mean: ${says}`
-    : `${paint('good', '✔')} ${paint('strong', `${action} on ${node.node_id}`)}: ${says}`;
-  const becomes = dry_run && predicts.status !== node.status ? ` → ${predicts.status}` : '';
-  const deadline = dry_run ? predicts.deadline_at : node.deadline_at;
+    ? `${paint('warn', '○')} ${paint('strong', 'Nothing was done.')} ${action} on ${id} would mean: ${says}`
+    : `${paint('good', '✔')} ${paint('strong', `${action} on ${id}`)}: ${says}`;
+  const becomes = dry_run && predicts.status !== status ? ` → ${predicts.status}` : '';
+  const deadline = dry_run ? predicts.deadline_at : deadline_at;
   return [
     head,
     ...renderFacts(
       [
-        ['status', node.status + becomes],
+        ['status', status + becomes],
         ['deadline', momentAndDistance(deadline, nowMs)],
       ],
       context,
     ),
+    ...(operation ? hintLines([['Follow it', commandLine('watch', operation.workflow_id)]], paint) : []),
   ];
 }

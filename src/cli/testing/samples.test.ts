@@ -1,6 +1,7 @@
 import { Value } from 'typebox/value';
 import { expect, test } from 'vitest';
 import { Allocation } from '../../contract/allocation.ts';
+import { AllocationActed } from '../../contract/allocation-action.ts';
 import { Evidence } from '../../contract/evidence.ts';
 import { Explanation, NodeActed } from '../../contract/explanation.ts';
 import { LogLine, Node } from '../../contract/node.ts';
@@ -19,6 +20,7 @@ import {
 } from './samples.ts';
 import {
   sampleActed,
+  sampleAllocationActed,
   sampleBrake,
   sampleExplanation,
   sampleHeld,
@@ -37,6 +39,7 @@ test.each([
   ['problem', Problem, sampleProblem()],
   ['explanation', Explanation, sampleExplanation({ held: sampleHeld() })],
   ['answer to an action', NodeActed, sampleActed()],
+  ['answer to an action on an allocation', AllocationActed, sampleAllocationActed()],
   ['brake', Brake, sampleBrake({ holds: [sampleHold()], maintenance: [sampleWindow()] })],
   ['sweep', SweepRun, sampleSweep()],
 ])('the sample %s is what the contract says', (_, schema, sample) => {

@@ -1,9 +1,10 @@
 /** More wire objects for tests: explanations, the brake and the rules at work. Valid by the contract, as samples.test.ts checks. */
+import type { AllocationActed } from '../../contract/allocation-action.ts';
 import type { Explanation, NodeActed } from '../../contract/explanation.ts';
 import type { Held } from '../../contract/node.ts';
 import type { Brake, Maintenance } from '../../contract/supervision.ts';
 import type { SweepRun } from '../render/sweep.ts';
-import { sampleEvidence, sampleIds, sampleNode } from './samples.ts';
+import { sampleAllocation, sampleEvidence, sampleIds, sampleNode } from './samples.ts';
 
 const at = (minute: number) => `2026-01-01T12:${String(minute).padStart(2, '0')}:00.000Z`;
 
@@ -119,7 +120,16 @@ export const sampleSweep = (fields: Partial<SweepRun> = {}): SweepRun => ({
 
 export const sampleActed = (fields: Partial<NodeActed> = {}): NodeActed => ({
   node: sampleNode({ status: 'offline', deadline_at: at(50) }),
+  operation: null,
   dry_run: false,
   predicts: { status: 'offline', deadline_at: at(50), says: `it has until ${at(50)}` },
+  ...fields,
+});
+
+export const sampleAllocationActed = (fields: Partial<AllocationActed> = {}): AllocationActed => ({
+  allocation: sampleAllocation({ status: 'releasing' }),
+  operation: null,
+  dry_run: false,
+  predicts: { status: 'releasing', deadline_at: null, says: 'its release is tried again, now' },
   ...fields,
 });

@@ -2,6 +2,7 @@
 
 import { operator, viewer } from '../access.ts';
 import * as allocation from '../allocation.ts';
+import * as action from '../allocation-action.ts';
 import { IdParams } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
 
@@ -59,5 +60,26 @@ export const allocationRoutes = {
     body_optional: true,
     success: 202,
     reply: allocation.AllocationTouched,
+  },
+  'allocation-actions': {
+    method: 'GET',
+    path: '/v1/allocations/{id}/actions',
+    summary: 'What may be done about an allocation now, and what not, and why not; also when its machine is gone',
+    tag: 'allocations',
+    access: viewer,
+    params: IdParams,
+    success: 200,
+    reply: action.OfferedAllocationActions,
+  },
+  'allocation-act': {
+    method: 'POST',
+    path: '/v1/allocations/{id}/actions/{action}',
+    summary: 'Do it, or with dry_run hear what would come of it',
+    tag: 'allocations',
+    access: operator,
+    params: action.AllocationActionParams,
+    body: action.AllocationActionRequest,
+    success: 200,
+    reply: action.AllocationActed,
   },
 } as const satisfies Record<string, RouteDeclaration>;

@@ -1,4 +1,5 @@
 /** What every action on a node is given, and what it owes: a prediction, and the deed that fulfils it. */
+import type { WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { Node } from '../../contract/node.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
@@ -16,10 +17,14 @@ export interface AskedAction {
   drain_then?: 'hold' | 'retire' | undefined;
 }
 
-export interface Prediction {
-  status: NodeStatus;
+export interface Prediction<Status extends string = string> {
+  status: Status;
   deadline_at: Date | null;
   says: string;
+  /** The operation that does it, once it is asked for. */
+  workflow_id?: WorkflowId | undefined;
+  /** What else there is to keep of it. */
+  data?: Record<string, unknown>;
 }
 
 export interface Acting {
@@ -37,8 +42,9 @@ export interface Acting {
 }
 
 export interface Action {
-  predict(acting: Acting): Prediction;
-  act(acting: Acting, prediction: Prediction): Promise<void>;
+  predict(acting: Acting): Prediction<NodeStatus>;
+  /** Answers the operation that it queued, if it did. */
+  act(acting: Acting, prediction: Prediction<NodeStatus>): Promise<WorkflowId | undefined>;
 }
 
 export const changedMeanwhile = (what = 'The node has changed meanwhile; look at it again.') =>

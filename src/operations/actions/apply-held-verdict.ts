@@ -40,11 +40,13 @@ export const applyHeldVerdict: Action = {
     if (life && isFresh({ ...life, probe_ok_at: null }, at))
       throw new ApiProblem('action_illegal', 'It beats again, so the verdict that was held back is no longer true.');
     if (held.to === 'cleaning') {
-      if (!(await retireIn(tx, services, node, cited as Parameters<typeof retireIn>[3], at))) throw noLongerFits();
-      return;
+      const workflow_id = await retireIn(tx, services, node, cited as Parameters<typeof retireIn>[3], at);
+      if (!workflow_id) throw noLongerFits();
+      return workflow_id;
     }
     const move = { ...cited, node_id: node.node_id, from: [node.status], to: held.to as NodeStatus };
     const [outcome] = await transition(tx, [move], at, services.environment);
     if (!outcome?.moved) throw noLongerFits();
+    return undefined;
   },
 };

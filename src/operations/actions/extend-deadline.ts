@@ -14,16 +14,20 @@ const mustHave = (seconds: number | undefined): number => {
   return seconds;
 };
 
+/** Counted from the deadline, or from now where that has passed already. */
+export const extended = (deadline_at: Date | null, seconds: number | undefined, at: Date): Date =>
+  secondsLater(deadline_at && deadline_at > at ? deadline_at : at, mustHave(seconds));
+
 export const extendDeadline: Action = {
   predict({ node, asked, at }) {
-    const from = node.deadline_at && node.deadline_at > at ? node.deadline_at : at;
-    const deadline_at = secondsLater(from, mustHave(asked.seconds));
+    const deadline_at = extended(node.deadline_at, asked.seconds, at);
     return { status: node.status, deadline_at, says: `it has until ${deadline_at.toISOString()}` };
   },
   async act({ tx, node, asked, asker, at }, { deadline_at }) {
-    if (!deadline_at) return;
+    if (!deadline_at) return undefined;
     const reason = `extended by ${asked.seconds} s: ${asked.reason}`;
     if (node.node_instance_id) await markExtended(tx, node.node_instance_id, at);
     await moveDeadlines(tx, [{ node, deadline_at, reason }], { layer: 'operator', actor: asker.actor }, at);
+    return undefined;
   },
 };

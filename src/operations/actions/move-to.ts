@@ -36,5 +36,6 @@ export const moveTo = ({ to, by, says, set, check }: Move): Action => ({
     };
     const [outcome] = await transition(tx, [move], at, services.environment);
     if (!outcome?.moved) throw changedMeanwhile();
+    return undefined;
   },
 });

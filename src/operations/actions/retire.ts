@@ -6,6 +6,8 @@ export const retire: Action = {
   predict: () => ({ status: 'cleaning', deadline_at: null, says: 'it is taken down with proof, and then retired' }),
   async act({ tx, services, node, asked, asker, at }) {
     const cited = { by: 'retire' as const, reason: asked.reason, actor: asker.actor };
-    if (!(await retireIn(tx, services, node, cited, at))) throw changedMeanwhile();
+    const workflow_id = await retireIn(tx, services, node, cited, at);
+    if (!workflow_id) throw changedMeanwhile();
+    return workflow_id;
   },
 };

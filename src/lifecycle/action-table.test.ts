@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import { type ActionRow, type Onlooker, offersOf, whyNot, whyNotYou } from './action-table.ts';
+
+type Status = 'up' | 'down' | 'gone';
+interface Subject {
+  status: Status;
+  full: boolean;
+}
+const fill: ActionRow<Status, Subject> = {
+  does: 'fills it',
+  for: 'tenant',
+  from: ['up', 'down'],
+  elsewhere: { gone: 'Nothing is left to fill.' },
+  unless: ({ full }) => (full ? 'It is full.' : null),
+};
+const sink: ActionRow<Status, Subject> = { does: 'sinks it', for: 'fleet', from: ['up'] };
+
+test('an action is open in its statuses, unless its condition is not met', () => {
+  expect(whyNot(fill, { status: 'up', full: false })).toBeNull();
+  expect(whyNot(fill, { status: 'down', full: false })).toBeNull();
+  expect(whyNot(fill, { status: 'up', full: true })).toBe('It is full.');
+  expect(whyNot(sink, { status: 'up', full: true })).toBeNull();
+});
+
+test('elsewhere it says which statuses it needs, or what the table says of that status', () => {
+  expect(whyNot(fill, { status: 'gone', full: true })).toBe('Nothing is left to fill.');
+  expect(whyNot(sink, { status: 'gone', full: false })).toBe('It is gone; this needs up.');
+  expect(whyNot({ ...fill, elsewhere: {} }, { status: 'gone', full: false })).toBe('It is gone; this needs up, down.');
+});
+
+test.each<[Onlooker['role'], string | null, string | null, string | null]>([
+  ['viewer', null, 'Your token may only look; this needs the role operator.', 'the same'],
+  ['viewer', 'acme', 'Your token may only look; this needs the role operator.', 'the same'],
+  ['operator', null, null, null],
+  ['operator', 'acme', null, 'Only operators of the whole fleet may do this.'],
+  ['admin', null, null, null],
+  ['admin', 'acme', null, 'Only operators of the whole fleet may do this.'],
+])('a %s of %s', (role, tenant, ofTenants, ofTheFleet) => {
+  expect(whyNotYou('tenant', { role, tenant })).toBe(ofTenants);
+  expect(whyNotYou('fleet', { role, tenant })).toBe(ofTheFleet === 'the same' ? ofTenants : ofTheFleet);
+});
+
+test('every action is offered; who looks is told before how it stands', () => {
+  const table = { fill, sink };
+  const subject: Subject = { status: 'down', full: false };
+  expect(offersOf<keyof typeof table, Status, Subject>(table, subject, { role: 'operator', tenant: 'acme' })).toEqual([
+    { action: 'fill', does: 'fills it', open: true, why_not: null },
+    { action: 'sink', does: 'sinks it', open: false, why_not: 'Only operators of the whole fleet may do this.' },
+  ]);
+  expect(offersOf<keyof typeof table, Status, Subject>(table, subject, { role: 'admin', tenant: null })[1]).toEqual({
+    action: 'sink',
+    does: 'sinks it',
+    open: false,
+    why_not: 'It is down; this needs up.',
+  });
+});
