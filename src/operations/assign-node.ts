@@ -3,12 +3,13 @@ import { newNodeId, newNodeInstanceId } from '../base/ids.ts';
 import { type AllocationRow, allocationRow } from '../store/allocations.ts';
 import { bindNodeToOperation } from '../store/amend-node.ts';
 import type { Transaction } from '../store/database.ts';
-import { createNode, transition } from '../store/door.ts';
+import { createNode } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
 import { createInstance, instanceRow } from '../store/instances.ts';
 import { lockFreeNode, lockNode, type NodeRow } from '../store/nodes.ts';
 import { bindOperationToNode, type OperationRow } from '../store/operations.ts';
 import { currentPool, type PoolRow } from '../store/pools.ts';
+import { replaceInstance } from './new-instance.ts';
 import { whatIsMissing } from './queue-turn.ts';
 import type { OperationServices } from './services.ts';
 
@@ -72,36 +73,23 @@ async function renewFailed(
   const former = node.node_instance_id ? await instanceRow(tx, node.node_instance_id) : undefined;
   // Only an instance that was cut off before it was proven gone may be replaced; any other one may still be running.
   if (node.status !== 'failed' || (former && !former.revoked_at)) return undefined;
-  const node_instance_id = newNodeInstanceId(services.clock);
-  const enrollment_token = services.installation.enrollmentToken({
-    pool: node.pool,
-    node_id: node.node_id,
-    node_instance_id,
-  });
-  await createInstance(tx, { node_instance_id, node_id: node.node_id, enrollment_token }, now);
-  const [outcome] = await transition(
+  const why = typeof operation.params.reason === 'string' ? `: ${operation.params.reason}` : '';
+  const { workflow_id, correlation_id, actor } = operation;
+  const replaced = await replaceInstance(
     tx,
-    [
-      {
-        node_id: node.node_id,
-        to: 'provisioning',
-        by: 'retry',
-        reason: `another try with a new instance${typeof operation.params.reason === 'string' ? `: ${operation.params.reason}` : ''}`,
-        set: {
-          node_instance_id,
-          workflow_id: operation.workflow_id,
-          correlation_id: operation.correlation_id,
-          registered_at: null,
-          reported_status: null,
-          endpoint: null,
-        },
-        actor: operation.actor,
-      },
-    ],
+    services,
+    node,
+    {
+      by: 'retry',
+      reason: `another try with a new instance${why}`,
+      fenced_because: 'another try replaces it',
+      actor,
+      workflow_id,
+      correlation_id,
+    },
     now,
-    services.environment,
   );
-  return outcome?.moved ? outcome.node : undefined;
+  return replaced?.node;
 }
 
 export async function assignNode(
