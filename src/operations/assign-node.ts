@@ -1,6 +1,6 @@
 /** Finds a machine for an allocation: a free one first, else a new one while the pool has room, else it waits its turn. */
 import { newNodeId, newNodeInstanceId } from '../base/ids.ts';
-import { type AllocationRow, allocationRow } from '../store/allocations.ts';
+import { type AllocationRow, allocationRow, holdersOf } from '../store/allocations.ts';
 import { bindNodeToOperation } from '../store/amend-node.ts';
 import type { Transaction } from '../store/database.ts';
 import { createNode } from '../store/door.ts';
@@ -10,6 +10,7 @@ import { lockFreeNode, lockNode, type NodeRow } from '../store/nodes.ts';
 import { bindOperationToNode, type OperationRow } from '../store/operations.ts';
 import { currentPool, type PoolRow } from '../store/pools.ts';
 import { replaceInstance } from './new-instance.ts';
+import { retireIn } from './node-retire.ts';
 import { whatIsMissing } from './queue-turn.ts';
 import type { OperationServices } from './services.ts';
 
@@ -92,6 +93,25 @@ async function renewFailed(
   return replaced?.node;
 }
 
+/**
+ * Whoever tries again and is given another machine is done with the one that failed: its rescue window ends at once. Were it
+ * still to come back, it would be free with nobody to bring back, and its next tenant would get it as the last one left it.
+ */
+async function endWindow(
+  tx: Transaction,
+  services: OperationServices,
+  failed: NodeRow,
+  { allocation_id }: AllocationRow,
+  operation: OperationRow,
+  now: Date,
+): Promise<void> {
+  // Another tenant may have failed on the same machine since, and still waits for it.
+  const holder = (await holdersOf(tx, [failed.node_id])).get(failed.node_id);
+  if (failed.status !== 'failed' || holder !== allocation_id) return;
+  const reason = 'its rescue window ended: its tenant tried again and was given another machine';
+  await retireIn(tx, services, failed, { by: 'retire', reason, data: { allocation_id }, actor: operation.actor }, now);
+}
+
 export async function assignNode(
   tx: Transaction,
   services: OperationServices,
@@ -118,6 +138,7 @@ export async function assignNode(
   const free = renewed ? undefined : await lockFreeNode(tx, pool.name);
   const node = renewed ?? free ?? (await createFor(tx, services, pool, before, operation, now));
   const isFree = node === free;
+  if (failed && !renewed) await endWindow(tx, services, failed, before, operation, now);
   const [moved] = await moveAllocations(
     tx,
     [
