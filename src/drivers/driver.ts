@@ -87,6 +87,8 @@ export interface Observation {
   /** Upstream says it is ready for use; only drivers with `supervision: observe` are asked to mean it. */
   ready: boolean;
   detail: string | null;
+  /** From here it cannot be seen at all, so nothing is said about whether it exists. */
+  unseen?: true;
 }
 
 export interface Diagnosis {

@@ -29,6 +29,7 @@ export function createExternalDriver({ revoked }: ExternalDriverOptions): Driver
       present: true,
       ready: false,
       detail: 'only the machine itself can tell',
+      unseen: true,
     }),
     stop: done('the machine ends its own workload'),
     clean: done('nothing on the machine is ours to remove'),

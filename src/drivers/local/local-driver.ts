@@ -102,7 +102,7 @@ export function createLocalDriver(options: LocalDriverOptions): Driver {
     async observe(target) {
       const elsewhere = launchedElsewhere(target);
       if (elsewhere === null) return observe(host, target);
-      return { state: 'unknown', present: true, ready: false, detail: wrongHost(elsewhere).message };
+      return { state: 'unknown', present: true, ready: false, detail: wrongHost(elsewhere).message, unseen: true };
     },
     async diagnose(target) {
       const elsewhere = launchedElsewhere(target);

@@ -15,13 +15,15 @@ export async function observe(host: LocalHost, target: DriverTarget): Promise<Ob
   const { host_id } = target.state;
   // What lives on another host cannot be seen from here, so it is not seen to be gone either.
   if (typeof host_id === 'string' && host_id !== host.host_id)
-    return { state: 'elsewhere', present: true, ready: false, detail: `it lives on host ${host_id}` };
-  const directory = directoryOf(host.nodes_dir, target.node_instance_id);
+    return { state: 'elsewhere', present: true, ready: false, detail: `it lives on host ${host_id}`, unseen: true };
   const { agent, all } = await host.processes.of(target);
   if (agent) return { state: 'running', present: true, ready: true, detail: `pid ${agent.pid}` };
-  const kind = await kindOf(directory);
-  if (kind === 'absent' && all.length === 0) return { state: 'absent', present: false, ready: false, detail: null };
-  const launched = kind === 'directory' && (await readLaunch(directory)).launches > 0;
+  const places = placesOf(host, target);
+  const kinds = await Promise.all(places.map(kindOf));
+  if (kinds.every((kind) => kind === 'absent') && all.length === 0)
+    return { state: 'absent', present: false, ready: false, detail: null };
+  const directory = places[kinds.indexOf('directory')];
+  const launched = directory !== undefined && (await readLaunch(directory)).launches > 0;
   const end = launched ? await agentEnd(directory) : null;
   const left = all.length > 0 ? `${all.length} processes are left` : null;
   return {
