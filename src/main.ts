@@ -240,7 +240,7 @@ async function openApi(opening: Opening, store: Store, { services, beats, runner
       return { database: { ok: detail === null, detail } };
     },
     sweeps: () => runner.statuses(),
-    metrics: createMetrics(db, () => runner.statuses()),
+    metrics: createMetrics(db, clock, () => runner.statuses()),
   };
   const { tls_cert, tls_key } = settings;
   const tls = tls_cert && tls_key ? { cert: await readFile(tls_cert), key: await readFile(tls_key) } : null;

@@ -2,6 +2,7 @@
 import { agentHandlers } from './routes/agent.ts';
 import { agentTaskHandlers } from './routes/agent-tasks.ts';
 import { allocationHandlers } from './routes/allocations.ts';
+import { driftHandlers } from './routes/drift.ts';
 import { explanationHandlers } from './routes/explanations.ts';
 import { nodeHandlers } from './routes/nodes.ts';
 import { poolHandlers } from './routes/pools.ts';
@@ -19,6 +20,7 @@ export const handlers: Handlers = {
   ...nodeHandlers,
   ...explanationHandlers,
   ...supervisionHandlers,
+  ...driftHandlers,
   ...agentHandlers,
   ...agentTaskHandlers,
   'stream-open': streamOpen,

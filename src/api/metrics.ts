@@ -1,10 +1,16 @@
 /** Prometheus metrics with bounded labels. Counts come from the store when they are asked for, so that idling costs nothing. */
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { type Clock, now, secondsBetween } from '../base/clock.ts';
+import { findingKinds } from '../lifecycle/findings.ts';
 import { countAllocations } from '../store/allocations.ts';
 import { countHeld, openHolds } from '../store/brake.ts';
 import type { Queryable } from '../store/database.ts';
+import { type FencedAge, fencedAges } from '../store/fenced-ages.ts';
+import { countOpenFindings } from '../store/findings.ts';
 import { countNodes } from '../store/nodes.ts';
 import { countOperations } from '../store/operations.ts';
+
+const fencedBy = ['pool', 'status'];
 
 export interface SweepFigures {
   name: string;
@@ -20,7 +26,7 @@ export interface SweepFigures {
   failed_at: Date | null;
 }
 
-export function createMetrics(db: Queryable, sweeps: () => SweepFigures[]): () => Promise<string> {
+export function createMetrics(db: Queryable, clock: Clock, sweeps: () => SweepFigures[]): () => Promise<string> {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const gauge = (name: string, help: string, labelNames: string[]) =>
@@ -38,6 +44,11 @@ export function createMetrics(db: Queryable, sweeps: () => SweepFigures[]): () =
   const sweepFailing = gauge('slipway_sweep_failing', 'Whether the last run of a sweep failed', ['sweep']);
   const held = gauge('slipway_nodes_held', 'Nodes whose verdict is held back', ['rule', 'kind']);
   const holds = gauge('slipway_brake_holds', 'Holds that are open and were not let go', ['rule']);
+  const fencedNodes = gauge('slipway_fenced_nodes', 'Nodes that take nothing new, by pool and status', fencedBy);
+  const fencedOldest = gauge('slipway_fenced_oldest_seconds', 'Age of the oldest such node in its status', fencedBy);
+  const parked = gauge('slipway_parked_allocations', 'Allocations whose release failed, by pool', fencedBy);
+  const parkedOldest = gauge('slipway_parked_oldest_seconds', 'Age of the oldest failed release', fencedBy);
+  const findings = gauge('slipway_findings', 'Open findings by kind', ['kind']);
   const sweepSeconds = gauge('slipway_sweep_last_seconds', 'How long the last run of a sweep took', ['sweep']);
 
   const fill = (target: Gauge, counts: Record<string, number>) => {
@@ -45,17 +56,32 @@ export function createMetrics(db: Queryable, sweeps: () => SweepFigures[]): () =
     for (const [status, count] of Object.entries(counts)) target.set({ status }, count);
   };
 
+  const age = (fenced: FencedAge[]) => {
+    for (const each of [fencedNodes, fencedOldest, parked, parkedOldest]) each.reset();
+    const at = now(clock);
+    for (const { of, pool, status, count, oldest_since } of fenced) {
+      (of === 'node' ? fencedNodes : parked).set({ pool, status }, count);
+      const seconds = Math.max(0, secondsBetween(oldest_since, at));
+      (of === 'node' ? fencedOldest : parkedOldest).set({ pool, status }, seconds);
+    }
+  };
+
   return async () => {
-    const [byNode, byAllocation, byOperation, heldNodes, open] = await Promise.all([
+    const [byNode, byAllocation, byOperation, heldNodes, open, fenced, found] = await Promise.all([
       countNodes(db),
       countAllocations(db),
       countOperations(db),
       countHeld(db),
       openHolds(db),
+      fencedAges(db),
+      countOpenFindings(db),
     ]);
     fill(nodes, byNode);
     fill(allocations, byAllocation);
     fill(operations, byOperation);
+    age(fenced);
+    findings.reset();
+    for (const kind of findingKinds) findings.set({ kind }, found.find((each) => each.kind === kind)?.count ?? 0);
     held.reset();
     for (const { rule, kind, count } of heldNodes) held.set({ rule, kind }, count);
     holds.reset();

@@ -23,6 +23,7 @@ const prefixes = {
   token: 'tok',
   replica: 'rep',
   hold: 'hold',
+  finding: 'find',
 } as const;
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
@@ -58,6 +59,7 @@ export const newTaskId = (clock: Clock) => make(prefixes.task, clock) as TaskId;
 export const newTokenId = (clock: Clock) => make(prefixes.token, clock) as TokenId;
 export const newReplicaId = (clock: Clock) => make(prefixes.replica, clock) as ReplicaId;
 export const newHoldId = (clock: Clock) => make(prefixes.hold, clock);
+export const newFindingId = (clock: Clock) => make(prefixes.finding, clock);
 
 /** A correlation id that we make is a W3C trace id, so that traces and evidence share one name. */
 export const newCorrelationId = () => randomBytes(16).toString('hex') as CorrelationId;

@@ -247,6 +247,13 @@ export const errorCatalogue = {
     cause: 'It is over, was let go already, or never was.',
     remedy: 'Read the brake; it lists what is held back now.',
   },
+  finding_not_found: {
+    status: 404,
+    title: 'There is no such finding',
+    owner_layer: 'request',
+    cause: 'The id is wrong, or what was seen once was not seen again.',
+    remedy: 'List the findings; those that are open can be decided on.',
+  },
   maintenance_not_found: {
     status: 404,
     title: 'There is no such maintenance window',

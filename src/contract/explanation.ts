@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox';
 import { nodeActionNames } from '../lifecycle/actions.ts';
 import { Evidence } from './evidence.ts';
+import { Finding } from './finding.ts';
 import { budgetSources, Held, Node, NodeStatusName, WouldHave } from './node.ts';
 import { Operation } from './operation.ts';
 import { Id, nullable, PositiveSeconds, strict, Timestamp } from './primitives.ts';
@@ -53,6 +54,7 @@ export const Explanation = Type.Object(
         says: Type.String(),
       }),
     ),
+    findings: Type.Array(Finding, { description: 'What is found about it and open.' }),
     actions: Type.Array(OfferedAction),
   },
   { $id: 'Explanation' },

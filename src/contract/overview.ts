@@ -14,6 +14,7 @@ export const Overview = Type.Object(
       Type.Object({ pool: Type.String(), agent_version: nullable(Type.String()), nodes: Type.Integer() }),
       { description: 'Nodes that beat but never said that they are ready, by the agent they run.' },
     ),
+    findings: Type.Record(Type.String(), Type.Integer(), { description: 'Open findings by kind.' }),
     replicas: Type.Array(
       Type.Object({
         replica_id: Type.String(),

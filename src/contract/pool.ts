@@ -1,5 +1,6 @@
 /** The pool document: what machines of one class look like. Everything but `name` and `driver` is optional. */
 import { type Static, Type } from 'typebox';
+import { driftPolicies } from '../lifecycle/findings.ts';
 import { Name, nullable, OpenObject, PositiveSeconds, pageOf, Seconds, strict, Timestamp } from './primitives.ts';
 
 export const Budgets = Type.Object(
@@ -67,6 +68,7 @@ const poolFields = {
       strict,
     ),
   ),
+  drift: Type.Optional(Type.Object({ policy: Type.Optional(Type.Enum([...driftPolicies])) }, strict)),
   brake: Type.Optional(
     Type.Object(
       {

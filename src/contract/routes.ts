@@ -1,6 +1,7 @@
 /** Every route by its operation id (`noun-verb`); the same string names it in OpenAPI, the CLI, metrics and logs. */
 import { agentRoutes } from './routes/agent.ts';
 import { allocationRoutes } from './routes/allocations.ts';
+import { driftRoutes } from './routes/drift.ts';
 import { evidenceRoutes } from './routes/evidence.ts';
 import { nodeRoutes } from './routes/nodes.ts';
 import { operationRoutes } from './routes/operations.ts';
@@ -18,6 +19,7 @@ export const routes = {
   ...operationRoutes,
   ...evidenceRoutes,
   ...supervisionRoutes,
+  ...driftRoutes,
   ...agentRoutes,
 } as const;
 

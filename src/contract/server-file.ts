@@ -5,6 +5,12 @@ import { parse } from 'yaml';
 import { SettingsError } from '../base/settings.ts';
 import { type BrakePolicy, type BrakeSettings, defaultBrakePolicy, defaultBrakeSettings } from '../lifecycle/brake.ts';
 import { type BudgetSettings, defaultRuntimeClasses } from '../lifecycle/budgets.ts';
+import {
+  type DriftSettings,
+  defaultDriftSettings,
+  defaultRepeatFailureSettings,
+  type RepeatFailureSettings,
+} from '../lifecycle/findings.ts';
 import { Budgets } from './pool.ts';
 import { Name, PositiveSeconds, strict } from './primitives.ts';
 
@@ -28,6 +34,24 @@ export const ServerFile = Type.Object(
         strict,
       ),
     ),
+    drift: Type.Optional(
+      Type.Object(
+        {
+          every_seconds: Type.Optional(PositiveSeconds),
+          parked_seconds: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 3600 })),
+        },
+        strict,
+      ),
+    ),
+    repeat_failure: Type.Optional(
+      Type.Object(
+        {
+          failures: Type.Optional(Type.Integer({ minimum: 2, maximum: 1000 })),
+          window_seconds: Type.Optional(PositiveSeconds),
+        },
+        strict,
+      ),
+    ),
   },
   { ...strict, $id: 'ServerFile' },
 );
@@ -38,6 +62,8 @@ export interface ServerFileSettings {
   budgets: BudgetSettings;
   brake: BrakeSettings;
   brake_policy: BrakePolicy;
+  drift: DriftSettings;
+  repeat_failure: RepeatFailureSettings;
 }
 
 const validator = Compile(ServerFile);
@@ -56,6 +82,8 @@ export function settingsOf(file: ServerFile): ServerFileSettings {
       fraction: fraction ?? defaultBrakePolicy.fraction,
       min_nodes: min_nodes ?? defaultBrakePolicy.min_nodes,
     },
+    drift: { ...defaultDriftSettings, ...file.drift },
+    repeat_failure: { ...defaultRepeatFailureSettings, ...file.repeat_failure },
   };
 }
 

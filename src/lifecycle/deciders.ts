@@ -6,6 +6,7 @@ import { deadlineAfterAdvance } from './boot-advance.ts';
 import { leaveOf } from './brake.ts';
 import { resolveBudget } from './budgets.ts';
 import { effectOfBeat } from './claims.ts';
+import { isConfirmed } from './findings.ts';
 import { judgeLiveness } from './liveness.ts';
 import { effectOfRegistration } from './registration.ts';
 import { isObserved } from './rules.ts';
@@ -18,6 +19,7 @@ export const deciders = {
   judgeLiveness,
   leaveOf,
   isObserved,
+  isConfirmed,
 };
 
 export type Deciders = typeof deciders;

@@ -29,7 +29,7 @@ test('a rule is negative unless it makes a machine ready', () => {
 
 describe('under mass failure', () => {
   test('offline verdicts and destruction are held', () => {
-    expect(holdingRules).toEqual(['liveness', 'rescue-over']);
+    expect(holdingRules).toEqual(['liveness', 'rescue-over', 'drift']);
   });
 
   test('deadline failures are written, since they can be undone, and pause launches', () => {

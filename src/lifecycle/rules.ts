@@ -23,6 +23,8 @@ export const nodeRules = {
   'offline-deadline': { negative: true, en_masse: 'pause-launches', phase: ['offline'] },
   // Of all that live: a pool in which everything failed is the very case in which nothing should be destroyed in haste.
   'rescue-over': { negative: true, en_masse: 'hold', phase: liveNodeStatuses },
+  // A provider that shows nothing of many machines at once is more likely at fault itself.
+  drift: { negative: true, en_masse: 'hold', phase: liveNodeStatuses },
   'drain-deadline': { negative: true, en_masse: null, phase: ['draining'] },
   'clean-deadline': { negative: true, en_masse: null, phase: ['cleaning'] },
 } as const satisfies Partial<Record<Cause, NodeRule>>;

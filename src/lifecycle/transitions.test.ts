@@ -66,6 +66,12 @@ const additions: Record<string, string> = {
   'ready → degraded by liveness': 'silent, but it answers a probe',
   'degraded → ready by heartbeat-returned': 'it was degraded by silence alone, and beats again',
   'release_failed → released by force-release': 'forcing is most needed where releasing has failed',
+  ...Object.fromEntries(
+    ['starting', 'ready', 'degraded', 'offline', 'quarantined'].map((from) => [
+      `${from} → cleaning by drift`,
+      'a machine that is gone is taken down with proof, where its pool says repair',
+    ]),
+  ),
 };
 
 const flat = <S extends string>(rows: readonly Row<S>[]): string[] =>

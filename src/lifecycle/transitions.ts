@@ -120,12 +120,15 @@ export const nodeEdges: readonly Edge<NodeStatus>[] = [
   ...edges<NodeStatus>(['draining'], 'quarantined', 'drained', 'drain-deadline', 'quarantine', 'drift'),
   ...edges<NodeStatus>(['draining'], 'cleaning', 'drained', 'drain-deadline', 'release', 'reimage', 'retire'),
   ...edges<NodeStatus>(['failed'], 'cleaning', 'rescue-over', 'release', 'reimage', 'retire'),
+  ...edges<NodeStatus>(['provisioning'], 'cleaning', 'release', 'reimage', 'retire'),
+  // A machine that is not there any more is taken down with proof, where its pool says that drift is repaired.
   ...edges<NodeStatus>(
-    ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'quarantined'],
+    ['starting', 'ready', 'degraded', 'offline', 'quarantined'],
     'cleaning',
     'release',
     'reimage',
     'retire',
+    'drift',
   ),
   ...edges<NodeStatus>(['cleaning'], 'ready', 'proof'),
   ...edges<NodeStatus>(['cleaning'], 'provisioning', 'proof'),

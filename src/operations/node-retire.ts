@@ -29,7 +29,7 @@ export async function retireIn(
   services: OperationServices,
   node: Pick<NodeRow, 'node_id' | 'node_instance_id' | 'correlation_id'>,
   cited: {
-    by: 'rescue-over' | 'drain-deadline' | 'drained' | 'retire';
+    by: 'rescue-over' | 'drain-deadline' | 'drained' | 'retire' | 'drift';
     reason: string;
     data?: Record<string, unknown>;
     actor?: Actor | null;
@@ -63,7 +63,7 @@ export async function retireIn(
       tenant: null,
       correlation_id,
       actor: cited.actor ?? null,
-      params: {},
+      params: { reason: cited.reason },
       steps: nodeRetirePlan,
     },
     at,
@@ -72,16 +72,18 @@ export async function retireIn(
 }
 
 export function nodeRetire(services: OperationServices): OperationDefinition {
-  const subjectOf = async (context: OperationContext): Promise<Subject> => {
+  const subjectOf = async (context: OperationContext): Promise<{ subject: Subject; reason: string }> => {
     const operation = await steadily(services.clock, () => operationRow(services.db, context.workflow_id));
     if (!operation?.node_id) throw new Error(`operation ${context.workflow_id} has no node`);
-    return readSubject(services, services.db, operation.node_id, operation);
+    const { reason: because } = operation.params;
+    const reason = typeof because === 'string' ? `proven gone: ${because}` : 'proven gone';
+    return { subject: await readSubject(services, services.db, operation.node_id, operation), reason };
   };
   return {
     kind: nodeRetireKind,
     revision: 1,
     async run(context) {
-      const subject = await subjectOf(context);
+      const { subject, reason } = await subjectOf(context);
       await takeDown(context, services, { subject, reuse: false, policy: releasePolicy(subject.pool) });
       await stage(context, services, 'retire', async () => {
         await context.step('retire:door', () => {
@@ -89,7 +91,7 @@ export function nodeRetire(services: OperationServices): OperationDefinition {
           return once(services.db, context.workflow_id, 'retire', services.executor, at, async (tx) => {
             await transition(
               tx,
-              [{ node_id: subject.node.node_id, to: 'retired', by: 'proof', reason: 'proven gone' }],
+              [{ node_id: subject.node.node_id, to: 'retired', by: 'proof', reason }],
               at,
               services.environment,
             );

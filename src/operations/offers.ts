@@ -5,14 +5,11 @@ import type { AllocationSubject } from '../lifecycle/allocation-actions.ts';
 import { allocationRow } from '../store/allocations.ts';
 import type { Queryable } from '../store/database.ts';
 import { readNode } from '../store/nodes.ts';
-import { driverOfPool } from '../store/pools.ts';
 
 export async function nodeSubject(db: Queryable, node: Node): Promise<ActionSubject> {
   const holder = node.allocation_id ? await allocationRow(db, node.allocation_id) : undefined;
-  return { ...node, allocation_status: holder?.status ?? null, external: await isExternal(db, node) };
+  return { ...node, allocation_status: holder?.status ?? null };
 }
-
-const isExternal = async (db: Queryable, { pool }: Node) => (await driverOfPool(db, pool)) === 'external';
 
 export interface AskedAllocation extends Pick<AllocationSubject, 'status' | 'deadline_at' | 'node_id'> {
   allocation_id: string;
@@ -22,7 +19,6 @@ export interface AskedAllocation extends Pick<AllocationSubject, 'status' | 'dea
 export async function allocationSubject(db: Queryable, allocation: AskedAllocation): Promise<AllocationSubject> {
   const { allocation_id, node_id, status, deadline_at } = allocation;
   const node = node_id ? await readNode(db, node_id) : undefined;
-  if (node?.allocation_id !== allocation_id) return { status, deadline_at, node_id, node: null };
-  const own = { ...node, allocation_status: status, external: await isExternal(db, node) };
+  const own = node?.allocation_id === allocation_id ? { ...node, allocation_status: status } : null;
   return { status, deadline_at, node_id, node: own };
 }

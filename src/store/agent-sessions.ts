@@ -89,6 +89,9 @@ const standing = (row: SessionRow) => ({
 function toldBy({ kind, data, allocation_id }: Evidence): Partial<AgentSession> {
   // A node that is used again stays ready while its tenants change; what it says then belongs to the new one.
   if (holdsNode.has(kind)) return { allocation_id };
+  // A row that was put back to what its evidence says may have been read while it said otherwise.
+  const { status } = (data.set ?? {}) as { status?: NodeStatus };
+  if (kind === 'node.restored') return status ? { node_status: status } : {};
   if (!nodeKinds.has(kind) || typeof data.to !== 'string') return {};
   return {
     node_status: data.to as NodeStatus,

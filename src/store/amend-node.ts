@@ -12,7 +12,6 @@ export type NodeAmendment = Partial<
     | 'node_instance_id'
     | 'workflow_id'
     | 'correlation_id'
-    | 'pool_generation'
     | 'reported_status'
     | 'restarts'
     | 'endpoint'

@@ -4,6 +4,12 @@ import type { PoolDocument } from '../contract/pool.ts';
 import { type BrakePolicy, type BrakeSettings, defaultBrakePolicy, defaultBrakeSettings } from '../lifecycle/brake.ts';
 import { type Budget, type BudgetSettings, defaultRuntimeClasses } from '../lifecycle/budgets.ts';
 import { type Deciders, deciders } from '../lifecycle/deciders.ts';
+import {
+  type DriftSettings,
+  defaultDriftSettings,
+  defaultRepeatFailureSettings,
+  type RepeatFailureSettings,
+} from '../lifecycle/findings.ts';
 import type { BudgetPhase } from '../lifecycle/states.ts';
 import { type Cause, causes, type Trigger } from '../lifecycle/transitions.ts';
 import type { Row, Transaction } from './database.ts';
@@ -25,6 +31,8 @@ export interface DoorEnvironment {
   brake: BrakeSettings;
   /** For zones, and for pools that say nothing. */
   brake_policy: BrakePolicy;
+  drift: DriftSettings;
+  repeat_failure: RepeatFailureSettings;
   decide: Deciders;
 }
 
@@ -33,6 +41,8 @@ export const defaultEnvironment: DoorEnvironment = {
   budgets: {},
   brake: defaultBrakeSettings,
   brake_policy: defaultBrakePolicy,
+  drift: defaultDriftSettings,
+  repeat_failure: defaultRepeatFailureSettings,
   decide: deciders,
 };
 

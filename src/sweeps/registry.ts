@@ -4,6 +4,7 @@ import { brakeWatch } from './brake-watch.ts';
 import { cleanDeadline } from './clean-deadline.ts';
 import { drainDeadline } from './drain-deadline.ts';
 import { drained } from './drained.ts';
+import { drift } from './drift.ts';
 import { housekeeping } from './housekeeping.ts';
 import { ingestWatch } from './ingest-watch.ts';
 import { liveness } from './liveness.ts';
@@ -16,6 +17,7 @@ import { provisionDeadline } from './provision-deadline.ts';
 import { queueDeadline } from './queue-deadline.ts';
 import { releaseDeadline } from './release-deadline.ts';
 import { releaseRetry } from './release-retry.ts';
+import { repeatFailure } from './repeat-failure.ts';
 import { replicaTakeover } from './replica-takeover.ts';
 import { rescueOver } from './rescue-over.ts';
 import type { SweepServices } from './services.ts';
@@ -44,6 +46,8 @@ export const sweepRegistry = (services: SweepServices): Sweep[] => [
   rescueOver(services),
   releaseDeadline(services),
   releaseRetry(services),
+  drift(services),
+  repeatFailure(services),
   operationOverdue(services),
   taskLease(services),
   housekeeping(services),

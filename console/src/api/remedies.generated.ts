@@ -32,6 +32,7 @@ export const remedies: Record<string, string> = {
   task_not_found: "Ask for the next task.",
   token_not_found: "List the tokens.",
   hold_not_found: "Read the brake; it lists what is held back now.",
+  finding_not_found: "List the findings; those that are open can be decided on.",
   maintenance_not_found: "List the maintenance windows.",
   action_illegal: "Read the current state; it names what is open.",
   operation_ended: "Read the operation; start a new one if needed.",

@@ -46,4 +46,7 @@ export const routes = {
   'maintenance-list': { method: 'GET', path: '/v1/maintenance' },
   'maintenance-put': { method: 'PUT', path: '/v1/maintenance/{name}' },
   'maintenance-delete': { method: 'DELETE', path: '/v1/maintenance/{name}' },
+  'drift-list': { method: 'GET', path: '/v1/drift' },
+  'drift-repair': { method: 'POST', path: '/v1/drift/{id}/repair' },
+  'drift-accept': { method: 'POST', path: '/v1/drift/{id}/accept' },
 } as const;

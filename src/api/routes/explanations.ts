@@ -1,19 +1,19 @@
 /** Why a node stands where it stands, and what may be done about it. */
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors.ts';
-import type { Operation } from '../../contract/operation.ts';
 import { offeredActions } from '../../lifecycle/actions.ts';
 import { type ExplainedNode, explain, meaningOf, slowStages } from '../../lifecycle/explain.ts';
 import { actOnNode } from '../../operations/node-actions.ts';
-import { nodeReimageKind } from '../../operations/node-reimage.ts';
 import { nodeSubject } from '../../operations/offers.ts';
 import { evidenceFor, usualStages } from '../../store/because.ts';
+import { openFindingsOf } from '../../store/findings.ts';
 import { readBootStages } from '../../store/node-logs.ts';
 import { explainedNode, readNode } from '../../store/nodes.ts';
 import { readOperation } from '../../store/operations.ts';
 import { poolGeneration } from '../../store/pools.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { askerOf, operationOf } from './allocations.ts';
+import { findingWire } from './drift.ts';
 
 async function mustFind(id: string, tenant: string | null, services: ApiServices) {
   const node = await readNode(services.db, id, tenant);
@@ -24,7 +24,9 @@ async function mustFind(id: string, tenant: string | null, services: ApiServices
 const iso = (date: Date | null) => date?.toISOString() ?? null;
 
 /** What the operation on it is doing, while it does something. */
-function workOf(operation: Operation | undefined): string | null {
+async function workOn(workflow_id: string | null, services: ApiServices): Promise<string | null> {
+  if (!workflow_id) return null;
+  const operation = await readOperation(services.db, workflow_id, null, now(services.clock));
   if (operation?.status !== 'running') return null;
   const { label, message } = operation.progress;
   return message && message !== label ? `${label}: ${message}` : label;
@@ -51,14 +53,12 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
     const pool = await poolGeneration(db, node.pool, row.pool_generation);
     const evidence = await evidenceFor(db, node, tenant);
     const change = evidence.find((fact) => fact.kind === `node.${node.status}`);
-    const operation = await readOperation(db, node.workflow_id ?? '', null, now(services.clock));
     const told = explain({
       node: row satisfies ExplainedNode,
       observed_only: pool?.mode === 'observe',
       reuse: pool?.reuse ?? pool?.driver === 'external',
       owned: node.allocation_id !== null,
-      anew: operation?.kind === nodeReimageKind,
-      operation: workOf(operation),
+      operation: await workOn(node.workflow_id, services),
     });
     return {
       node_id: node.node_id,
@@ -81,6 +81,8 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       // biome-ignore lint/suspicious/noThenProperty: the wire contract names it so, and nothing awaits this object.
       next: told.next.map((step) => ({ if: step.if, then: step.leads_to, at: iso(step.at) })),
       slow_stages: await slowStagesOf(node, services),
+      // A finding may still name the allocation that the node served before.
+      findings: tenant === null ? (await openFindingsOf(db, node.node_id)).map(findingWire) : [],
       actions: offeredActions(await nodeSubject(db, node), person()),
     };
   },

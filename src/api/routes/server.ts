@@ -2,6 +2,7 @@
 import { now } from '../../base/clock.ts';
 import { countAllocations } from '../../store/allocations.ts';
 import { countHeld } from '../../store/brake.ts';
+import { countOpenFindings } from '../../store/findings.ts';
 import { countNeverReady, countNodes } from '../../store/nodes.ts';
 import { countOperations } from '../../store/operations.ts';
 import { listPools } from '../../store/pools.ts';
@@ -22,7 +23,7 @@ export const serverHandlers: Pick<Handlers, 'health-get' | 'readiness-get' | 'me
   },
   async 'overview-get'(_, { db, clock }) {
     const at = now(clock);
-    const [nodes, allocations, operations, pools, replicas, held, never_ready] = await Promise.all([
+    const [nodes, allocations, operations, pools, replicas, held, never_ready, findings] = await Promise.all([
       countNodes(db),
       countAllocations(db),
       countOperations(db),
@@ -30,6 +31,7 @@ export const serverHandlers: Pick<Handlers, 'health-get' | 'readiness-get' | 'me
       listReplicas(db, at),
       countHeld(db),
       countNeverReady(db),
+      countOpenFindings(db),
     ]);
     return {
       at: at.toISOString(),
@@ -39,6 +41,7 @@ export const serverHandlers: Pick<Handlers, 'health-get' | 'readiness-get' | 'me
       pools: pools.length,
       held: held.reduce((sum, { count }) => sum + count, 0),
       never_ready,
+      findings: Object.fromEntries(findings.map(({ kind, count }) => [kind, count])),
       replicas,
     };
   },

@@ -1,6 +1,7 @@
 /** More wire objects for tests: explanations, the brake and the rules at work. Valid by the contract, as samples.test.ts checks. */
 import type { AllocationActed } from '../../contract/allocation-action.ts';
 import type { Explanation, NodeActed } from '../../contract/explanation.ts';
+import type { Finding, FindingDecided } from '../../contract/finding.ts';
 import type { Held } from '../../contract/node.ts';
 import type { Brake, Maintenance } from '../../contract/supervision.ts';
 import type { SweepRun } from '../render/sweep.ts';
@@ -38,6 +39,7 @@ export const sampleExplanation = (fields: Partial<Explanation> = {}): Explanatio
     sampleNext('it stays silent until then', 'failed, by offline-deadline', at(50)),
   ],
   slow_stages: [],
+  findings: [],
   actions: [
     { action: 'extend-deadline', does: 'gives it more time', open: true, why_not: null },
     {
@@ -131,5 +133,35 @@ export const sampleAllocationActed = (fields: Partial<AllocationActed> = {}): Al
   operation: null,
   dry_run: false,
   predicts: { status: 'releasing', deadline_at: null, says: 'its release is tried again, now' },
+  ...fields,
+});
+
+export const sampleFinding = (fields: Partial<Finding> = {}): Finding => ({
+  finding_id: 'find_1',
+  kind: 'drift',
+  what: 'machine_absent',
+  says: 'its provider shows nothing of the machine any more',
+  subject: sampleIds.node_id,
+  pool: 'gpu',
+  node_id: sampleIds.node_id,
+  node_instance_id: sampleIds.node_instance_id,
+  allocation_id: sampleIds.allocation_id,
+  ours: { status: 'ready', status_since: at(2) },
+  theirs: { state: 'absent', detail: null, driver: 'local' },
+  status: 'open',
+  first_seen_at: at(3),
+  seen_at: at(5),
+  passes: 3,
+  opened_at: at(4),
+  closed_at: null,
+  actor: null,
+  reason: null,
+  ...fields,
+});
+
+export const sampleDecided = (fields: Partial<FindingDecided> = {}): FindingDecided => ({
+  finding: sampleFinding({ status: 'repaired', reason: 'the rack was sold', closed_at: at(6) }),
+  dry_run: false,
+  predicts: { says: 'the node is taken down with proof and retired' },
   ...fields,
 });

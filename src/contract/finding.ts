@@ -1,0 +1,61 @@
+/** Findings on the wire: what disagrees or fails again and again, with both sides, and what may be done about it. */
+import { type Static, Type } from 'typebox';
+import { type FindingWhat, findingKinds, findingStatuses, findingWhats } from '../lifecycle/findings.ts';
+import { Actor } from './evidence.ts';
+import { Id, Name, nullable, OpenObject, pageOf, paging, strict, Timestamp } from './primitives.ts';
+
+export const Finding = Type.Object(
+  {
+    finding_id: Type.String(),
+    kind: Type.Enum([...findingKinds]),
+    what: Type.Enum(Object.keys(findingWhats) as FindingWhat[]),
+    says: Type.String({ description: 'The same, in words.' }),
+    subject: Type.String({ description: 'The node, the allocation or the generation of a pool that it is about.' }),
+    pool: Type.String(),
+    node_id: nullable(Type.String()),
+    node_instance_id: nullable(Type.String()),
+    allocation_id: nullable(Type.String()),
+    ours: OpenObject,
+    theirs: OpenObject,
+    status: Type.Enum([...findingStatuses]),
+    first_seen_at: Timestamp,
+    seen_at: Timestamp,
+    passes: Type.Integer(),
+    opened_at: nullable(Timestamp),
+    closed_at: nullable(Timestamp),
+    actor: nullable(Actor),
+    reason: nullable(Type.String()),
+  },
+  { $id: 'Finding' },
+);
+export type Finding = Static<typeof Finding>;
+export const FindingPage = pageOf(Finding, 'FindingPage');
+
+export const FindingQuery = Type.Object(
+  {
+    kind: Type.Optional(Type.Enum([...findingKinds])),
+    status: Type.Optional(Type.Enum([...findingStatuses])),
+    pool: Type.Optional(Name),
+    node_id: Type.Optional(Id),
+    ...paging,
+  },
+  strict,
+);
+
+export const FindingDecision = Type.Object(
+  {
+    reason: Type.String({ minLength: 1, maxLength: 1024 }),
+    dry_run: Type.Optional(Type.Boolean()),
+  },
+  { ...strict, $id: 'FindingDecision' },
+);
+
+export const FindingDecided = Type.Object(
+  {
+    finding: Finding,
+    dry_run: Type.Boolean(),
+    predicts: Type.Object({ says: Type.String() }),
+  },
+  { $id: 'FindingDecided' },
+);
+export type FindingDecided = Static<typeof FindingDecided>;

@@ -1,0 +1,40 @@
+/** Findings: what disagrees or fails again and again, and what a person decides about it. */
+import { fleetOperator, fleetViewer } from '../access.ts';
+import * as finding from '../finding.ts';
+import { IdParams } from '../primitives.ts';
+import type { RouteDeclaration } from '../route.ts';
+
+export const driftRoutes = {
+  'drift-list': {
+    method: 'GET',
+    path: '/v1/drift',
+    summary: 'Findings with both sides, newest first; the open ones unless a status is named',
+    tag: 'supervision',
+    access: fleetViewer,
+    query: finding.FindingQuery,
+    success: 200,
+    reply: finding.FindingPage,
+  },
+  'drift-repair': {
+    method: 'POST',
+    path: '/v1/drift/{id}/repair',
+    summary: 'Take a machine that is gone down with proof, or bring a row to what its evidence says',
+    tag: 'supervision',
+    access: fleetOperator,
+    params: IdParams,
+    body: finding.FindingDecision,
+    success: 200,
+    reply: finding.FindingDecided,
+  },
+  'drift-accept': {
+    method: 'POST',
+    path: '/v1/drift/{id}/accept',
+    summary: 'Say that it is known, or that a row holds as it stands',
+    tag: 'supervision',
+    access: fleetOperator,
+    params: IdParams,
+    body: finding.FindingDecision,
+    success: 200,
+    reply: finding.FindingDecided,
+  },
+} as const satisfies Record<string, RouteDeclaration>;

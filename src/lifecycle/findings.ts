@@ -1,0 +1,55 @@
+/** Findings: what each kind is about, when it is opened, and the numbers that decide. Pure; the API, CLI and docs read the same tables. */
+import type { NodeStatus } from './states.ts';
+
+export const findingKinds = ['drift', 'repeat-failure'] as const;
+export type FindingKind = (typeof findingKinds)[number];
+
+/**
+ * - seen: found once; it may still be a matter of moments
+ * - open: found again, so somebody should know
+ * - resolved: the sides agree again by themselves
+ * - repaired: one side was brought to the other, by policy or by a person
+ * - accepted: a person knows of it
+ */
+export const findingStatuses = ['seen', 'open', 'resolved', 'repaired', 'accepted'] as const;
+export type FindingStatus = (typeof findingStatuses)[number];
+
+export const findingWhats = {
+  machine_absent: { kind: 'drift', says: 'its provider shows nothing of the machine any more' },
+  row_differs: { kind: 'drift', says: 'its row is not what its evidence says' },
+  node_provisions: { kind: 'repeat-failure', says: 'bringing it up fails again and again' },
+  pool_provisions: { kind: 'repeat-failure', says: 'bringing machines of this spec up fails again and again' },
+} as const satisfies Record<string, { kind: FindingKind; says: string }>;
+export type FindingWhat = keyof typeof findingWhats;
+
+/** What a pool wants done about drift. A person may still decide otherwise. */
+export const driftPolicies = ['report', 'repair', 'quarantine'] as const;
+export type DriftPolicy = (typeof driftPolicies)[number];
+
+/** In these a machine must be there, so that its absence is news. */
+export const expectedStatuses = [
+  'starting',
+  'ready',
+  'degraded',
+  'offline',
+  'quarantined',
+] as const satisfies NodeStatus[];
+
+export interface DriftSettings {
+  /** From one pass to the next. */
+  every_seconds: number;
+  /** What is parked is verified again this often. */
+  parked_seconds: number;
+}
+export const defaultDriftSettings: DriftSettings = { every_seconds: 10, parked_seconds: 3600 };
+
+export interface RepeatFailureSettings {
+  failures: number;
+  window_seconds: number;
+}
+export const defaultRepeatFailureSettings: RepeatFailureSettings = { failures: 3, window_seconds: 86_400 };
+
+const passesToOpen = 2;
+
+/** Seen once, it may be a change under way; seen again, it is there to stay. */
+export const isConfirmed = (passes: number): boolean => passes >= passesToOpen;

@@ -1,0 +1,136 @@
+/** What a person decides about a finding: repair or accept it, with a reason. Each is one transaction; a dry run changes nothing. */
+import { now } from '../base/clock.ts';
+import { ApiProblem } from '../contract/errors.ts';
+import { expectedStatuses, type FindingWhat } from '../lifecycle/findings.ts';
+import type { Transaction } from '../store/database.ts';
+import { restateRow, restoreRow } from '../store/door-restore.ts';
+import { type FindingRow, findingRow, type Settled, settleFinding } from '../store/findings.ts';
+import { lockNode } from '../store/nodes.ts';
+import { retireIn } from './node-retire.ts';
+import type { Asker } from './requests.ts';
+import type { OperationServices } from './services.ts';
+
+export interface FindingAsked {
+  reason: string;
+  dry_run?: boolean | undefined;
+}
+
+interface Deciding {
+  tx: Transaction;
+  services: OperationServices;
+  finding: FindingRow;
+  asked: FindingAsked;
+  asker: Asker;
+  at: Date;
+}
+
+interface Decision {
+  says(finding: FindingRow): string;
+  /** After it, the finding is settled. Throws where it no longer fits. */
+  act(deciding: Deciding): Promise<void>;
+}
+
+const agreesByNow = () =>
+  new ApiProblem('action_illegal', 'The sides agree by now; the finding closes by itself with the next pass.');
+
+/** Which row a finding about a row is about. */
+const rowOf = ({ finding: { allocation_id, subject }, asked, asker }: Deciding) => ({
+  table: allocation_id === null ? ('nodes' as const) : ('allocations' as const),
+  id: subject,
+  reason: asked.reason,
+  actor: asker.actor,
+});
+
+async function takeDown({ tx, services, finding, asked, asker, at }: Deciding): Promise<void> {
+  const node = await lockNode(tx, finding.subject);
+  const isExpected = expectedStatuses.some((status) => status === node?.status);
+  if (!node || !isExpected || node.node_instance_id !== finding.node_instance_id) throw agreesByNow();
+  const cited = { by: 'retire' as const, reason: asked.reason, actor: asker.actor };
+  if (!(await retireIn(tx, services, node, cited, at))) throw agreesByNow();
+}
+
+const notByItself: Decision = {
+  says: () => {
+    throw new ApiProblem(
+      'action_illegal',
+      'Only a change of the pool or of what it is made from mends this. The finding closes by itself when it no longer holds; accept it if you know of it.',
+    );
+  },
+  act: async () => {},
+};
+
+const repairs: Record<FindingWhat, Decision> = {
+  machine_absent: {
+    says: () => 'the node is taken down with proof and retired; an allocation on it ends failed by node-lost',
+    act: takeDown,
+  },
+  row_differs: {
+    says: ({ theirs }) => `the row is set to what its evidence says: ${JSON.stringify(theirs)}`,
+    async act(deciding) {
+      if (!(await restoreRow(deciding.tx, rowOf(deciding), deciding.at))) throw agreesByNow();
+    },
+  },
+  node_provisions: notByItself,
+  pool_provisions: notByItself,
+};
+
+const known: Decision = {
+  says: () => 'it is not told of again as long as it stays as it is',
+  act: async () => {},
+};
+
+const acceptances: Record<FindingWhat, Decision> = {
+  machine_absent: known,
+  row_differs: {
+    says: ({ ours }) => `the row holds as it stands, and becomes its evidence: ${JSON.stringify(ours)}`,
+    async act(deciding) {
+      if (!(await restateRow(deciding.tx, rowOf(deciding), deciding.at))) throw agreesByNow();
+    },
+  },
+  node_provisions: known,
+  pool_provisions: known,
+};
+
+export interface FindingOutcome {
+  finding: FindingRow;
+  says: string;
+}
+
+function decide(
+  services: OperationServices,
+  id: string,
+  decisions: Record<FindingWhat, Decision>,
+  settledAs: (finding: FindingRow) => Pick<Settled, 'status' | 'stands'>,
+  asked: FindingAsked,
+  asker: Asker,
+): Promise<FindingOutcome> {
+  const at = now(services.clock);
+  return services.db.transaction(async (tx) => {
+    const finding = await findingRow(tx, id);
+    if (!finding) throw new ApiProblem('finding_not_found');
+    if (finding.status !== 'open')
+      throw new ApiProblem('action_illegal', `The finding is ${finding.status}; only an open one can be decided on.`);
+    const decision = decisions[finding.what];
+    const says = decision.says(finding);
+    if (asked.dry_run) return { finding, says };
+    await decision.act({ tx, services, finding, asked, asker, at });
+    const settled = { reason: asked.reason, actor: asker.actor, ...settledAs(finding) };
+    const closed = await settleFinding(tx, finding.finding_id, settled, at);
+    if (!closed) throw new ApiProblem('action_illegal', 'Somebody else has decided on it meanwhile.');
+    return { finding: closed, says };
+  });
+}
+
+export const repairFinding = (services: OperationServices, id: string, asked: FindingAsked, asker: Asker) =>
+  decide(services, id, repairs, () => ({ status: 'repaired' }), asked, asker);
+
+/** One about which nothing is changed stands until the sides agree, so that it is not found anew. */
+export const acceptFinding = (services: OperationServices, id: string, asked: FindingAsked, asker: Asker) =>
+  decide(
+    services,
+    id,
+    acceptances,
+    ({ what }) => ({ status: 'accepted', stands: what !== 'row_differs' }),
+    asked,
+    asker,
+  );
