@@ -9,6 +9,7 @@ import { makeAllocations } from './commands/allocations.ts';
 import { makeApply } from './commands/apply.ts';
 import { makeBrake } from './commands/brake.ts';
 import { makeCompletion } from './commands/completion.ts';
+import { makeDrift } from './commands/drift.ts';
 import { makeAgent, makeServe } from './commands/elsewhere.ts';
 import { makeExplain } from './commands/explain.ts';
 import { makeJoinToken } from './commands/join-token.ts';
@@ -45,7 +46,7 @@ const groups: { heading: string; commands: MakeCommand[] }[] = [
       makeSweeps,
     ],
   },
-  { heading: 'What you can do about it:', commands: [makeActions, makeAct, makeBrake, makeMaintenance] },
+  { heading: 'What you can do about it:', commands: [makeActions, makeAct, makeBrake, makeMaintenance, makeDrift] },
   { heading: 'Setting up:', commands: [makePools, makeApply, makeTokens, makeJoinToken, makeCompletion] },
   { heading: 'Programs:', commands: [makeServe, makeAgent] },
 ];

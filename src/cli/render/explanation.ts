@@ -5,6 +5,7 @@ import type { BudgetSource, Node } from '../../contract/node.ts';
 import { openActionLines } from './actions.ts';
 import { type ClosingContext, hintLines } from './closing.ts';
 import { age, ageSince, elapsed, momentInFull, momentsInFull, relative, secondsSince } from './duration.ts';
+import { bothSides } from './finding.ts';
 import { heldSentences, wouldHaveSentence } from './held.ts';
 import { nodeTone, titleLine } from './node.ts';
 import type { Tone } from './palette.ts';
@@ -101,13 +102,17 @@ function section(title: string, lines: string[], { paint }: ClosingContext): str
   return lines.length === 0 ? [] : ['', indent + paint('strong', title), ...lines.map((line) => indent + line)];
 }
 
-const whatToDo = ({ node_id, actions, held }: Explanation, context: ClosingContext): string[] => [
-  ...openActionLines(node_id, actions, context),
+const whatToDo = (told: Explanation, context: ClosingContext): string[] => [
+  ...openActionLines(told.node_id, told.actions, context),
   ...hintLines(
     [
-      ...(held ? [['See all that is held', context.commandLine('brake')] satisfies [string, string]] : []),
-      ['See all that happened', context.commandLine('timeline', node_id)],
-      ['Read its logs', context.commandLine('logs', node_id)],
+      ...(told.held ? [['See all that is held', context.commandLine('brake')] satisfies [string, string]] : []),
+      ...told.findings.map(({ finding_id }): [string, string] => [
+        'Decide on what was found',
+        context.commandLine('drift', 'repair', finding_id, '--reason', '"…"', '--dry-run'),
+      ]),
+      ['See all that happened', context.commandLine('timeline', told.node_id)],
+      ['Read its logs', context.commandLine('logs', told.node_id)],
     ],
     context.paint,
   ),
@@ -120,6 +125,7 @@ export function explanationLines(told: Explanation, node: Node, context: Closing
   const careful = [
     ...(told.held ? heldSentences(told.held, told.status, nowMs) : []),
     ...(told.would_have ? [wouldHaveSentence(told.would_have, nowMs)] : []),
+    ...told.findings.map((finding) => sentence(`Found: ${bothSides(finding)}`)),
   ];
   return [
     titleLine(told.node_id, node.name, told.status, nodeTone(node), since, fit),

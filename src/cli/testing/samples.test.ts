@@ -4,6 +4,7 @@ import { Allocation } from '../../contract/allocation.ts';
 import { AllocationActed } from '../../contract/allocation-action.ts';
 import { Evidence } from '../../contract/evidence.ts';
 import { Explanation, NodeActed } from '../../contract/explanation.ts';
+import { Finding, FindingDecided } from '../../contract/finding.ts';
 import { LogLine, Node } from '../../contract/node.ts';
 import { Operation } from '../../contract/operation.ts';
 import { Pool } from '../../contract/pool.ts';
@@ -22,7 +23,9 @@ import {
   sampleActed,
   sampleAllocationActed,
   sampleBrake,
+  sampleDecided,
   sampleExplanation,
+  sampleFinding,
   sampleHeld,
   sampleHold,
   sampleSweep,
@@ -42,6 +45,8 @@ test.each([
   ['answer to an action on an allocation', AllocationActed, sampleAllocationActed()],
   ['brake', Brake, sampleBrake({ holds: [sampleHold()], maintenance: [sampleWindow()] })],
   ['sweep', SweepRun, sampleSweep()],
+  ['finding', Finding, sampleFinding()],
+  ['decision on a finding', FindingDecided, sampleDecided()],
 ])('the sample %s is what the contract says', (_, schema, sample) => {
   expect([...Value.Errors(schema, sample)]).toEqual([]);
 });

@@ -1,0 +1,46 @@
+/** Findings as a person reads them: what, since when, and both sides beside each other. */
+import type { Finding, FindingDecided } from '../../contract/finding.ts';
+import type { ClosingContext } from './closing.ts';
+import { momentsInFull, relative } from './duration.ts';
+import type { Column } from './table.ts';
+import { printable } from './text.ts';
+
+const shownAs = (value: unknown): string =>
+  Array.isArray(value) ? `${value.length} listed` : typeof value === 'string' ? value : JSON.stringify(value);
+
+/** `status ready, node_instance_id inst_…` */
+const sideOf = (side: Finding['ours']): string =>
+  momentsInFull(
+    printable(
+      Object.entries(side)
+        .filter(([, value]) => value !== null)
+        .map(([name, value]) => `${name} ${shownAs(value)}`)
+        .join(', '),
+    ),
+  );
+
+export const bothSides = ({ says, ours, theirs }: Pick<Finding, 'says' | 'ours' | 'theirs'>): string =>
+  `${says}: we hold ${sideOf(ours)}; found ${sideOf(theirs)}`;
+
+export const findingColumns = (nowMs: number): Column<Finding>[] => [
+  { title: 'FINDING', value: (finding) => finding.finding_id },
+  { title: 'KIND', value: (finding) => finding.kind, drop: 4 },
+  { title: 'ABOUT', value: (finding) => finding.subject, shrinks_to: 12 },
+  { title: 'POOL', value: (finding) => finding.pool, drop: 5 },
+  { title: 'STATUS', value: (finding) => finding.status, tone: ({ status }) => (status === 'open' ? 'warn' : 'quiet') },
+  { title: 'SINCE', value: (finding) => relative(finding.opened_at ?? finding.first_seen_at, nowMs) },
+  { title: 'WHAT', value: bothSides, below: true },
+];
+
+export function decidedLines(
+  verb: 'repair' | 'accept',
+  { finding, dry_run, predicts }: FindingDecided,
+  { paint }: Pick<ClosingContext, 'paint'>,
+): string[] {
+  const says = momentsInFull(printable(predicts.says));
+  return dry_run
+    ? [
+        `${paint('warn', '○')} ${paint('strong', 'Nothing was done.')} To ${verb} ${finding.finding_id} would mean: ${says}`,
+      ]
+    : [`${paint('good', '✔')} ${paint('strong', `${finding.finding_id} is ${finding.status}`)}: ${says}`];
+}
