@@ -35,6 +35,7 @@ export default defineConfig({
         'test/support/**/*.test.ts',
       ]),
       suite('api', ['test/api/**/*.test.ts']),
+      suite('operations', ['test/operations/**/*.test.ts']),
       suite('properties', ['test/properties/**/*.test.ts']),
       suite('scenarios', ['test/scenarios/**/*.test.ts']),
       suite('chaos', ['test/chaos/**/*.test.ts']),

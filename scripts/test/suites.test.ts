@@ -44,6 +44,6 @@ test('a file that failed outside its tests is a complaint, with its first line',
 
 test('every place that holds tests is required', () => {
   const root = fileURLToPath(new URL('../..', import.meta.url));
-  const places = ['unit', 'tidy', 'api', 'properties', 'scenarios', 'chaos', 'browser'];
+  const places = ['unit', 'tidy', 'api', 'operations', 'properties', 'scenarios', 'chaos', 'browser'];
   expect(requiredSuites(root).map(({ name }) => name)).toEqual(places);
 });

@@ -13,6 +13,7 @@ const suites: Suite[] = [
   { name: 'unit', under: ['src/', 'console/src/'] },
   { name: 'tidy', under: ['test/tidy.test.ts'] },
   { name: 'api', under: ['test/api/'] },
+  { name: 'operations', under: ['test/operations/'] },
   { name: 'properties', under: ['test/properties/'] },
   { name: 'scenarios', under: ['test/scenarios/'] },
   { name: 'chaos', under: ['test/chaos/'] },

@@ -18,6 +18,7 @@ const subject = (over: Partial<ActionSubject> = {}): ActionSubject => ({
   endpoint: null,
   deadline_at: new Date(0),
   held: { rule: 'start-deadline' },
+  external: false,
   ...over,
 });
 const operator = { role: 'operator', tenant: null } as const;
@@ -53,6 +54,7 @@ const openWhenFree: Record<NodeActionName, readonly NodeStatus[]> = {
   undrain: ['draining'],
   quarantine: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
   reactivate: ['quarantined'],
+  reimage: ['ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
   retire: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
   'retry-release': [],
   'apply-held-verdict': ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
@@ -69,6 +71,7 @@ test.each([
   ['quarantine', 'quarantined', 'quarantine'],
   ['reactivate', 'starting', 'reactivate'],
   ['retire', 'cleaning', 'retire'],
+  ['reimage', 'cleaning', 'reimage'],
 ] as const)('%s has an edge to %s from everywhere it is open', (action, to, by) => {
   for (const from of openWhenFree[action]) expect(findEdge(nodeEdges, from, to, by), `${from} → ${to}`).toBeDefined();
 });
@@ -80,6 +83,14 @@ describe('what somebody uses', () => {
     ['cleanup', 'Its last allocation is still being released; that ends it as well.'],
   ] as const)('is not retired while it is %s', (occupancy, why_not) => {
     expect(offer('retire', { occupancy })).toMatchObject({ open: false, why_not });
+  });
+
+  test('is not imaged anew either', () => {
+    const status = 'ready';
+    expect(offer('reimage', { status, occupancy: 'occupied' })).toMatchObject({
+      open: false,
+      why_not: 'An allocation is served by it; release that first.',
+    });
   });
 
   test('is reactivated only when nothing of its last allocation can be left', () => {
@@ -109,6 +120,13 @@ describe('what somebody uses', () => {
       open: false,
       why_not: 'The release of its allocation is under way; it has not failed.',
     });
+  });
+});
+
+describe('a machine that others bring', () => {
+  test('is imaged by them', () => {
+    const offered = offer('reimage', { status: 'ready', external: true });
+    expect(offered).toMatchObject({ open: false, why_not: expect.stringContaining('then re-enroll it') });
   });
 });
 

@@ -12,6 +12,8 @@ export interface ActionSubject {
   deadline_at: Date | string | null;
   held: object | null;
   endpoint: string | null;
+  /** Somebody else brings the machines of its pool; nothing here launches them. */
+  external: boolean;
 }
 
 export type NodeAction = ActionRow<NodeStatus, ActionSubject>;
@@ -58,6 +60,15 @@ export const nodeActions = {
     from: ['quarantined'],
     unless: ({ occupancy }) =>
       occupancy === 'free' ? null : 'What its last allocation left on it is not proven gone; release that first.',
+  },
+  reimage: {
+    does: 'takes it down with proof and brings it up anew, as a new instance; what the old one left on record stays',
+    for: 'fleet',
+    from: ['ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
+    unless: (subject) =>
+      subject.external
+        ? 'Its machine is brought by others, and nobody here can image it. Set it aside, image it yourself, then re-enroll it.'
+        : unlessInUse(subject),
   },
   retire: {
     does: 'takes it down for good, with proof',

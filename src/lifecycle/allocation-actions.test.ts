@@ -19,6 +19,7 @@ const machine = (over: Partial<ActionSubject> = {}): ActionSubject => ({
   deadline_at: new Date(0),
   held: { rule: 'start-deadline' },
   endpoint: null,
+  external: false,
   ...over,
 });
 const subject = (over: Partial<AllocationSubject> = {}): AllocationSubject => ({

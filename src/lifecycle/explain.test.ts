@@ -37,6 +37,7 @@ const facts = (
   },
   observed_only: false,
   reuse: true,
+  anew: false,
   owned: true,
   operation: null,
   ...over,
@@ -158,6 +159,9 @@ describe('a person reads of a node that is', () => {
       'if there is proof: retired',
       'if it takes longer than that: quarantined, by clean-deadline [deadline]',
     ]);
+    expect(reads('cleaning', {}, { owned: false, anew: true })[1]).toBe(
+      'if there is proof: provisioning, as a new instance',
+    );
   });
 
   test('quarantined or retired', () => {

@@ -27,6 +27,8 @@ export interface ExplainFacts {
   observed_only: boolean;
   /** The machine is handed on after its release. */
   reuse: boolean;
+  /** It is taken down to be imaged anew. */
+  anew: boolean;
   /** An allocation owns the cleanup. */
   owned: boolean;
   /** What the operation that works on it is doing, if one is. */
@@ -141,17 +143,20 @@ const draining: Way = ({ node }) => ({
   ],
 });
 
-const cleaning: Way = ({ node, reuse, owned, operation }) => ({
-  waiting_for: operation ?? 'the proof that nothing is left',
+const afterProof = ({ anew, reuse }: ExplainFacts) => {
+  if (anew) return 'provisioning, as a new instance';
+  return reuse ? 'ready, free for the next' : 'retired';
+};
+
+const cleaning: Way = (facts) => ({
+  waiting_for: facts.operation ?? 'the proof that nothing is left',
   next: [
-    { if: 'there is proof', leads_to: reuse ? 'ready, free for the next' : 'retired', at: null },
-    owned
-      ? {
-          if: 'it takes longer than that',
-          leads_to: 'its allocation is release_failed and is tried again',
-          at: node.deadline_at,
-        }
-      : { if: 'it takes longer than that', leads_to: 'quarantined, by clean-deadline', at: node.deadline_at },
+    { if: 'there is proof', leads_to: afterProof(facts), at: null },
+    {
+      if: 'it takes longer than that',
+      leads_to: facts.owned ? 'its allocation is release_failed and is tried again' : 'quarantined, by clean-deadline',
+      at: facts.node.deadline_at,
+    },
   ],
 });
 

@@ -1,14 +1,16 @@
 /** Finds a machine for an allocation: a free one first, else a new one while the pool has room, else it waits its turn. */
 import { newNodeId, newNodeInstanceId } from '../base/ids.ts';
-import { type AllocationRow, allocationRow } from '../store/allocations.ts';
+import { type AllocationRow, allocationRow, holdersOf } from '../store/allocations.ts';
 import { bindNodeToOperation } from '../store/amend-node.ts';
 import type { Transaction } from '../store/database.ts';
-import { createNode, transition } from '../store/door.ts';
+import { createNode } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
 import { createInstance, instanceRow } from '../store/instances.ts';
 import { lockFreeNode, lockNode, type NodeRow } from '../store/nodes.ts';
 import { bindOperationToNode, type OperationRow } from '../store/operations.ts';
 import { currentPool, type PoolRow } from '../store/pools.ts';
+import { replaceInstance } from './new-instance.ts';
+import { retireIn } from './node-retire.ts';
 import { whatIsMissing } from './queue-turn.ts';
 import type { OperationServices } from './services.ts';
 
@@ -72,36 +74,42 @@ async function renewFailed(
   const former = node.node_instance_id ? await instanceRow(tx, node.node_instance_id) : undefined;
   // Only an instance that was cut off before it was proven gone may be replaced; any other one may still be running.
   if (node.status !== 'failed' || (former && !former.revoked_at)) return undefined;
-  const node_instance_id = newNodeInstanceId(services.clock);
-  const enrollment_token = services.installation.enrollmentToken({
-    pool: node.pool,
-    node_id: node.node_id,
-    node_instance_id,
-  });
-  await createInstance(tx, { node_instance_id, node_id: node.node_id, enrollment_token }, now);
-  const [outcome] = await transition(
+  const why = typeof operation.params.reason === 'string' ? `: ${operation.params.reason}` : '';
+  const { workflow_id, correlation_id, actor } = operation;
+  const replaced = await replaceInstance(
     tx,
-    [
-      {
-        node_id: node.node_id,
-        to: 'provisioning',
-        by: 'retry',
-        reason: `another try with a new instance${typeof operation.params.reason === 'string' ? `: ${operation.params.reason}` : ''}`,
-        set: {
-          node_instance_id,
-          workflow_id: operation.workflow_id,
-          correlation_id: operation.correlation_id,
-          registered_at: null,
-          reported_status: null,
-          endpoint: null,
-        },
-        actor: operation.actor,
-      },
-    ],
+    services,
+    node,
+    {
+      by: 'retry',
+      reason: `another try with a new instance${why}`,
+      fenced_because: 'another try replaces it',
+      actor,
+      workflow_id,
+      correlation_id,
+    },
     now,
-    services.environment,
   );
-  return outcome?.moved ? outcome.node : undefined;
+  return replaced?.node;
+}
+
+/**
+ * Whoever tries again and is given another machine is done with the one that failed: its rescue window ends at once. Were it
+ * still to come back, it would be free with nobody to bring back, and its next tenant would get it as the last one left it.
+ */
+async function endWindow(
+  tx: Transaction,
+  services: OperationServices,
+  failed: NodeRow,
+  { allocation_id }: AllocationRow,
+  operation: OperationRow,
+  now: Date,
+): Promise<void> {
+  // Another tenant may have failed on the same machine since, and still waits for it.
+  const holder = (await holdersOf(tx, [failed.node_id])).get(failed.node_id);
+  if (failed.status !== 'failed' || holder !== allocation_id) return;
+  const reason = 'its rescue window ended: its tenant tried again and was given another machine';
+  await retireIn(tx, services, failed, { by: 'retire', reason, data: { allocation_id }, actor: operation.actor }, now);
 }
 
 export async function assignNode(
@@ -130,6 +138,7 @@ export async function assignNode(
   const free = renewed ? undefined : await lockFreeNode(tx, pool.name);
   const node = renewed ?? free ?? (await createFor(tx, services, pool, before, operation, now));
   const isFree = node === free;
+  if (failed && !renewed) await endWindow(tx, services, failed, before, operation, now);
   const [moved] = await moveAllocations(
     tx,
     [

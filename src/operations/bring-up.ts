@@ -85,6 +85,8 @@ async function awaitLeaving(
     `${name}:wait`,
     async () => {
       const subject = await subjectOf(services, context);
+      // Whoever works on it now waits for another instance.
+      if (subject.node.workflow_id !== context.workflow_id) return { status: 'another', reason: null, rule: null };
       if (subject.node.status !== status)
         return {
           status: subject.node.status,
@@ -115,7 +117,7 @@ async function awaitLeaving(
       tries: 1,
     });
   }
-  if (after && ['cleaning', 'retired', 'quarantined', 'draining'].includes(after.status))
+  if (after && ['another', 'cleaning', 'retired', 'quarantined', 'draining'].includes(after.status))
     throw new OperationCancelled();
 }
 

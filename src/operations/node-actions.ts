@@ -15,6 +15,7 @@ import { applyHeldVerdict } from './actions/apply-held-verdict.ts';
 import { drain, undrain } from './actions/drain.ts';
 import { extendDeadline } from './actions/extend-deadline.ts';
 import { type ByAllocation, byAllocation } from './actions/on-allocation.ts';
+import { reimage } from './actions/reimage.ts';
 import { retire } from './actions/retire.ts';
 import { quarantine, reactivate } from './actions/set-aside.ts';
 import { nodeSubject } from './offers.ts';
@@ -27,6 +28,7 @@ const actions: Record<Exclude<NodeActionName, 'retry' | 'retry-release'>, Action
   undrain,
   quarantine,
   reactivate,
+  reimage,
   retire,
   'apply-held-verdict': applyHeldVerdict,
 };
@@ -84,7 +86,7 @@ export async function actOnNode(
     const pool = node && (await poolGeneration(tx, node.pool, node.pool_generation));
     if (!pool) throw new ApiProblem('node_not_found');
     const acting = { tx, services, node, pool, shown, asked, asker, at };
-    const prediction = actions[action].predict(acting);
+    const prediction = await actions[action].predict(acting);
     if (asked.dry_run) return prediction;
     const workflow_id = await actions[action].act(acting, prediction);
     const done = { ...prediction, workflow_id };

@@ -2,6 +2,7 @@
 import type { OperationDefinition } from '../engine/engine.ts';
 import { allocationRelease } from './allocation-release.ts';
 import { nodeProvision } from './node-provision.ts';
+import { nodeReimage } from './node-reimage.ts';
 import { nodeRetire } from './node-retire.ts';
 import type { OperationServices } from './services.ts';
 
@@ -9,4 +10,5 @@ export const operationRegistry = (services: OperationServices): OperationDefinit
   nodeProvision(services),
   allocationRelease(services),
   nodeRetire(services),
+  nodeReimage(services),
 ];

@@ -19,6 +19,13 @@ export interface Subject {
   ids: KnownIds;
 }
 
+/** An instance that is replaced while an operation works on it, and what it was made from. */
+export interface FormerInstance {
+  node_instance_id: NodeInstanceId;
+  pool_generation: number;
+}
+
+/** The node's present instance, or a former one of it. */
 export async function readSubject(
   services: OperationServices,
   db: Queryable,
@@ -28,11 +35,13 @@ export async function readSubject(
     correlation_id: CorrelationId | null;
     allocation_id: KnownIds['allocation_id'];
   },
+  former?: FormerInstance,
 ): Promise<Subject> {
   const { node, instance, pool } = await steadily(services.clock, async () => {
     const node = await nodeRow(db, node_id);
-    const instance = node?.node_instance_id ? await instanceRow(db, node.node_instance_id) : undefined;
-    const pool = node && (await poolGeneration(db, node.pool, node.pool_generation));
+    const instance_id = former?.node_instance_id ?? node?.node_instance_id;
+    const instance = instance_id ? await instanceRow(db, instance_id) : undefined;
+    const pool = node && (await poolGeneration(db, node.pool, former?.pool_generation ?? node.pool_generation));
     return { node, instance, pool };
   });
   if (!node || !instance) throw new Error(`node ${node_id} or its instance is not in the store`);

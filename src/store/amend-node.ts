@@ -12,6 +12,7 @@ export type NodeAmendment = Partial<
     | 'node_instance_id'
     | 'workflow_id'
     | 'correlation_id'
+    | 'pool_generation'
     | 'reported_status'
     | 'restarts'
     | 'endpoint'

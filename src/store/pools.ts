@@ -62,6 +62,11 @@ export async function poolGenerations(
   return new Map(rows.map((row) => [`${row.pool} ${row.generation}`, row.document]));
 }
 
+/** The driver that a pool names now. */
+export async function driverOfPool(db: Queryable, name: string): Promise<string | undefined> {
+  return (await db.query<{ driver: string }>('select driver from pools where name = $1', [name]))[0]?.driver;
+}
+
 /** What each of these pools asks for now. */
 export async function currentDocuments(db: Queryable, names: readonly string[]): Promise<Map<string, PoolDocument>> {
   const rows = await db.query<{ name: string; document: PoolDocument }>(

@@ -1,9 +1,11 @@
 /** Why a node stands where it stands, and what may be done about it. */
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors.ts';
+import type { Operation } from '../../contract/operation.ts';
 import { offeredActions } from '../../lifecycle/actions.ts';
 import { type ExplainedNode, explain, meaningOf, slowStages } from '../../lifecycle/explain.ts';
 import { actOnNode } from '../../operations/node-actions.ts';
+import { nodeReimageKind } from '../../operations/node-reimage.ts';
 import { nodeSubject } from '../../operations/offers.ts';
 import { evidenceFor, usualStages } from '../../store/because.ts';
 import { openFindingsOf } from '../../store/findings.ts';
@@ -24,9 +26,7 @@ async function mustFind(id: string, tenant: string | null, services: ApiServices
 const iso = (date: Date | null) => date?.toISOString() ?? null;
 
 /** What the operation on it is doing, while it does something. */
-async function workOn(workflow_id: string | null, services: ApiServices): Promise<string | null> {
-  if (!workflow_id) return null;
-  const operation = await readOperation(services.db, workflow_id, null, now(services.clock));
+function workOf(operation: Operation | undefined): string | null {
   if (operation?.status !== 'running') return null;
   const { label, message } = operation.progress;
   return message && message !== label ? `${label}: ${message}` : label;
@@ -53,12 +53,14 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
     const pool = await poolGeneration(db, node.pool, row.pool_generation);
     const evidence = await evidenceFor(db, node, tenant);
     const change = evidence.find((fact) => fact.kind === `node.${node.status}`);
+    const operation = await readOperation(db, node.workflow_id ?? '', null, now(services.clock));
     const told = explain({
       node: row satisfies ExplainedNode,
       observed_only: pool?.mode === 'observe',
       reuse: pool?.reuse ?? pool?.driver === 'external',
       owned: node.allocation_id !== null,
-      operation: await workOn(node.workflow_id, services),
+      anew: operation?.kind === nodeReimageKind,
+      operation: workOf(operation),
     });
     return {
       node_id: node.node_id,

@@ -42,7 +42,7 @@ export interface Acting {
 }
 
 export interface Action {
-  predict(acting: Acting): Prediction<NodeStatus>;
+  predict(acting: Acting): Prediction<NodeStatus> | Promise<Prediction<NodeStatus>>;
   /** Answers the operation that it queued, if it did. */
   act(acting: Acting, prediction: Prediction<NodeStatus>): Promise<WorkflowId | undefined>;
 }

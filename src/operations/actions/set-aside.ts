@@ -21,7 +21,7 @@ export const reactivate = moveTo({
     if (!instance || instance.fenced_at)
       throw new ApiProblem(
         'action_illegal',
-        `Nothing that it says is believed any more (${instance?.fence_reason ?? 'it has no instance'}); retire it instead.`,
+        `Nothing that it says is believed any more (${instance?.fence_reason ?? 'it has no instance'}); reimage it or retire it.`,
       );
   },
 });

@@ -9,13 +9,6 @@ const node = `node.node_id as id, node.pool, node.name`;
 const allocation = `allocation.allocation_id as id, allocation.pool, null as name`;
 const fact = `told.id, told.pool, told.name`;
 
-/**
- * Not held yet: a tenant whose machine failed and who tries again is given another one, and the failed one, which then comes
- * back inside its rescue window, is free without proof. A retry should end the window; when it does, this goes.
- */
-const unlessTriedElsewhere = `and not exists (select 1 from told elsewhere where elsewhere.id = served.id and elsewhere.by = 'retry'
-  and (elsewhere.xid, elsewhere.seq) > (served.xid, served.seq) and (elsewhere.xid, elsewhere.seq) < (told.xid, told.seq))`;
-
 export interface Question {
   invariant: string;
   /** $1: now; $2: the round. Answers id, pool, name and what is wrong. */
@@ -147,8 +140,7 @@ export const questions: Question[] = [
       where ${change} and told.entity = 'allocation' and told."to" = 'provisioning' and told.sets ->> 'node_id' is not null
         and served.pool = told.pool and (served.xid, served.seq) < (told.xid, told.seq) and not exists (
           select 1 from evidence proof where proof.node_id = told.sets ->> 'node_id' and (proof.kind like 'proof.%' or proof.kind = 'instance.revoked')
-            and (proof.xid, proof.seq) > (served.xid, served.seq) and (proof.xid, proof.seq) < (told.xid, told.seq))
-        ${unlessTriedElsewhere}`,
+            and (proof.xid, proof.seq) > (served.xid, served.seq) and (proof.xid, proof.seq) < (told.xid, told.seq))`,
   },
   {
     invariant: 'exactly one verdict per cause: each change starts where the one before it ended',

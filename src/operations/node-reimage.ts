@@ -1,0 +1,143 @@
+/**
+ * Images a machine anew: what the old instance knows is kept, it is taken down and proven gone, and in the transaction that
+ * says so a new instance of the pool as it is now takes its place and is brought up. Everything on record of the old one stays.
+ */
+import { now } from '../base/clock.ts';
+import { newWorkflowId, type WorkflowId } from '../base/ids.ts';
+import { OperationCancelled, type OperationContext, type OperationDefinition, StepFailed } from '../engine/engine.ts';
+import type { Transaction } from '../store/database.ts';
+import { transition } from '../store/door.ts';
+import type { DoorEnvironment } from '../store/door-rules.ts';
+import { once } from '../store/executions.ts';
+import { fenceInstance } from '../store/instances.ts';
+import { lockNode, type NodeRow } from '../store/nodes.ts';
+import { bindOperationToNode, queueOperation } from '../store/operations.ts';
+import { currentPool, type PoolRow } from '../store/pools.ts';
+import { bringUp, giveUpAndFreeze, operationOf } from './bring-up.ts';
+import { followPool, replaceInstance } from './new-instance.ts';
+import { bringUpPlan } from './provision-plan.ts';
+import { releasePolicy } from './release-policy.ts';
+import type { Asker } from './requests.ts';
+import type { OperationServices } from './services.ts';
+import { type PlanStep, stage, stageOf } from './stage.ts';
+import { type FormerInstance, readSubject, type Subject } from './subject.ts';
+import { takeDown, takeDownPlan } from './take-down.ts';
+
+export const nodeReimageKind = 'node-reimage';
+
+const nodeReimagePlan = (pool: PoolRow, environment: DoorEnvironment): PlanStep[] => [
+  ...takeDownPlan,
+  { name: 'renew', label: 'Making a new instance', usual_seconds: 0.5, within_seconds: 300 },
+  ...bringUpPlan(pool.document, environment),
+];
+
+/** Moves the node, which is locked, to `cleaning` and queues the operation, in the caller's transaction. */
+export async function reimageIn(
+  tx: Transaction,
+  services: OperationServices,
+  node: NodeRow,
+  pool: PoolRow,
+  { actor, correlation_id, reason }: Asker & { reason: string },
+  at: Date,
+): Promise<WorkflowId | undefined> {
+  const { node_id, node_instance_id, pool_generation, registered_at } = node;
+  if (!node_instance_id) return undefined;
+  const workflow_id = newWorkflowId(services.clock);
+  const ids = { workflow_id, correlation_id };
+  const move = { node_id, to: 'cleaning', by: 'reimage', reason, actor, ...ids, set: ids } as const;
+  const [outcome] = await transition(tx, [move], at, services.environment);
+  if (!outcome?.moved) return undefined;
+  // One that is up may still say what it knows while it is taken down; one that never came must not come into this.
+  const unborn = { reason: 'it is imaged anew before it registered', revoke: false, ...ids };
+  if (!registered_at) await fenceInstance(tx, node_instance_id, unborn, at);
+  const params = { former: { node_instance_id, pool_generation } satisfies FormerInstance };
+  const steps = nodeReimagePlan(pool, services.environment);
+  const operation = { kind: nodeReimageKind, revision: 1, node_id, node_instance_id, tenant: null, actor };
+  await queueOperation(tx, { ...operation, ...ids, params, steps }, at);
+  return workflow_id;
+}
+
+/** Whether the node still stands where this operation brought it; a rule or a person may have decided otherwise meanwhile. */
+const isOurs = (node: NodeRow | undefined, workflow_id: string): node is NodeRow =>
+  node?.status === 'cleaning' && node.workflow_id === workflow_id;
+
+/** The former instance is proven gone: a new one takes its place, and only now is what it still says refused for good. */
+async function renew(context: OperationContext, services: OperationServices, former: Subject): Promise<void> {
+  const { workflow_id } = context;
+  const fenced_because = 'the machine was imaged anew';
+  const renewed = await context.step('renew:door', () => {
+    const at = now(services.clock);
+    return once(services.db, workflow_id, 'renew', services.executor, at, async (tx, operation) => {
+      const { actor, correlation_id } = operation;
+      const node = await lockNode(tx, former.node.node_id);
+      const pool = await currentPool(tx, former.node.pool);
+      const ours = isOurs(node, workflow_id) && pool ? await followPool(tx, node, pool, at) : undefined;
+      const replacement = { by: 'proof', reason: 'proven gone; a new instance takes its place', actor } as const;
+      const cited = { ...replacement, fenced_because, workflow_id, correlation_id };
+      const replaced = ours && (await replaceInstance(tx, services, ours, cited, at));
+      if (replaced) await bindOperationToNode(tx, workflow_id, replaced.node);
+      // Whatever became of the node, what was destroyed must not speak for it.
+      else
+        await fenceInstance(tx, former.node_instance_id, { ...former.ids, reason: fenced_because, revoke: true }, at);
+      return replaced !== undefined;
+    });
+  });
+  if (!renewed) throw new OperationCancelled();
+}
+
+const whyNot = (error: unknown): string =>
+  error instanceof StepFailed
+    ? `imaging it anew failed at step ${stageOf(error.step)} (owner ${error.owner_layer}): ${error.message}`
+    : `imaging it anew did not end: ${error instanceof OperationCancelled ? 'it was asked to stop' : String(error)}`;
+
+/** Half taken down it is nobody's to use: set aside, with the reason, for a person to image it again, or to retire it. */
+async function setAside(
+  context: OperationContext,
+  services: OperationServices,
+  { node: { node_id }, node_instance_id, ids }: Subject,
+  error: unknown,
+): Promise<void> {
+  const { workflow_id } = context;
+  const reason = whyNot(error);
+  await context.step('set-aside', () => {
+    const at = now(services.clock);
+    return once(services.db, workflow_id, 'set-aside', services.executor, at, async (tx) => {
+      if (!isOurs(await lockNode(tx, node_id), workflow_id)) return null;
+      const move = { node_id, node_instance_id, to: 'quarantined', by: 'clean-deadline', reason, workflow_id } as const;
+      await transition(tx, [move], at, services.environment);
+      await fenceInstance(tx, node_instance_id, { ...ids, workflow_id, reason, revoke: true }, at);
+      return null;
+    });
+  });
+}
+
+export function nodeReimage(services: OperationServices): OperationDefinition {
+  const formerOf = async (context: OperationContext, former: FormerInstance): Promise<Subject> => {
+    const operation = await operationOf(services, context);
+    if (!operation.node_id) throw new Error(`operation ${context.workflow_id} has no node`);
+    return readSubject(services, services.db, operation.node_id, operation, former);
+  };
+  return {
+    kind: nodeReimageKind,
+    revision: 1,
+    async run(context, params) {
+      const former = await formerOf(context, (params as unknown as { former: FormerInstance }).former);
+      try {
+        const policy = releasePolicy(former.pool);
+        await takeDown(context, services, { subject: former, reuse: false, policy });
+        await stage(context, services, 'renew', () => renew(context, services, former));
+      } catch (error) {
+        await setAside(context, services, former, error);
+        throw error;
+      }
+      try {
+        await bringUp(context, services);
+      } catch (error) {
+        if (error instanceof StepFailed) await giveUpAndFreeze(context, services, error);
+        throw error;
+      }
+      await context.emit({ message: 'Ready' });
+      return null;
+    },
+  };
+}

@@ -1,0 +1,111 @@
+/**
+ * Every step of every operation, and what can befall it: the replica dies before the step, the replica dies when the step has
+ * done its work but nothing is recorded, the step fails until its retries end, the step happens twice. Whatever it is, the
+ * outcome is one that the tables allow, nothing is launched or left twice, and the invariants of the model hold.
+ *
+ * How an operation joins: by its line in src/operations/registry.ts. In every situation of support/situations.ts every action
+ * is asked for that the tables of lifecycle/ open there, and whatever operations come of it are run once
+ * undisturbed, which tells their steps; then each step is tried with each fault. So a new operation that an action or a rule
+ * brings about in one of the situations needs nothing here. One that no pair of a situation and an ask brings about fails
+ * the first test; it needs a situation or an ask, a few lines of data in support/situations.ts.
+ *
+ * Simulated: the machines, their agents and the time (support/upstream.ts, agents.ts). Real: the store, the door, the rules, the
+ * operations and the engine's execution of them. The same with real processes and kill -9: test/chaos/killed-server.test.ts.
+ */
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { operationRegistry } from '../../src/operations/registry.ts';
+import type { OperationServices } from '../../src/operations/services.ts';
+import type * as executions from '../../src/store/executions.ts';
+import { type Case, type EndedCase, runCases } from './support/cases.ts';
+import { type FaultName, faultNames } from './support/faults.ts';
+import { everyFault, everyPair, judge, pairOf } from './support/plan.ts';
+import type { Broken } from './support/workshop.ts';
+
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
+
+/** For the counter-test below: receipts are neither kept nor asked for. */
+const wrong = vi.hoisted(() => ({ receipts: false }));
+vi.mock('../../src/store/executions.ts', async (whole) => {
+  const real = await whole<typeof executions>();
+  const once: typeof executions.once = (db, workflow_id, receipt, executor, now, work) =>
+    wrong.receipts
+      ? db.transaction(async (tx) => work(tx, await real.fenced(tx, workflow_id, executor)))
+      : real.once(db, workflow_id, receipt, executor, now, work);
+  return { ...real, once };
+});
+
+const registeredKinds = () => operationRegistry({} as OperationServices).map(({ kind }) => kind);
+
+let undisturbed: EndedCase[];
+beforeAll(async () => {
+  undisturbed = await runCases(everyPair());
+});
+
+test('every operation that is registered is brought about', () => {
+  const brought = new Set(undisturbed.flatMap(({ runs }) => runs.map(({ kind }) => kind)));
+  const missing = registeredKinds().filter((kind) => !brought.has(kind));
+  expect(missing, 'add a situation or an ask to support/situations.ts that brings these about').toEqual([]);
+});
+
+test('undisturbed, every one ends where the tables allow', () => {
+  expect(judge(undisturbed, undisturbed).join('\n\n')).toBe('');
+});
+
+describe('each step of each operation', () => {
+  let tried: EndedCase[];
+  beforeAll(async () => {
+    tried = await runCases(everyFault(undisturbed));
+  });
+
+  test.each(faultNames)('%s', (fault) => {
+    const these = tried.filter(({ target }) => target?.fault === fault);
+    expect(new Set(these.map(({ target }) => target?.kind))).toEqual(new Set(registeredKinds()));
+    expect(judge(undisturbed, these).join('\n\n')).toBe('');
+  });
+});
+
+describe('it would be noticed', () => {
+  const faultsOf = (pair: Case[], kind: string, step: RegExp, faults: readonly FaultName[]): Case[] =>
+    everyFault(undisturbed.filter((each) => each.situation === pair[0]?.situation && each.ask === pair[0]?.ask)).filter(
+      ({ target }) => target && target.kind === kind && step.test(target.seen.step) && faults.includes(target.fault),
+    );
+  const verdict = async (cases: Case[], broken: Broken = {}) => {
+    expect(cases.length, 'cases to try').toBeGreaterThan(0);
+    return judge(undisturbed, await runCases(cases, broken)).join('\n\n');
+  };
+
+  test('if a step kept no receipt of what it did', async () => {
+    const release = pairOf('a tenant is served', 'release (allocation)');
+    const cases = faultsOf(release, 'allocation-release', /:ask$/, ['crash after its effect', 'repeated']);
+    wrong.receipts = true;
+    const found = await verdict(cases).finally(() => {
+      wrong.receipts = false;
+    });
+    expect(found).toMatch(/clean:agent:1:ask, crash after its effect.*2 × task release\.clean/s);
+    expect(found).toMatch(/clean:agent:1:ask, repeated.*2 × task release\.clean/s);
+  });
+
+  test('if a machine were launched without the tag that finds it again', async () => {
+    const cases = faultsOf(pairOf('an empty pool', 'allocate'), 'node-provision', /^launch:ensure:1$/, faultNames);
+    let calls = 0;
+    const driver: Broken['driver'] = (whole) => ({
+      ...whole,
+      ensure: (target) =>
+        whole.ensure({ ...target, node_instance_id: `${target.node_instance_id}-${calls++}` as never }),
+    });
+    expect(await verdict(cases, { driver, most_ticks: 60 })).toMatch(/upstream and nobody owns it/);
+  });
+
+  test('if a rule that moves things on were missing', async () => {
+    const cases = faultsOf(
+      pairOf('a tenant is served', 'release (allocation)'),
+      'allocation-release',
+      /^clean:destroy/,
+      faultNames,
+    );
+    const sweeps: Broken['sweeps'] = (whole) => whole.filter(({ name }) => name !== 'release-retry');
+    expect(await verdict(cases, { sweeps, most_ticks: 60 })).toMatch(
+      /fails until its retries end.*still moves.*release_failed/s,
+    );
+  });
+});

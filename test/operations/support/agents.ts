@@ -1,0 +1,143 @@
+/** The agents of the machines: each registers, says that it is ready, beats, and does the tasks it is given, by the store's own calls. */
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { type Clock, now } from '../../../src/base/clock.ts';
+import { type NodeId, type NodeInstanceId, newCorrelationId } from '../../../src/base/ids.ts';
+import { canonicalJson } from '../../../src/contract/canonical-json.ts';
+import { ApiProblem } from '../../../src/contract/errors.ts';
+import { isFenced, type NodeStatus } from '../../../src/lifecycle/states.ts';
+import { recordClaim } from '../../../src/store/claims.ts';
+import type { Database } from '../../../src/store/database.ts';
+import type { DoorEnvironment } from '../../../src/store/door-rules.ts';
+import { register } from '../../../src/store/enrolment.ts';
+import type { HeartbeatBuffer } from '../../../src/store/heartbeat-buffer.ts';
+import type { Installation } from '../../../src/store/installation.ts';
+import { answerTask, leaseNext, type TaskRow } from '../../../src/store/tasks.ts';
+import type { Upstream } from './upstream.ts';
+
+export const heartbeat = { interval_seconds: 10, stale_after_seconds: 30 };
+
+interface Agent {
+  pool: string;
+  /** What opens the door for it. */
+  knock: { enrollment_token: string } | { join_token: string; name: string };
+  key: KeyObject;
+  public_key: string;
+  node?: { node_id: NodeId; node_instance_id: NodeInstanceId };
+  /** It was told that it does not count any more, or was killed. */
+  over: boolean;
+}
+
+export interface Agents {
+  /** One turn of everybody who lives. */
+  act(): Promise<void>;
+  /** A machine that nobody here launched comes by itself. */
+  arrive(pool: string, join_token: string, name: string): void;
+  /** As by `kill -9`: from now on nobody is heard from this pool's machines, until new ones come. */
+  kill(pool: string): void;
+  /** What kept the machines of a pool from being cleaned is gone. */
+  mend(pool: string): void;
+}
+
+interface AgentWorld {
+  db: Database;
+  clock: Clock;
+  environment: DoorEnvironment;
+  installation: Installation;
+  beats: HeartbeatBuffer;
+  upstream: Upstream;
+}
+
+const answerOf = (task: TaskRow, dirty: boolean) =>
+  task.type === 'release.clean' && dirty
+    ? { status: 'failed' as const, error: { code: 'disk_full', message: 'no space left on device' } }
+    : {
+        status: 'succeeded' as const,
+        result: { nonce: task.params.nonce ?? null, checked: [{ what: 'the workspace', seen: 'empty' }] },
+      };
+
+export function createAgents({ db, clock, environment, installation, beats, upstream }: AgentWorld): Agents {
+  const agents = new Map<string, Agent>();
+  const mended = new Set<string>();
+
+  const born = (id: string, pool: string, knock: Agent['knock']) => {
+    const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+    const public_key = publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
+    agents.set(id, { pool, knock, key: privateKey, public_key, over: false });
+  };
+
+  const knock = async (agent: Agent) => {
+    const context = { clock, now: now(clock), environment, installation, correlation_id: newCorrelationId() };
+    const request = { ...agent.knock, version: '1', agent_public_key: agent.public_key };
+    try {
+      const { node_id, node_instance_id } = await register(db, request, undefined, context);
+      agent.node = { node_id, node_instance_id };
+    } catch (error) {
+      if (!(error instanceof ApiProblem)) throw error;
+      agent.over = true;
+    }
+  };
+
+  const speak = async (agent: Agent, status: NodeStatus) => {
+    if (!agent.node) return;
+    const word = { starting: { status: 'ready' }, failed: {}, offline: {} } as const;
+    const claim = word[status as keyof typeof word];
+    if (!claim) return;
+    const claiming = { ...agent.node, stale_seconds: heartbeat.stale_after_seconds };
+    const outcome = await recordClaim(db, claiming, claim, now(clock), environment);
+    if (outcome.fenced) agent.over = true;
+  };
+
+  const work = (agent: Agent, status: NodeStatus, dirty: boolean) =>
+    db.transaction(async (tx) => {
+      if (!agent.node) return;
+      const { node_instance_id } = agent.node;
+      const at = now(clock);
+      const task = await leaseNext(tx, node_instance_id, at, isFenced(status));
+      if (!task) return;
+      const answer = answerOf(task, dirty);
+      const result = 'result' in answer ? answer.result : null;
+      const said = canonicalJson({ task_id: task.task_id, node_instance_id, status: answer.status, result });
+      const signature = sign(null, Buffer.from(said), agent.key).toString('base64');
+      await answerTask(tx, task.task_id, node_instance_id, { ...answer, signature }, at);
+    });
+
+  return {
+    async act() {
+      for (const machine of upstream.machines.values()) {
+        const { node_instance_id, pool, enrollment_token } = machine;
+        if (machine.state === 'running' && machine.character !== 'mute' && !agents.has(node_instance_id))
+          born(node_instance_id, pool, { enrollment_token });
+        const agent = agents.get(node_instance_id);
+        if (agent && machine.state !== 'running') agent.over = true;
+      }
+      const living = [...agents].filter(([, { over }]) => !over);
+      const rows = await db.query<{ id: NodeInstanceId; status: NodeStatus; tasks: number }>(
+        `select node_instance_id as id, status, (select count(*)::int from tasks where tasks.node_instance_id = node.node_instance_id
+           and tasks.status = 'queued') as tasks from nodes node`,
+      );
+      const standing = new Map(rows.map((row) => [row.id, row]));
+      await Promise.all(
+        living.map(async ([id, agent]) => {
+          if (!agent.node) await knock(agent);
+          const known = agent.node && (standing.get(agent.node.node_instance_id) ?? { status: 'starting', tasks: 0 });
+          if (!agent.node || !known) return;
+          const { node_instance_id } = agent.node;
+          beats.add({
+            ...{ node_instance_id, received_ms: clock.nowMs(), reported: null },
+            interval_seconds: heartbeat.interval_seconds,
+            stale_seconds: heartbeat.stale_after_seconds,
+          });
+          await speak(agent, known.status as NodeStatus);
+          const dirty = upstream.machines.get(id as NodeInstanceId)?.character === 'dirty' && !mended.has(agent.pool);
+          if (known.tasks > 0) await work(agent, known.status as NodeStatus, dirty);
+        }),
+      );
+      await beats.flush();
+    },
+    arrive: (pool, join_token, name) => born(`${pool} ${name}`, pool, { join_token, name }),
+    kill(pool) {
+      for (const agent of agents.values()) if (agent.pool === pool) agent.over = true;
+    },
+    mend: (pool) => mended.add(pool),
+  };
+}

@@ -1,0 +1,53 @@
+/** From what undisturbed runs showed to what is tried: every step of every operation, with every fault that can befall it. */
+import type { Case, EndedCase } from './cases.ts';
+import { canBefall, faultNames, type SeenStep } from './faults.ts';
+import { asks, situations } from './situations.ts';
+
+export const everyPair = (): Case[] => situations.flatMap((situation) => asks.map((ask) => ({ situation, ask })));
+
+export const pairOf = (situation: string, ask: string): Case[] =>
+  everyPair().filter((pair) => pair.situation.name === situation && pair.ask.name === ask);
+
+/** A step that was cut off is seen again; of a wait it matters whether it was ever answered. */
+const distinct = (seen: SeenStep[]): SeenStep[] => [
+  ...new Map(seen.map((each) => [`${each.step} ${each.wait?.answered}`, each])).values(),
+];
+
+/** Each step is tried where it was seen first: in that situation, by that ask, in that run. */
+export function everyFault(undisturbed: readonly EndedCase[]): Case[] {
+  const tried = new Set<string>();
+  const cases: Case[] = [];
+  for (const { situation, ask, runs } of undisturbed)
+    for (const { kind, ordinal, seen } of runs)
+      for (const each of distinct(seen)) {
+        const key = `${kind} ${each.step} ${each.wait?.answered}`;
+        if (tried.has(key)) continue;
+        tried.add(key);
+        for (const fault of faultNames)
+          if (canBefall(each, fault)) cases.push({ situation, ask, target: { kind, ordinal, seen: each, fault } });
+      }
+  return cases;
+}
+
+const nameOf = ({ situation, ask, target }: Case) =>
+  `${target ? `${target.kind}, step ${target.seen.step}, ${target.fault}` : 'undisturbed'} (${situation.name}, ask: ${ask.name})`;
+
+const shown = ({ nodes, allocations, launches, changes }: EndedCase) =>
+  JSON.stringify({ nodes, allocations, launches, changes }, null, 1);
+
+/** A fault that leaves nothing to be wanted changes nothing: neither how it ends, nor what is launched, nor any change on the way. */
+const changesNothing = ({ target }: Case) => target !== undefined && target.fault !== 'fails until its retries end';
+
+/** What is wrong, in words; empty where all is as it must be. */
+export function judge(undisturbed: readonly EndedCase[], tried: readonly EndedCase[]): string[] {
+  const usual = new Map(undisturbed.map((each) => [`${each.situation.name} / ${each.ask.name}`, each]));
+  return tried.flatMap((each) => {
+    const wrong = [...each.mistakes];
+    if (each.target && !each.reached && !each.refused) wrong.push('the step was never reached');
+    if (each.target && each.refused) wrong.push('what was asked for before is refused now');
+    const expected = usual.get(`${each.situation.name} / ${each.ask.name}`);
+    if (expected && changesNothing(each) && shown(each) !== shown(expected))
+      wrong.push(`ended otherwise:\n${shown(each)}\nundisturbed:\n${shown(expected)}`);
+    return wrong.length > 0 ? [`${nameOf(each)}:\n  ${wrong.join('\n  ')}`] : [];
+  });
+}

@@ -1,0 +1,222 @@
+/**
+ * Where operations are asked for, and how. An operation joins by being registered, and by being brought about by at least one
+ * pair of a situation and an ask: every action that the tables of lifecycle/ open in a situation is asked for by itself. Add a situation (or an ask) here only if nothing here leads to the new operation; the test says so then.
+ */
+import type { AllocationId } from '../../../src/base/ids.ts';
+import type { PoolDocument } from '../../../src/contract/pool.ts';
+import { type NodeActionName, nodeActionNames } from '../../../src/lifecycle/actions.ts';
+import { type AllocationActionName, allocationActionNames } from '../../../src/lifecycle/allocation-actions.ts';
+import type { AskedAction } from '../../../src/operations/actions/acting.ts';
+import { actOnAllocation } from '../../../src/operations/allocation-actions.ts';
+import { actOnNode } from '../../../src/operations/node-actions.ts';
+import { type Asker, requestAllocation, requestRelease } from '../../../src/operations/requests.ts';
+import type { OperationServices } from '../../../src/operations/services.ts';
+import type { Character } from './upstream.ts';
+
+/** How a case's own pool stands. */
+export interface View {
+  nodes: { node_id: string; node_instance_id: string; status: string }[];
+  allocations: { allocation_id: AllocationId; status: string; over: boolean }[];
+  /** Operations that have not ended. */
+  open: number;
+}
+
+/** A pool of its own, in which one case happens. */
+export interface Site {
+  pool: string;
+  services: OperationServices;
+  asker: Asker;
+  view(): View;
+  until(condition: (view: View) => boolean): Promise<void>;
+  /** A machine comes by itself (external pools). */
+  arrive(): void;
+  killAgents(): void;
+  mend(): void;
+}
+
+export interface Situation {
+  name: string;
+  pool?: Partial<PoolDocument>;
+  machines?: Character[];
+  bring(site: Site): Promise<void>;
+  /** What changes when the operation is asked for, besides the asking. */
+  meanwhile?(site: Site): void;
+}
+
+const allocate = async ({ pool, services, asker }: Site) => {
+  await requestAllocation(services, { pool }, asker);
+};
+const node = (status: string) => (view: View) => view.nodes.at(-1)?.status === status;
+const allocation = (status: string) => (view: View) => view.allocations.at(-1)?.status === status;
+const quiet = ({ open }: View) => open === 0;
+const both = (a: (view: View) => boolean, b: (view: View) => boolean) => (view: View) => a(view) && b(view);
+
+const served = async (site: Site) => {
+  await allocate(site);
+  await site.until(both(allocation('active'), quiet));
+};
+const release = async ({ services, asker, view }: Site) => {
+  const last = view().allocations.at(-1);
+  if (last) await requestRelease(services, last.allocation_id, asker);
+};
+const freed = async (site: Site) => {
+  await served(site);
+  await release(site);
+  await site.until(both(allocation('released'), quiet));
+};
+const arrived = async (site: Site) => {
+  site.arrive();
+  await site.until(node('ready'));
+};
+const act = async (site: Site, action: NodeActionName, asked: Partial<AskedAction> = {}) => {
+  const last = site.view().nodes.at(-1);
+  if (last) await actOnNode(site.services, last.node_id, action, { reason: 'to see', ...asked }, site.asker);
+};
+
+export const situations: Situation[] = [
+  { name: 'an empty pool', bring: async () => {} },
+  { name: 'a pool whose machines crash', machines: ['crashes'], bring: async () => {} },
+  { name: 'a pool that may try twice', machines: ['crashes'], pool: { attempts: 2 }, bring: async () => {} },
+  { name: 'a provider that refuses', machines: ['refused'], bring: async () => {} },
+  { name: 'a tenant is served', bring: served },
+  { name: 'a tenant is served by a machine that stays', pool: { reuse: true }, bring: served },
+  { name: 'a free machine', pool: { reuse: true }, bring: freed },
+  {
+    name: 'a machine whose agent is dead',
+    async bring(site) {
+      await served(site);
+      site.killAgents();
+      await site.until(node('offline'));
+    },
+  },
+  {
+    name: 'an allocation whose machine is gone',
+    async bring(site) {
+      await served(site);
+      site.killAgents();
+      await site.until(both(node('retired'), quiet));
+    },
+  },
+  {
+    name: 'a machine that nobody has heard of yet',
+    machines: ['mute'],
+    async bring(site) {
+      await allocate(site);
+      await site.until(({ nodes }) => nodes.length === 1);
+    },
+  },
+  {
+    name: 'a machine that never registered in time',
+    machines: ['mute'],
+    async bring(site) {
+      await allocate(site);
+      await site.until(both(node('failed'), quiet));
+    },
+  },
+  {
+    name: 'a release that failed',
+    machines: ['dirty'],
+    async bring(site) {
+      await served(site);
+      await release(site);
+      await site.until(both(allocation('release_failed'), quiet));
+    },
+    meanwhile: (site) => site.mend(),
+  },
+  {
+    name: 'a release that failed, of a machine that stays',
+    machines: ['dirty'],
+    pool: { reuse: true },
+    async bring(site) {
+      await served(site);
+      await release(site);
+      await site.until(both(allocation('release_failed'), quiet));
+    },
+    meanwhile: (site) => site.mend(),
+  },
+  {
+    name: 'a machine set aside',
+    pool: { reuse: true },
+    async bring(site) {
+      await freed(site);
+      await act(site, 'quarantine');
+    },
+  },
+  {
+    name: 'a machine that is drained',
+    async bring(site) {
+      await served(site);
+      await act(site, 'drain', { drain_then: 'retire' });
+    },
+  },
+  { name: 'a machine that joined', pool: { driver: 'external' }, bring: arrived },
+  {
+    name: 'a tenant on a machine that joined',
+    pool: { driver: 'external' },
+    async bring(site) {
+      await arrived(site);
+      await served(site);
+    },
+  },
+  {
+    name: 'a tenant on a machine that joined and is let go',
+    pool: { driver: 'external', reuse: false },
+    async bring(site) {
+      await arrived(site);
+      await served(site);
+    },
+  },
+];
+
+/** Something that a person, a tenant or nobody asks for; answers false where it is not open. */
+export interface Ask {
+  name: string;
+  ask(site: Site): Promise<boolean>;
+}
+
+/** Actions that can be asked for in several ways; every action is asked for plainly as well. */
+const variants: Partial<Record<NodeActionName, Record<string, Partial<AskedAction>>>> = {
+  drain: { 'drain, then retire': { drain_then: 'retire' } },
+  'extend-deadline': { 'extend-deadline': { seconds: 30 } },
+};
+
+const waysToAsk = (action: string, ways: Record<string, Partial<AskedAction>> = {}) =>
+  Object.entries({ [action]: {}, ...ways });
+
+const ofNode = (action: NodeActionName): Ask[] =>
+  waysToAsk(action, variants[action]).map(([name, asked]) => ({
+    name,
+    async ask(site) {
+      if (site.view().nodes.length === 0) return false;
+      await act(site, action, asked);
+      return true;
+    },
+  }));
+
+const isNodeAction = (action: string) => (nodeActionNames as string[]).includes(action);
+
+/** What can be asked of a node is asked of the node as long as there is one. */
+const ofAllocation = (action: AllocationActionName): Ask[] =>
+  waysToAsk(`${action} (allocation)`).map(([name, asked]) => ({
+    name,
+    async ask({ view, services, asker }) {
+      const [last, machine] = [view().allocations.at(-1), view().nodes.at(-1)];
+      if (!last || (isNodeAction(action) && machine && machine.status !== 'retired')) return false;
+      await actOnAllocation(services, last.allocation_id, action, { reason: 'to see', ...asked }, asker);
+      return true;
+    },
+  }));
+
+export const asks: Ask[] = [
+  {
+    name: 'allocate',
+    async ask(site) {
+      if (site.view().allocations.some(({ status }) => status !== 'released')) return false;
+      await allocate(site);
+      return true;
+    },
+  },
+  { name: 'nothing', ask: async () => true },
+  ...allocationActionNames.flatMap(ofAllocation),
+  ...nodeActionNames.flatMap(ofNode),
+];

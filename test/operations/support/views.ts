@@ -1,0 +1,30 @@
+/** How every case's pool stands, read at once for all of them. */
+import { now } from '../../../src/base/clock.ts';
+import type { View } from './situations.ts';
+import type { Workshop } from './workshop.ts';
+
+type Of<Part> = Part & { pool: string };
+
+const nodesSql = 'select pool, node_id, node_instance_id, status from nodes order by created_at, node_id';
+const allocationsSql = `
+  select pool, allocation_id, status, coalesce(deadline_at <= $1, true) as over from allocations order by created_at, allocation_id`;
+const openSql = `
+  select coalesce(allocation.pool, node.pool, operation.params ->> 'pool') as pool from operations operation
+  left join allocations allocation on allocation.allocation_id = operation.allocation_id
+  left join nodes node on node.node_id = operation.node_id where operation.finished_at is null`;
+
+export async function readViews({ db, clock }: Workshop, pools: readonly string[]): Promise<Map<string, View>> {
+  const views = new Map<string, View>(pools.map((pool) => [pool, { nodes: [], allocations: [], open: 0 }]));
+  const [nodes, allocations, open] = await Promise.all([
+    db.query<Of<View['nodes'][number]>>(nodesSql),
+    db.query<Of<View['allocations'][number]>>(allocationsSql, [now(clock)]),
+    db.query<{ pool: string }>(openSql),
+  ]);
+  for (const { pool, ...node } of nodes) views.get(pool)?.nodes.push(node);
+  for (const { pool, ...allocation } of allocations) views.get(pool)?.allocations.push(allocation);
+  for (const { pool } of open) {
+    const view = views.get(pool);
+    if (view) view.open++;
+  }
+  return views;
+}

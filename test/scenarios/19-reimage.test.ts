@@ -1,0 +1,193 @@
+/** A machine is imaged anew: checked again, as a new instance; what the old one left on record stays, and what it still says is refused as what it is. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, vi } from 'vitest';
+import { runCli } from '../../src/cli/testing/run-cli.ts';
+import type { PoolDocument } from '../../src/contract/pool.ts';
+import type * as NewInstance from '../../src/operations/new-instance.ts';
+import type * as TakeDown from '../../src/operations/take-down.ts';
+import type * as AgentSessions from '../../src/store/agent-sessions.ts';
+import { callRoute, expectProblem } from '../api/support/calls.ts';
+import { expectFenced, recordOf, voiceOf } from './support/instances.ts';
+import { becomesAllocation, becomesNode, causesOf, localPool, nodeOf } from './support/machines.ts';
+import { scenario, type World, whileWrong } from './support/scenario.ts';
+
+type Session = AgentSessions.AgentSession | undefined;
+type Parts = Pick<typeof NewInstance, 'followPool'> &
+  Pick<typeof TakeDown, 'takeDown'> & { recognized(session: Session): Session };
+const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+vi.mock(import('../../src/operations/new-instance.ts'), async (original) => {
+  const whole = await original();
+  return { ...whole, followPool: (...given) => (wrong.followPool ?? whole.followPool)(...given) };
+});
+vi.mock(import('../../src/operations/take-down.ts'), async (original) => {
+  const whole = await original();
+  return { ...whole, takeDown: (...given) => (wrong.takeDown ?? whole.takeDown)(...given) };
+});
+vi.mock(import('../../src/store/agent-sessions.ts'), async (original) => {
+  const whole = await original();
+  return {
+    ...whole,
+    createAgentSessions: (db) => {
+      const sessions = whole.createAgentSessions(db);
+      const recognized = (session: Session) => (wrong.recognized ? wrong.recognized(session) : session);
+      return { ...sessions, find: async (...given) => recognized(await sessions.find(...given)) };
+    },
+  };
+});
+
+let files: string;
+beforeAll(async () => {
+  files = await mkdtemp(join(tmpdir(), 'slipway-reimage-'));
+});
+afterAll(() => rm(files, { recursive: true, force: true }));
+
+const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
+const spec = {
+  setup: 'echo the rig is set up',
+  command: ['sleep', '600'],
+  boot_stages: [{ name: 'image-pull', seconds: 0.1 }],
+};
+const rig = (world: World, document: Partial<PoolDocument> = {}) =>
+  localPool(world, 'rig', { heartbeat, reuse: true, max_nodes: 1, spec, ...document });
+
+const act = (world: World, id: string, body: { reason: string; dry_run?: boolean }) =>
+  callRoute(world.server.url, 'node-act', { params: { id, action: 'reimage' }, body }, { bearer: world.server.token });
+
+const isRefused = async (world: World, id: string, why: RegExp) => {
+  const answer = await act(world, id, { reason: 'try' });
+  expectProblem(answer, 'action_illegal');
+  expect(String(answer.body.detail)).toMatch(why);
+};
+
+/** A machine that served somebody, was given back and is free. */
+async function freeMachine(world: World): Promise<{ node_id: string; node_instance_id: string }> {
+  const { allocation } = await world.client.call('allocation-create', { body: { pool: 'rig' } });
+  const { node_id } = await becomesAllocation(world, allocation.allocation_id, 'active');
+  await isRefused(world, node_id ?? '', /An allocation is served by it; release that first/);
+  await world.client.call('allocation-release', { params: { id: allocation.allocation_id } });
+  await becomesAllocation(world, allocation.allocation_id, 'released');
+  const node = await becomesNode(world, node_id ?? '', 'ready');
+  return { node_id: node.node_id, node_instance_id: node.node_instance_id ?? '' };
+}
+
+const becomesAnew = (world: World, id: string, former: string) =>
+  world.comes('node to be ready as a new instance', async () => {
+    const node = await nodeOf(world, id);
+    return node.status === 'ready' && node.node_instance_id !== former ? node : undefined;
+  });
+
+/** What was kept of an instance before it was replaced is there afterwards, and what was frozen of it as well. */
+async function expectKept(world: World, id: string, instance: string, before: Awaited<ReturnType<typeof recordOf>>) {
+  const after = await world.comes('what the machine knew to be kept', async () => {
+    const found = await recordOf(world, id, instance);
+    const kept = ['evidence.frozen', 'proof.absent', 'instance.revoked'].every((kind) => found.facts.includes(kind));
+    return kept ? found : undefined;
+  });
+  expect(after.stages).toEqual(before.stages);
+  expect(after.lines.slice(0, before.lines.length)).toEqual(before.lines);
+  expect(after.facts.slice(0, before.facts.length)).toEqual(before.facts);
+}
+
+scenario({
+  name: 'a machine that is imaged anew, and whose pool asks for more by now',
+  async story(world) {
+    const scratch = join(files, `scratch-${world.ledger.installation_id}`);
+    await rig(world);
+    const { node_id, node_instance_id: former } = await freeMachine(world);
+    const voice = await voiceOf(world, former);
+    const before = await world.comes('its lines to be shipped', async () => {
+      const found = await recordOf(world, node_id, former);
+      return found.lines.some(({ line }) => line === 'the rig is set up') && found.stages.length > 0
+        ? found
+        : undefined;
+    });
+
+    await writeFile(scratch, '');
+    await rig(world, { requires: [{ name: 'scratch-disk', check: `test -e ${scratch}` }] });
+    const predicted = await act(world, node_id, { reason: 'try', dry_run: true });
+    expect(predicted.body).toMatchObject({
+      dry_run: true,
+      node: { status: 'ready' },
+      predicts: { status: 'cleaning' },
+    });
+    expect(predicted.body.predicts).toMatchObject({ says: expect.stringContaining('from generation 2 of its pool') });
+
+    const env = { SLIPWAY_TOKEN: world.server.token };
+    const args = ['act', node_id, 'reimage', '--reason', 'a new kernel'];
+    const told = await runCli(args, { server: world.server.url, env });
+    expect(told).toMatchObject({ code: 0, stdout: expect.stringContaining(`✔ reimage on ${node_id}: what it knows`) });
+    const anew = await becomesAnew(world, node_id, former);
+    expect((await causesOf(world, node_id)).slice(-4)).toEqual(['reimage', 'proof', 'registration', 'claim-ready']);
+    await expectFenced(world, voice);
+    await expectKept(world, node_id, former, before);
+    const present = await world.comes('its prerequisite to be told', async () => {
+      const found = await recordOf(world, node_id, anew.node_instance_id ?? '');
+      return found.facts.includes('prerequisite.met') ? found : undefined;
+    });
+    expect(present.lines.some(({ line }) => line === 'the rig is set up')).toBe(true);
+
+    await rm(scratch);
+    expect((await act(world, node_id, { reason: 'once more' })).status).toBe(200);
+    const failed = await becomesNode(world, node_id, 'failed');
+    expect(failed.verdict?.rule).toBe('provision-error');
+    expect(failed.verdict?.reason).toMatch(/prerequisite_missing.*scratch-disk is missing/);
+    expect(failed.deadline_at).not.toBeNull();
+
+    await writeFile(scratch, '');
+    expect((await act(world, node_id, { reason: 'the disk is back' })).status).toBe(200);
+    const back = await becomesAnew(world, node_id, failed.node_instance_id ?? '');
+    const { allocation } = await world.client.call('allocation-create', { body: { pool: 'rig' } });
+    const { node_id: served } = await becomesAllocation(world, allocation.allocation_id, 'active');
+    expect({ node_id: served, occupancy: back.occupancy }).toEqual({ node_id, occupancy: 'free' });
+  },
+  counters: [
+    {
+      broken: 'an instance that was replaced taken for a stranger',
+      around: whileWrong(wrong, {
+        recognized: (session) => (session?.fence.kind === 'fenced' ? undefined : session),
+      }),
+      fails: /credential_unknown/,
+    },
+    {
+      broken: 'a new instance of the pool as it was',
+      around: whileWrong(wrong, { followPool: async (_, node) => node }),
+      fails: /waited .* for its prerequisite to be told/,
+    },
+  ],
+});
+
+scenario({
+  name: 'a machine that cannot be taken down',
+  async story(world) {
+    const cleanable = join(files, `cleanable-${world.ledger.installation_id}`);
+    await writeFile(cleanable, '');
+    const clean = `test -e ${cleanable} || { echo the array is busy; exit 3; }`;
+    await rig(world, { spec: { ...spec, clean }, release: { step_tries: 1, retry_base_seconds: 0.5 } });
+    const { node_id, node_instance_id: former } = await freeMachine(world);
+    const voice = await voiceOf(world, former);
+    await rm(cleanable);
+    expect((await act(world, node_id, { reason: 'a new kernel' })).status).toBe(200);
+    const aside = await becomesNode(world, node_id, 'quarantined');
+    expect(aside).toMatchObject({ node_instance_id: former, fenced: true, verdict: { rule: 'clean-deadline' } });
+    expect(aside.verdict?.reason).toMatch(/^imaging it anew failed at step clean \(owner node\): .*code 3/);
+    // Half taken down it must not be brought back by its own word, nor by somebody else's.
+    await expectFenced(world, voice);
+    const back = { params: { id: node_id, action: 'reactivate' }, body: { reason: 'try' } } as const;
+    const refused = await callRoute(world.server.url, 'node-act', back, { bearer: world.server.token });
+    expectProblem(refused, 'action_illegal');
+    expect(String(refused.body.detail)).toMatch(/Nothing that it says is believed any more .*reimage it/s);
+
+    await writeFile(cleanable, '');
+    expect((await act(world, node_id, { reason: 'the array is free' })).status).toBe(200);
+    await becomesAnew(world, node_id, former);
+  },
+  counters: [
+    {
+      broken: 'a machine that is taken for gone unseen',
+      around: whileWrong(wrong, { takeDown: async () => {} }),
+      fails: /waited .* for node to be quarantined/,
+    },
+  ],
+});

@@ -1,0 +1,59 @@
+/** One instance of a local machine, as its own directory knows it, and what it can still say after it was replaced. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import type { BootStage, LogLine } from '../../../src/contract/node.ts';
+import { callRoute, expectProblem } from '../../api/support/calls.ts';
+import type { World } from './scenario.ts';
+
+export interface Voice {
+  credential: string;
+  enrollment_token: string | null;
+}
+
+const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
+
+/** Read while it lives: its directory goes with it. */
+export async function voiceOf(world: World, node_instance_id: string): Promise<Voice> {
+  const directory = join(world.server.nodes_dir, node_instance_id);
+  const { identity } = await readJson(join(directory, '.agent', 'state.json'));
+  const { enrollment_token } = await readJson(join(directory, 'agent.json'));
+  return { credential: identity.credential, enrollment_token };
+}
+
+/** Whatever it says, it hears that its instance no longer counts; never that its credential is wrong. */
+export async function expectFenced(world: World, { credential, enrollment_token }: Voice): Promise<void> {
+  const { url } = world.server;
+  const lines = `${JSON.stringify({ seq: 1, at: '2030-01-01T00:00:00Z', stream: 'stdout', line: 'still here' })}\n`;
+  const asItself = { bearer: credential };
+  const shipped = { ...asItself, raw: lines, headers: { 'content-type': 'application/x-ndjson' } };
+  const answers = [
+    await callRoute(url, 'agent-heartbeat', { body: { status: 'ready' } }, asItself),
+    await callRoute(url, 'agent-heartbeat', { body: {} }, asItself),
+    await callRoute(url, 'agent-logs', {}, shipped),
+    await callRoute(url, 'agent-task-next', { query: { wait: 0 } }, asItself),
+    await callRoute(url, 'agent-register', { body: { version: 'late' } }, asItself),
+  ];
+  if (enrollment_token !== null)
+    answers.push(await callRoute(url, 'agent-register', { body: { enrollment_token, version: 'late' } }));
+  for (const answer of answers) {
+    expectProblem(answer, 'instance_fenced');
+    expect(answer.status).toBe(409);
+  }
+}
+
+export interface Record {
+  lines: LogLine[];
+  stages: BootStage[];
+  facts: string[];
+}
+
+/** What can be read of an instance. */
+export async function recordOf(world: World, id: string, instance: string): Promise<Record> {
+  const params = { id };
+  const logs = await world.client.call('node-logs', { params, query: { instance, limit: 500 } });
+  const { stages } = await world.client.call('node-boot', { params, query: { instance } });
+  const query = { node_instance_id: instance, order: 'oldest', limit: 500 } as const;
+  const { items } = await world.client.call('timeline-get', { query });
+  return { lines: logs.items, stages, facts: items.map(({ kind }) => kind) };
+}
