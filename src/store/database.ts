@@ -1,5 +1,6 @@
 /** The door to PostgreSQL: one pool of connections, transactions, and errors told apart by whose fault they are. */
 import pg from 'pg';
+import { types } from './timestamps.ts';
 
 export type Row = object;
 
@@ -74,6 +75,7 @@ export function openDatabase(options: {
     connectionTimeoutMillis: 5_000,
     idleTimeoutMillis: 60_000,
     idle_in_transaction_session_timeout: idleTransactionMs,
+    types,
   });
   // An idle connection that breaks (the server restarted) is replaced at the next use; without a listener it would end the process.
   // A connection can break between being handed out and being used; the statement then fails, and that is where it is told.

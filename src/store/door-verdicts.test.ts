@@ -113,7 +113,7 @@ async function tracesOf(
   await db
     .transaction(async (tx) => {
       const nodes = await tx.query<NodeVerdict['node']>(
-        `select node.*, ${holderOf('node.node_id')} as holder from nodes node where node_id = any($1) order by node_id for update of node`,
+        `select node.*, ${holderOf('node.node_id')} as holder, node.ctid::text as tid from nodes node where node_id = any($1) order by node_id for update of node`,
         [ids],
       );
       await write(tx, nodes);

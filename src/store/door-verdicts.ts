@@ -32,35 +32,42 @@ export interface Written {
   observed: number;
 }
 
+/** Where the fact that all nodes of one kind share leaves room for what is known of each. */
+const hole = '\u0001';
+
+/** Written out once and cut in two, a fact fits every node of its kind; building each anew cost as much as keeping it. */
+function stencil(fact: object) {
+  const [fact_head, fact_tail] = JSON.stringify(fact).split(JSON.stringify(hole));
+  return { fact_head, fact_tail };
+}
+
 const writeSql = `
   with alike as materialized (
-    select * from jsonb_to_recordset($2::jsonb) as alike(kind integer, was text, becomes text, deadline_at text, budget_seconds double precision,
-      budget_source text, phase text, outcome text, runtime_class text, image text, had_seconds double precision, had_source text)),
+    select * from json_to_recordset($2::json) as alike(kind integer, was text, becomes text, deadline_at timestamptz, budget_seconds double precision,
+      budget_source text, phase text, outcome text, runtime_class text, image text, had_seconds double precision, had_source text,
+      verdict jsonb, summary text, fact_head text, fact_tail text)),
   moved as (
-    update nodes node set status = becomes, status_since = $4, deadline_at = alike.deadline_at::timestamptz,
+    update nodes node set status = becomes, status_since = $3, deadline_at = alike.deadline_at,
       budget_seconds = alike.budget_seconds, budget_source = alike.budget_source, held = null, would_have = null, drain_then = null,
-      verdict = jsonb_build_object('rule', $5::text, 'reason', reason, 'at', $6::text, 'from', was)
-    from jsonb_to_recordset($1::jsonb) as one(id text, kind integer, reason text, data jsonb, holder text) join alike using (kind)
-    where node.node_id = one.id and node.node_id = any($3) and node.status = was
+      verdict = alike.verdict
+    from json_to_recordset($1::json) as one(tid tid, kind integer, data text, holder text) join alike using (kind)
+    where node.ctid = one.tid and node.status = was
     returning node.node_id, node.node_instance_id, node.correlation_id, node.workflow_id, node.pool, node.pool_generation, node.zone,
-      node.registered_at, node.clock_from, node.verdict as written, reason, data, holder, alike.*),
+      node.registered_at, node.clock_from, data, holder, kind),
   told as (
     insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id)
-    select $4, $7, 'node.' || becomes, was || ' → ' || becomes || ': ' || reason,
-      jsonb_build_object('from', was, 'to', becomes, 'by', $5::text, 'reason', reason, 'evidence', data, 'set', jsonb_build_object(
-        'status', becomes, 'status_since', $6::text, 'deadline_at', deadline_at, 'budget_seconds', budget_seconds,
-        'budget_source', budget_source, 'verdict', written, 'held', null, 'would_have', null, 'drain_then', null)),
-      node_id, node_instance_id, correlation_id, holder, workflow_id from moved),
+    select $3, $4, 'node.' || becomes, summary, (fact_head || data || fact_tail)::jsonb,
+      node_id, node_instance_id, correlation_id, holder, workflow_id from moved join alike using (kind)),
   sampled as (
     insert into boot_samples (${sampleColumns})
     select node_instance_id, phase, node_id, pool, pool_generation, runtime_class, zone, image, started_at,
-      extract(epoch from $4 - started_at), outcome, null, had_seconds, had_source, $4
-    from (select *, case phase when 'start' then registered_at else clock_from end as started_at from moved where phase is not null) ended
+      extract(epoch from $3 - started_at), outcome, null, had_seconds, had_source, $3
+    from (select *, case phase when 'start' then registered_at else clock_from end as started_at from moved join alike using (kind) where phase is not null) ended
     where started_at is not null and node_instance_id is not null ${keptOnce})
   select count(*)::int as written from moved`;
 
 /** What tells the ways of two nodes apart; all that agree in it are written alike. */
-const wayOf = (node: JudgedNode, to: NodeStatus) =>
+const wayOf = ({ node, to, reason }: NodeVerdict) =>
   [
     node.pool,
     node.pool_generation,
@@ -71,18 +78,18 @@ const wayOf = (node: JudgedNode, to: NodeStatus) =>
     node.budget_source,
     node.registered_at !== null,
     node.waiting_for,
+    reason,
   ].join(' ');
 
 function alikeFor(
-  node: JudgedNode,
-  to: NodeStatus,
+  { node, to, reason }: NodeVerdict,
   by: NodeRuleName,
   pool: PoolDocument,
   now: Date,
   environment: DoorEnvironment,
 ) {
   const { status, requested_provision_seconds, registered_at, waiting_for } = node;
-  const set = entering(status, to, { by, reason: '' }, pool, requested_provision_seconds, now, environment);
+  const set = entering(status, to, { by, reason }, pool, requested_provision_seconds, now, environment);
   return {
     set,
     pairs: pairedWith(status, to),
@@ -99,6 +106,9 @@ function alikeFor(
       image: imageOf(pool),
       had_seconds: node.budget_seconds,
       had_source: node.budget_source,
+      verdict: set.verdict,
+      summary: `${status} → ${to}: ${reason}`,
+      ...stencil({ from: status, to, by, reason, evidence: hole, set }),
     },
   };
 }
@@ -126,11 +136,12 @@ export async function writeVerdicts(
   const beats: ReturnType<typeof expectedBeat>[] = [];
   const watched: ReturnType<typeof wouldHave>[] = [];
 
-  for (const { node, to, reason, data } of verdicts) {
+  for (const each of verdicts) {
+    const { node, to, reason, data } = each;
     const pool = pools.get(`${node.pool} ${node.pool_generation}`);
     if (!pool) continue;
-    const way = wayOf(node, to);
-    const alike = ways.get(way) ?? { kind: ways.size, ...alikeFor(node, to, by, pool, now, environment) };
+    const way = wayOf(each);
+    const alike = ways.get(way) ?? { kind: ways.size, ...alikeFor(each, by, pool, now, environment) };
     ways.set(way, alike);
     if (!alike.isEdge) continue;
     if (!isWrittenHere(to)) throw new Error(`${by} does not bring a node to ${to}`);
@@ -139,12 +150,11 @@ export async function writeVerdicts(
       continue;
     }
     const { holder } = node;
-    rows.push({ id: node.node_id, kind: alike.kind, reason, data, holder });
+    rows.push({ tid: node.tid, kind: alike.kind, data, ...(holder && { holder }) });
     moved.push(node);
     if (serving.includes(to)) beats.push(expectedBeat({ ...node, status: to, pool_document: pool }));
     if (holder === null) continue;
-    const verdict = { rule: by, reason, at: now.toISOString(), from: node.status };
-    const changed = { ...node, ...alike.set, verdict };
+    const changed = { ...node, ...alike.set };
     occupied.push({ moved: true, from: node.status, node: changed });
     for (const pair of alike.pairs)
       paired.push({ reason, data, node_id: node.node_id, from: [pair.from], to: pair.to, by: pair.by, node: changed });
@@ -152,9 +162,7 @@ export async function writeVerdicts(
 
   if (rows.length > 0) {
     const kinds = [...ways.values()].map(({ kind, columns }) => ({ kind, ...columns }));
-    const ids = moved.map((node) => node.node_id);
-    const said = [now, by, now.toISOString(), evidenceLayerOf(by)];
-    const values = [JSON.stringify(rows), JSON.stringify(kinds), ids, ...said];
+    const values = [JSON.stringify(rows), JSON.stringify(kinds), now, evidenceLayerOf(by)];
     const [{ written } = { written: 0 }] = await tx.query<{ written: number }>(writeSql, values);
     if (written !== rows.length)
       throw new Error(`${by} meant ${rows.length} nodes, and ${written} were as it had read them`);

@@ -70,14 +70,14 @@ export interface Crowd {
 }
 
 /**
- * How many are due, by pool and zone: what the brake judges by. Those that another replica has locked or that do not fit a
- * batch count as well, those somebody works on do not.
+ * How many are due besides those that were found, by pool and zone: what the brake judges by. Those that another replica has
+ * locked or that do not fit a batch count, those somebody works on do not.
  */
-export function countDueNodes(db: Queryable, question: DueQuestion): Promise<Crowd[]> {
+export function countDueNodes(db: Queryable, question: DueQuestion, found: readonly string[]): Promise<Crowd[]> {
   return db.query<Crowd>(
     `select node.pool, node.zone, count(*)::int as count from nodes node ${heartbeatOf}
-     where ${isDue(question)} and ${isUncovered('$2')} group by 1, 2`,
-    [question.status, question.now],
+     where ${isDue(question)} and node.node_id <> all($3) and ${isUncovered('$2')} group by 1, 2`,
+    [question.status, question.now, found],
   );
 }
 

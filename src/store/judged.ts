@@ -31,7 +31,9 @@ const columns = [
 export type JudgedNode = Pick<NodeRow, (typeof columns)[number]> & {
   /** The allocation whose node it is. */
   holder: AllocationId | null;
+  /** Where the row lies; as long as it is locked, nothing moves it, and no index need be asked again. */
+  tid: string;
 };
 
 /** Expects `node`. */
-export const judgedColumns = `${columns.map((column) => `node.${column}`).join(', ')}, ${holderOf('node.node_id')} as holder`;
+export const judgedColumns = `${columns.map((column) => `node.${column}`).join(', ')}, ${holderOf('node.node_id')} as holder, node.ctid::text as tid`;

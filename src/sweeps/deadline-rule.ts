@@ -67,7 +67,7 @@ export function deadlineRule(services: SweepServices, rule: DeadlineRule): Sweep
         },
       }));
     },
-    count: (tx, now) => countDueNodes(tx, question(now)),
+    others: (tx, now, found) => countDueNodes(tx, question(now), found),
     next: (now) => nextDueAt(services.db, rule.from, now),
   });
 }

@@ -23,7 +23,7 @@ const reasons: Record<'offline' | 'degraded', (silent: string) => string> = {
 };
 
 function verdictOn(node: SilentNode, to: 'offline' | 'degraded', now: Date): Verdict {
-  const silent = `${secondsBetween(node.last_seen_at, now).toFixed(1)} s (allowed: ${node.stale_seconds} s)`;
+  const silent = `${Math.ceil(secondsBetween(node.last_seen_at, now))} s (allowed: ${node.stale_seconds} s)`;
   return {
     node,
     to,
@@ -71,9 +71,12 @@ export function liveness(services: SweepServices): Sweep {
       }
       return judged.flatMap(({ node, verdict }) => (isDecided(verdict) ? [verdictOn(node, verdict, now)] : []));
     },
-    async count(tx, now) {
+    async others(tx, now, decided) {
+      const known = new Set(decided);
+      const rest = found.filter((id) => !known.has(id));
+      if (rest.length === 0) return [];
       const heard = heardThrough(await slowestReplica(tx, now), environment.brake, now);
-      return countSilentNodes(tx, found, heard < now ? heard : now);
+      return countSilentNodes(tx, rest, heard < now ? heard : now);
     },
     async next(now) {
       const soonest = found.length === 0 ? null : await nextSilentAt(db, found, now);

@@ -174,23 +174,24 @@ export const crowdsOf = (nodes: readonly Placed[]): Crowd[] => {
   return [...counted.values()];
 };
 
-/** `due`: all that the rule would decide on now; the candidates may be only a part of them. */
+/** `others`: what the rule would decide on now besides the candidates, which may be only a part of it. */
 export async function sift<C extends Candidate>(
   tx: Transaction,
   surroundings: Surroundings,
   rule: NodeRuleName,
   candidates: C[],
-  due: readonly Crowd[] | undefined,
+  others: readonly Crowd[],
   now: Date,
 ): Promise<Sifted<C>> {
   const { negative, en_masse } = nodeRules[rule];
   const sifted: Sifted<C> = { go: [], held: [] };
   if (candidates.length === 0) return sifted;
   const windows = negative ? await activeWindows(tx, now) : [];
+  if (windows.length === 0 && en_masse !== 'hold') return { go: candidates, held: [] };
   const isWorkedOn = ({ node }: C) => windows.some((window) => coversNode(window, node));
   const loose = candidates.filter((candidate) => !isWorkedOn(candidate)).map(({ node }) => node);
-  const crowds = due ?? crowdsOf(loose);
-  const said = en_masse === 'hold' ? await leaves(tx, surroundings, rule, loose, crowds, now) : new Map<string, Said>();
+  const due = [...crowdsOf(loose), ...others];
+  const said = en_masse === 'hold' ? await leaves(tx, surroundings, rule, loose, due, now) : new Map<string, Said>();
   const passed = new Map<string, number>();
 
   const keep = ({ node, to }: C, kind: Held['kind'], hold: string, reason: string, held_until: Date) => {

@@ -4,6 +4,7 @@
  * is left out for a while, on record.
  */
 import { secondsBetween } from '../base/clock.ts';
+import type { NodeId } from '../base/ids.ts';
 import { type NodeRuleName, nodeRules } from '../lifecycle/rules.ts';
 import { holdNodes, tallyVerdicts } from '../store/brake.ts';
 import { StoreUnavailable, type Transaction } from '../store/database.ts';
@@ -30,8 +31,8 @@ export interface VerdictRule {
   prepare?(now: Date): Promise<void>;
   /** Locks the rows and says what the rule decides on each. Rows in `except` are passed over. */
   find(tx: Transaction, now: Date, limit: number, except: readonly string[]): Promise<Verdict[]>;
-  /** All that are due, whoever has locked them: a batch, or what another replica has left of it, is not the whole failure. */
-  count?(tx: Transaction, now: Date): Promise<Crowd[]>;
+  /** Who is due besides those found, whoever has locked them: a batch, or what another replica has left of it, is not the whole failure. */
+  others?(tx: Transaction, now: Date, found: readonly NodeId[]): Promise<Crowd[]>;
   /** Instead of the plain change: answers which of the nodes were changed. */
   apply?(tx: Transaction, verdicts: Verdict[], now: Date): Promise<JudgedNode[]>;
   /** When the next one falls due. */
@@ -69,8 +70,15 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
     db.transaction(async (tx) => {
       const found = await rule.find(tx, now, limit, except);
       onFound(found);
-      const everyone = en_masse === 'hold' && found.length > 0 ? await rule.count?.(tx, now) : undefined;
-      const { go, held } = await sift(tx, services, rule.name, found, everyone, now);
+      const others =
+        en_masse === 'hold' && found.length > 0
+          ? await rule.others?.(
+              tx,
+              now,
+              found.map(({ node }) => node.node_id),
+            )
+          : undefined;
+      const { go, held } = await sift(tx, services, rule.name, found, others ?? [], now);
       await holdNodes(tx, held, now);
       const applied = rule.apply
         ? await applyAll(rule.apply, tx, go, now)
