@@ -48,7 +48,8 @@ export function bootstrapWatcher(services: OperationServices, workflow_id: Workf
         : sign;
       if (!finding) return undefined;
       await attach(services, subject, workflow_id, finding);
-      if (!finding.certain) return undefined;
+      // Looking takes its time. What is found after the deadline explains the rule's verdict; it does not forestall it.
+      if (!finding.certain || now(services.clock) > deadline_at) return undefined;
       const shown = crashed ? diagnosis.summary : `${finding.says}: ${finding.line}`;
       return { code: crashed ? 'machine_crashed' : finding.code, message: shown };
     },
