@@ -42,8 +42,9 @@ export function lockDriftedNodes(
   );
 }
 
-export const countDriftedNodes = (db: Queryable, now: Date): Promise<Crowd[]> =>
+export const countDriftedNodes = (db: Queryable, now: Date, found: readonly string[]): Promise<Crowd[]> =>
   db.query<Crowd>(
-    `select node.pool, node.zone, count(distinct node.node_id)::int as count ${drifted} and ${isUncovered('$1')} group by 1, 2`,
-    [now],
+    `select node.pool, node.zone, count(distinct node.node_id)::int as count ${drifted}
+       and node.node_id <> all($2) and ${isUncovered('$1')} group by 1, 2`,
+    [now, found],
   );
