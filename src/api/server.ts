@@ -15,6 +15,7 @@ import { correlationOf } from './correlation.ts';
 import { createDenialRecorder, isDenial } from './denials.ts';
 import { handlers } from './handlers.ts';
 import { sendProblem } from './problem-reply.ts';
+import { createRefusalRecorder, isRefusal } from './refusals.ts';
 import type { ApiServices, Call, Handler } from './services.ts';
 import { isConsolePage, serveConsole, serveDocs } from './static-files.ts';
 import { compileCheck, compileReply } from './validation.ts';
@@ -107,6 +108,7 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
     forceCloseConnections: true,
   } as object) as unknown as FastifyInstance;
   const tellDenial = createDenialRecorder(services);
+  const tellRefusal = createRefusalRecorder(services);
 
   app.decorateRequest('correlation_id', '' as never);
   app.decorateRequest('operation', null);
@@ -149,10 +151,10 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
   });
   app.setErrorHandler(async (error, request, reply) => {
     const problem = sendProblem(error, request, reply);
-    if (isDenial(problem))
-      await tellDenial(request, problem).catch((lost) =>
-        request.log.warn({ error: lost }, 'a denial could not be recorded'),
-      );
+    const tell = isDenial(problem) ? tellDenial : isRefusal(request, problem) ? tellRefusal : undefined;
+    await tell?.(request, problem).catch((lost) =>
+      request.log.warn({ error: lost }, 'a denial or refusal could not be recorded'),
+    );
     return reply;
   });
   for (const name of Object.keys(routes) as OperationName[]) addRoute(app, name, services);

@@ -103,7 +103,7 @@ describe('a person reads of a node that is', () => {
   test('ready', () => {
     expect(reads('ready')).toEqual([
       'waits for null',
-      'if 50 % of its work fails: degraded, by degraded',
+      'if 50 % of its work fails: degraded',
       'if it says nothing until then: offline, by liveness (degraded if it answers a probe) [silence]',
     ]);
   });
@@ -111,7 +111,7 @@ describe('a person reads of a node that is', () => {
   test('degraded by its errors', () => {
     expect(reads('degraded', { verdict: { rule: 'degraded' } })).toEqual([
       'waits for its errors to become fewer',
-      'if it says so, or less than 10 % of its work fails: ready, by degraded',
+      'if it says so, or less than 10 % of its work fails: ready',
       'if it says nothing until then: offline, by liveness (degraded if it answers a probe) [silence]',
     ]);
   });
@@ -212,6 +212,13 @@ describe('in a pool that is only observed', () => {
       'if it still beats then: would be ready, by stuck-starting; the pool is only observed [deadline]',
       'if it is silent then: would be failed, by start-deadline; the pool is only observed [deadline]',
     ]);
+  });
+
+  test('and so is what a rule decides whose name is not among the words', () => {
+    const [, errors] = reads('ready', {}, { observed_only: true });
+    expect(errors).toBe('if 50 % of its work fails: would be degraded; the pool is only observed');
+    const [, fewer] = reads('degraded', { verdict: { rule: 'degraded' } }, { observed_only: true });
+    expect(fewer).toBe('if it says so, or less than 10 % of its work fails: would be ready; the pool is only observed');
   });
 
   test('what finishes a cleanup that was asked for happens all the same', () => {

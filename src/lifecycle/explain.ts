@@ -39,6 +39,8 @@ export interface NextStep {
   if: string;
   leads_to: string;
   at: Date | null;
+  /** The rule that decides, where the words do not name it. */
+  by?: Cause;
 }
 
 export interface Explanation {
@@ -99,7 +101,7 @@ const silence = (node: ExplainedNode): NextStep => ({
 const ready: Way = ({ node }) => ({
   waiting_for: null,
   next: [
-    { if: `${share(degradedFrom)} of its work fails`, leads_to: 'degraded, by degraded', at: null },
+    { if: `${share(degradedFrom)} of its work fails`, leads_to: 'degraded', at: null, by: 'degraded' },
     silence(node),
   ],
 });
@@ -112,8 +114,9 @@ const degraded: Way = ({ node }) => ({
       ? { if: 'it beats again', leads_to: 'ready', at: null }
       : {
           if: `it says so, or less than ${share(wellBelow)} of its work fails`,
-          leads_to: 'ready, by degraded',
+          leads_to: 'ready',
           at: null,
+          by: 'degraded',
         },
     silence(node),
   ],
@@ -180,7 +183,7 @@ const byRule = /, by ([a-z-]+)/;
 
 /** In an observed pool a rule changes nothing unless it finishes what was asked for; the step is still told, as what would happen. */
 function asObserved(step: NextStep): NextStep {
-  const rule = byRule.exec(step.leads_to)?.[1] as Cause | undefined;
+  const rule = step.by ?? (byRule.exec(step.leads_to)?.[1] as Cause | undefined);
   if (!rule || !isObserved(rule, causes[rule].trigger, 'observe')) return step;
   return { ...step, leads_to: `would be ${step.leads_to}; the pool is only observed` };
 }

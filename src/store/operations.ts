@@ -226,7 +226,11 @@ export async function queueOperation(tx: Transaction, fresh: NewOperation, now: 
       layer: 'workflow',
       kind: 'operation.queued',
       summary: `${fresh.kind} was queued`,
-      data: { kind: fresh.kind, revision: fresh.revision },
+      data: {
+        kind: fresh.kind,
+        revision: fresh.revision,
+        ...(fresh.params.reason ? { reason: fresh.params.reason } : {}),
+      },
       actor: fresh.actor,
       node_id: fresh.node_id ?? null,
       node_instance_id: fresh.node_instance_id ?? null,
