@@ -1,14 +1,14 @@
 /** Takes a machine down for good, with proof, when no allocation asks for it: after its rescue window, or by an operator. */
 import { now } from '../base/clock.ts';
-import { newCorrelationId, newWorkflowId, type WorkflowId } from '../base/ids.ts';
+import { type NodeId, newCorrelationId, newWorkflowId, type WorkflowId } from '../base/ids.ts';
 import type { Actor } from '../contract/evidence.ts';
 import type { OperationContext, OperationDefinition } from '../engine/engine.ts';
 import type { Transaction } from '../store/database.ts';
 import { transition } from '../store/door.ts';
 import { once } from '../store/executions.ts';
-import { fenceInstance } from '../store/instances.ts';
+import { fenceInstance, fenceInstances } from '../store/instances.ts';
 import type { NodeRow } from '../store/nodes.ts';
-import { operationRow, queueOperation } from '../store/operations.ts';
+import { operationRow, queueOperations } from '../store/operations.ts';
 import { releasePolicy } from './release-policy.ts';
 import type { OperationServices } from './services.ts';
 import { type PlanStep, stage } from './stage.ts';
@@ -23,53 +23,79 @@ export const nodeRetirePlan: PlanStep[] = [
   { name: 'retire', label: 'Retiring the machine', usual_seconds: 0.5, within_seconds: 300 },
 ];
 
-/** Moves the node to `cleaning` and queues the operation that ends it, in the caller's transaction. Undefined where the door refused. */
-export async function retireIn(
+type RetiredNode = Pick<NodeRow, 'node_id' | 'node_instance_id' | 'correlation_id'>;
+
+interface Cited {
+  by: 'rescue-over' | 'drain-deadline' | 'drained' | 'retire' | 'drift';
+  reason: string;
+  data?: Record<string, unknown>;
+  actor?: Actor | null;
+}
+
+export interface Retirement extends Cited {
+  node: RetiredNode;
+}
+
+/**
+ * Moves nodes to `cleaning` and queues the operations that end them, in the caller's transaction, by as many statements for a
+ * hundred as for one. Answers the operation of each node; none where the door refused.
+ */
+export async function retireAllIn(
   tx: Transaction,
   services: OperationServices,
-  node: Pick<NodeRow, 'node_id' | 'node_instance_id' | 'correlation_id'>,
-  cited: {
-    by: 'rescue-over' | 'drain-deadline' | 'drained' | 'retire' | 'drift';
-    reason: string;
-    data?: Record<string, unknown>;
-    actor?: Actor | null;
-  },
+  retirements: Retirement[],
   at: Date,
-): Promise<WorkflowId | undefined> {
-  const workflow_id = newWorkflowId(services.clock);
-  const correlation_id = node.correlation_id ?? newCorrelationId();
-  const [outcome] = await transition(
+): Promise<Map<NodeId, WorkflowId>> {
+  const planned = retirements.map(({ node, ...cited }) => ({
+    node,
+    cited,
+    workflow_id: newWorkflowId(services.clock),
+    correlation_id: node.correlation_id ?? newCorrelationId(),
+  }));
+  const outcomes = await transition(
     tx,
-    [{ node_id: node.node_id, to: 'cleaning', ...cited, workflow_id, set: { workflow_id } }],
+    planned.map(({ node: { node_id }, cited, workflow_id }) => {
+      return { node_id, to: 'cleaning', ...cited, workflow_id, set: { workflow_id } };
+    }),
     at,
     services.environment,
   );
-  if (!outcome?.moved) return undefined;
-  if (node.node_instance_id)
-    await fenceInstance(
-      tx,
-      node.node_instance_id,
-      { reason: cited.reason, revoke: false, workflow_id, correlation_id },
-      at,
-    );
-  await queueOperation(
+  const leaving = planned.filter((_, index) => outcomes[index]?.moved);
+  await fenceInstances(
     tx,
-    {
+    leaving.flatMap(({ node: { node_instance_id }, cited: { reason }, workflow_id, correlation_id }) =>
+      node_instance_id ? [{ node_instance_id, reason, workflow_id, correlation_id }] : [],
+    ),
+    false,
+    at,
+  );
+  await queueOperations(
+    tx,
+    leaving.map(({ node: { node_id, node_instance_id }, cited, workflow_id, correlation_id }) => ({
       workflow_id,
       kind: nodeRetireKind,
       revision: 1,
-      node_id: node.node_id,
-      node_instance_id: node.node_instance_id,
+      node_id,
+      node_instance_id,
       tenant: null,
       correlation_id,
       actor: cited.actor ?? null,
       params: { reason: cited.reason },
       steps: nodeRetirePlan,
-    },
+    })),
     at,
   );
-  return workflow_id;
+  return new Map(leaving.map(({ node, workflow_id }) => [node.node_id, workflow_id]));
 }
+
+/** The same for one. Undefined where the door refused. */
+export const retireIn = async (
+  tx: Transaction,
+  services: OperationServices,
+  node: RetiredNode,
+  cited: Cited,
+  at: Date,
+): Promise<WorkflowId | undefined> => (await retireAllIn(tx, services, [{ ...cited, node }], at)).get(node.node_id);
 
 export function nodeRetire(services: OperationServices): OperationDefinition {
   const subjectOf = async (context: OperationContext): Promise<{ subject: Subject; reason: string }> => {

@@ -82,37 +82,48 @@ export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date)
   return row?.fresh ?? false;
 }
 
-/** From here on nothing this instance says changes the node. `revoke` also ends its credential and what it was asked to do. */
-export async function fenceInstance(
-  tx: Transaction,
-  id: NodeInstanceId,
-  fence: { reason: string; revoke: boolean } & KnownIds,
-  now: Date,
-): Promise<void> {
-  const { reason, revoke, ...ids } = fence;
-  const [row] = await tx.query<InstanceRow>(
-    `update instances set fenced_at = coalesce(fenced_at, $2), fence_reason = coalesce(fence_reason, $3),
-       revoked_at = case when $4 then coalesce(revoked_at, $2) else revoked_at end
-     where node_instance_id = $1 and (fenced_at is null or ($4 and revoked_at is null)) returning *`,
-    [id, now, reason, revoke],
+export interface Fence extends KnownIds {
+  node_instance_id: NodeInstanceId;
+  reason: string;
+}
+
+/** From here on nothing these instances say changes their nodes. `revoke` also ends their credentials and what they were asked to do. */
+export async function fenceInstances(tx: Transaction, fences: Fence[], revoke: boolean, now: Date): Promise<void> {
+  if (fences.length === 0) return;
+  const rows = await tx.query<{ node_instance_id: NodeInstanceId; node_id: NodeId }>(
+    `update instances set fenced_at = coalesce(fenced_at, $2), fence_reason = coalesce(fence_reason, fence.reason),
+       revoked_at = case when $3 then coalesce(revoked_at, $2) else revoked_at end
+     from jsonb_to_recordset($1::jsonb) as fence(node_instance_id text, reason text)
+     where instances.node_instance_id = fence.node_instance_id and (fenced_at is null or ($3 and revoked_at is null))
+     returning instances.node_instance_id, instances.node_id`,
+    [JSON.stringify(fences), now, revoke],
   );
-  if (!row) return;
-  // Nobody listens for it any more.
-  await tx.query('update heartbeats set over = true where node_instance_id = $1', [id]);
-  if (revoke) await withdrawTasks(tx, id, reason, now);
-  await recordEvidence(tx, [
-    {
+  if (rows.length === 0) return;
+  const nodeOf = new Map(rows.map((row) => [row.node_instance_id, row.node_id]));
+  const fresh = fences.filter((fence) => nodeOf.has(fence.node_instance_id));
+  // Nobody listens for them any more.
+  await tx.query('update heartbeats set over = true where node_instance_id = any($1)', [[...nodeOf.keys()]]);
+  if (revoke) await withdrawTasks(tx, fresh, now);
+  await recordEvidence(
+    tx,
+    fresh.map(({ reason, ...ids }) => ({
       at: now,
       layer: 'workflow',
       kind: revoke ? 'instance.revoked' : 'instance.fenced',
       summary: `the instance is ${revoke ? 'fenced and its credential revoked' : 'fenced'}: ${reason}`,
       data: { reason },
       ...ids,
-      node_id: row.node_id,
-      node_instance_id: id,
-    },
-  ]);
+      node_id: nodeOf.get(ids.node_instance_id) ?? null,
+    })),
+  );
 }
+
+export const fenceInstance = (
+  tx: Transaction,
+  id: NodeInstanceId,
+  { revoke, ...fence }: { reason: string; revoke: boolean } & KnownIds,
+  now: Date,
+): Promise<void> => fenceInstances(tx, [{ ...fence, node_instance_id: id }], revoke, now);
 
 export async function isRevoked(db: Queryable, id: NodeInstanceId): Promise<boolean> {
   const [row] = await db.query<{ revoked: boolean }>(

@@ -194,52 +194,49 @@ export interface NewOperation {
   steps: { name: string; label: string; usual_seconds: number | null; within_seconds: number | null }[];
 }
 
-/** Queues an operation. It starts when `operation-start` finds it: the request and the engine never share a transaction. */
-export async function queueOperation(tx: Transaction, fresh: NewOperation, now: Date): Promise<void> {
+/** Queues operations. They start when `operation-start` finds them: the request and the engine never share a transaction. */
+export async function queueOperations(tx: Transaction, fresh: NewOperation[], now: Date): Promise<void> {
+  if (fresh.length === 0) return;
+  const queued = JSON.stringify(fresh);
   await tx.query(
     `insert into operations (workflow_id, kind, revision, status, node_id, node_instance_id, allocation_id, tenant, correlation_id, actor, params, created_at)
-     values ($1, $2, $3, 'queued', $4, $5, $6, $7, $8, $9, $10, $11)`,
-    [
-      fresh.workflow_id,
-      fresh.kind,
-      fresh.revision,
-      fresh.node_id ?? null,
-      fresh.node_instance_id ?? null,
-      fresh.allocation_id ?? null,
-      fresh.tenant,
-      fresh.correlation_id,
-      fresh.actor,
-      fresh.params,
-      now,
-    ],
+     select workflow_id, kind, revision, 'queued', node_id, node_instance_id, allocation_id, tenant, correlation_id, actor, params, $2
+     from jsonb_to_recordset($1::jsonb) as queued(workflow_id text, kind text, revision integer, node_id text, node_instance_id text,
+       allocation_id text, tenant text, correlation_id text, actor jsonb, params jsonb)`,
+    [queued, now],
   );
   await tx.query(
     `insert into steps (workflow_id, ordinal, name, label, status, usual_seconds, within_seconds)
-     select $1, ordinal, step ->> 'name', step ->> 'label', 'pending', (step ->> 'usual_seconds')::double precision,
+     select queued.workflow_id, ordinal, step ->> 'name', step ->> 'label', 'pending', (step ->> 'usual_seconds')::double precision,
        (step ->> 'within_seconds')::double precision
-     from jsonb_array_elements($2::jsonb) with ordinality as list(step, ordinal)`,
-    [fresh.workflow_id, JSON.stringify(fresh.steps)],
+     from jsonb_to_recordset($1::jsonb) as queued(workflow_id text, steps jsonb),
+       jsonb_array_elements(queued.steps) with ordinality as list(step, ordinal)`,
+    [queued],
   );
-  await recordEvidence(tx, [
-    {
+  await recordEvidence(
+    tx,
+    fresh.map((operation) => ({
       at: now,
       layer: 'workflow',
       kind: 'operation.queued',
-      summary: `${fresh.kind} was queued`,
+      summary: `${operation.kind} was queued`,
       data: {
-        kind: fresh.kind,
-        revision: fresh.revision,
-        ...(fresh.params.reason ? { reason: fresh.params.reason } : {}),
+        kind: operation.kind,
+        revision: operation.revision,
+        ...(operation.params.reason ? { reason: operation.params.reason } : {}),
       },
-      actor: fresh.actor,
-      node_id: fresh.node_id ?? null,
-      node_instance_id: fresh.node_instance_id ?? null,
-      correlation_id: fresh.correlation_id,
-      allocation_id: fresh.allocation_id ?? null,
-      workflow_id: fresh.workflow_id,
-    },
-  ]);
+      actor: operation.actor,
+      node_id: operation.node_id ?? null,
+      node_instance_id: operation.node_instance_id ?? null,
+      correlation_id: operation.correlation_id,
+      allocation_id: operation.allocation_id ?? null,
+      workflow_id: operation.workflow_id,
+    })),
+  );
 }
+
+export const queueOperation = (tx: Transaction, fresh: NewOperation, now: Date): Promise<void> =>
+  queueOperations(tx, [fresh], now);
 
 /** The node that an operation works on becomes known after it was queued, or turns out not to be its to work on. */
 export async function bindOperationToNode(

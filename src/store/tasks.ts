@@ -203,15 +203,23 @@ export async function hasLeasedWork(db: Queryable, id: NodeInstanceId): Promise<
 }
 
 /** Whoever should have done these is gone for good: nobody will answer them any more. */
-export async function withdrawTasks(tx: Transaction, id: NodeInstanceId, reason: string, now: Date): Promise<void> {
-  const rows = await tx.query<TaskRow>(
+export async function withdrawTasks(
+  tx: Transaction,
+  from: { node_instance_id: NodeInstanceId; reason: string }[],
+  now: Date,
+): Promise<void> {
+  const rows = await tx.query<TaskRow & { reason: string }>(
     `update tasks set status = 'failed', finished_at = $2, lease_until = null,
-       error = jsonb_build_object('code', 'task_withdrawn', 'message', $3::text)
-     where node_instance_id = $1 and status in ('queued', 'leased') returning *`,
-    [id, now, reason],
+       error = jsonb_build_object('code', 'task_withdrawn', 'message', withdrawn.reason)
+     from jsonb_to_recordset($1::jsonb) as withdrawn(node_instance_id text, reason text)
+     where tasks.node_instance_id = withdrawn.node_instance_id and tasks.status in ('queued', 'leased')
+     returning tasks.*, withdrawn.reason`,
+    [JSON.stringify(from), now],
   );
   await recordEvidence(
     tx,
-    rows.map((task) => factOf(task, 'task.failed', `task ${task.type} was withdrawn: ${reason}`, now, 'workflow')),
+    rows.map(({ reason, ...task }) =>
+      factOf(task, 'task.failed', `task ${task.type} was withdrawn: ${reason}`, now, 'workflow'),
+    ),
   );
 }

@@ -1,7 +1,6 @@
 /** `drain-deadline`: draining → quarantined or cleaning, as was asked when the drain began. */
-import { retireIn } from '../operations/node-retire.ts';
+import { retireAllIn } from '../operations/node-retire.ts';
 import { transition } from '../store/door.ts';
-import type { JudgedNode } from '../store/judged.ts';
 import { deadlineRule } from './deadline-rule.ts';
 import type { SweepServices } from './services.ts';
 
@@ -12,17 +11,16 @@ export const drainDeadline = (services: SweepServices) =>
     to: (node) => (node.drain_then === 'retire' ? 'cleaning' : 'quarantined'),
     reason: (waited) => `it was not empty in time (${waited})`,
     async apply(tx, verdicts, now) {
-      const moved: JudgedNode[] = [];
-      for (const { node, to, reason, data } of verdicts) {
-        const cited = { by: 'drain-deadline' as const, reason, data };
-        if (to === 'cleaning') {
-          if (await retireIn(tx, services, node, cited, now)) moved.push(node);
-          continue;
-        }
-        const move = { ...cited, node_id: node.node_id, from: ['draining'] as const, to };
-        const [outcome] = await transition(tx, [move], now, services.environment);
-        if (outcome?.moved) moved.push(node);
-      }
-      return moved;
+      const by = 'drain-deadline' as const;
+      const goes = ({ to }: (typeof verdicts)[number]) => to === 'cleaning';
+      const retirements = verdicts.filter(goes).map(({ node, reason, data }) => ({ node, by, reason, data }));
+      const leaving = await retireAllIn(tx, services, retirements, now);
+      const staying = verdicts.filter((verdict) => !goes(verdict));
+      const moves = staying.map(({ node: { node_id }, to, reason, data }) => {
+        return { node_id, from: ['draining'] as const, to, by, reason, data };
+      });
+      const outcomes = await transition(tx, moves, now, services.environment);
+      const stayed = new Set(staying.filter((_, index) => outcomes[index]?.moved).map(({ node }) => node.node_id));
+      return verdicts.map(({ node }) => node).filter(({ node_id }) => leaving.has(node_id) || stayed.has(node_id));
     },
   });

@@ -1,5 +1,5 @@
 /** `drained`: draining → quarantined or cleaning as soon as the node is empty, as was asked when the drain began. */
-import { retireIn } from '../operations/node-retire.ts';
+import { retireAllIn } from '../operations/node-retire.ts';
 import { transition } from '../store/door.ts';
 import { lockEmptyNodes } from '../store/due.ts';
 import type { SweepServices } from './services.ts';
@@ -18,7 +18,8 @@ export const drained = (services: SweepServices): Sweep => ({
       const empty = await lockEmptyNodes(tx, batch);
       const leaving = empty.filter((node) => node.drain_then === 'retire');
       const staying = empty.filter((node) => node.drain_then !== 'retire');
-      for (const node of leaving) await retireIn(tx, services, node, cited, now);
+      const retirements = leaving.map((node) => ({ ...cited, node }));
+      await retireAllIn(tx, services, retirements, now);
       const moves = staying.map(({ node_id }) => ({
         ...cited,
         node_id,

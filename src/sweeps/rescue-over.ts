@@ -1,6 +1,5 @@
 /** `rescue-over`: failed → cleaning, when the rescue window ended; the machine is then destroyed with proof. */
-import { retireIn } from '../operations/node-retire.ts';
-import type { JudgedNode } from '../store/judged.ts';
+import { retireAllIn } from '../operations/node-retire.ts';
 import { deadlineRule } from './deadline-rule.ts';
 import type { SweepServices } from './services.ts';
 
@@ -12,9 +11,13 @@ export const rescueOver = (services: SweepServices) =>
     batch: 100,
     reason: () => 'its rescue window ended',
     async apply(tx, verdicts, now) {
-      const moved: JudgedNode[] = [];
-      for (const { node, reason, data } of verdicts)
-        if (await retireIn(tx, services, node, { by: 'rescue-over', reason, data }, now)) moved.push(node);
-      return moved;
+      const retirements = verdicts.map(({ node, reason, data }) => ({
+        node,
+        by: 'rescue-over' as const,
+        reason,
+        data,
+      }));
+      const leaving = await retireAllIn(tx, services, retirements, now);
+      return verdicts.map(({ node }) => node).filter(({ node_id }) => leaving.has(node_id));
     },
   });

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../test/support/database.ts';
 import type { NodeId } from '../base/ids.ts';
 import { defaultBrakePolicy } from '../lifecycle/brake.ts';
+import { nodeRetireKind, nodeRetirePlan } from '../operations/node-retire.ts';
 import { newestHolds } from '../store/brake.ts';
 import { endWindow, type MaintenanceRow, putWindow } from '../store/maintenance.ts';
 import { brakeWatch } from './brake-watch.ts';
@@ -142,4 +143,43 @@ test('where rules only watch, a destruction is told once, counted, and not begun
     ids.map(() => ['failed', 'rescue-over']),
   );
   expect(await stage.db.query('select 1 from operations')).toEqual([]);
+});
+
+test('many windows end by as many statements as one, each with its fence and its operation', async () => {
+  let statements = 0;
+  const { db } = stage;
+  const counted: typeof db = {
+    ...db,
+    transaction: (work) =>
+      db.transaction((tx) => {
+        const query: typeof tx.query = (text, values) => {
+          statements++;
+          return tx.query(text, values);
+        };
+        return work({ ...tx, query });
+      }),
+  };
+  const rule = rescueOver({ ...stage.services, db: counted });
+  const spent: number[] = [];
+  // All in all fewer than the brake begins to count at.
+  for (const [seconds, count] of [
+    [10, 1],
+    [20, 3],
+  ] as const) {
+    const ids = await stage.nodes({ pool: 'p', count, status: 'failed', deadline_at: stage.at(seconds) });
+    statements = 0;
+    expect(await rule.run(stage.at(seconds + 1))).toMatchObject({ decided: count });
+    spent.push(statements);
+    const ending = await db.query(
+      `select node.status, operation.kind, operation.status as stands, instance.fence_reason, instance.revoked_at,
+         (select count(*)::int from steps where steps.workflow_id = operation.workflow_id) as steps
+       from nodes node join operations operation using (workflow_id)
+       join instances instance on instance.node_instance_id = operation.node_instance_id where node.node_id = any($1)`,
+      [ids],
+    );
+    const one = { status: 'cleaning', kind: nodeRetireKind, stands: 'queued', revoked_at: null };
+    const reason = { fence_reason: 'its rescue window ended', steps: nodeRetirePlan.length };
+    expect(ending).toEqual(ids.map(() => ({ ...one, ...reason })));
+  }
+  expect(spent[1]).toBe(spent[0]);
 });
