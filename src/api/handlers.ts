@@ -6,6 +6,7 @@ import { driftHandlers } from './routes/drift.ts';
 import { explanationHandlers } from './routes/explanations.ts';
 import { nodeHandlers } from './routes/nodes.ts';
 import { poolHandlers } from './routes/pools.ts';
+import { recoveryHandlers } from './routes/recovery.ts';
 import { serverHandlers } from './routes/server.ts';
 import { supervisionHandlers } from './routes/supervision.ts';
 import { tokenHandlers } from './routes/tokens.ts';
@@ -19,6 +20,7 @@ export const handlers: Handlers = {
   ...allocationHandlers,
   ...nodeHandlers,
   ...explanationHandlers,
+  ...recoveryHandlers,
   ...supervisionHandlers,
   ...driftHandlers,
   ...agentHandlers,

@@ -20,6 +20,7 @@ import { makeNodes } from './commands/nodes.ts';
 import { makeOperation } from './commands/operation.ts';
 import { makeOperations } from './commands/operations.ts';
 import { makePools } from './commands/pools.ts';
+import { makeRecover } from './commands/recover.ts';
 import { makeRelease } from './commands/release.ts';
 import { makeSweeps } from './commands/sweeps.ts';
 import { makeTimeline } from './commands/timeline.ts';
@@ -46,7 +47,10 @@ const groups: { heading: string; commands: MakeCommand[] }[] = [
       makeSweeps,
     ],
   },
-  { heading: 'What you can do about it:', commands: [makeActions, makeAct, makeBrake, makeMaintenance, makeDrift] },
+  {
+    heading: 'What you can do about it:',
+    commands: [makeActions, makeAct, makeRecover, makeBrake, makeMaintenance, makeDrift],
+  },
   { heading: 'Setting up:', commands: [makePools, makeApply, makeTokens, makeJoinToken, makeCompletion] },
   { heading: 'Programs:', commands: [makeServe, makeAgent] },
 ];

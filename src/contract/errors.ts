@@ -268,6 +268,13 @@ export const errorCatalogue = {
     cause: 'The state in `detail` has no such way out.',
     remedy: 'Read the current state; it names what is open.',
   },
+  action_not_in_bulk: {
+    status: 409,
+    title: 'That is not done in bulk',
+    owner_layer: 'request',
+    cause: 'The action is open for one at a time only.',
+    remedy: 'Use one of those named in `detail`, or act on each.',
+  },
   operation_ended: {
     status: 409,
     title: 'The operation has already ended',

@@ -8,6 +8,7 @@ import { resolveBudget } from './budgets.ts';
 import { effectOfBeat } from './claims.ts';
 import { isConfirmed } from './findings.ts';
 import { judgeLiveness } from './liveness.ts';
+import { nextOfRecovery } from './recovery.ts';
 import { effectOfRegistration } from './registration.ts';
 import { isObserved } from './rules.ts';
 
@@ -20,6 +21,7 @@ export const deciders = {
   leaveOf,
   isObserved,
   isConfirmed,
+  nextOfRecovery,
 };
 
 export type Deciders = typeof deciders;

@@ -1,6 +1,7 @@
 /** Every operation there is. A new one is one file and one line here. */
 import type { OperationDefinition } from '../engine/engine.ts';
 import { allocationRelease } from './allocation-release.ts';
+import { fleetRecover } from './fleet-recover.ts';
 import { nodeProvision } from './node-provision.ts';
 import { nodeReimage } from './node-reimage.ts';
 import { nodeRetire } from './node-retire.ts';
@@ -11,4 +12,5 @@ export const operationRegistry = (services: OperationServices): OperationDefinit
   allocationRelease(services),
   nodeRetire(services),
   nodeReimage(services),
+  fleetRecover(services),
 ];

@@ -227,6 +227,9 @@ export function requestOperationRetry(services: OperationServices, id: string, a
         'operation_ended',
         `The operation ${operation.status}; only a failed one can be tried again.`,
       );
+    // One that is about neither is about many.
+    if (!operation.allocation_id && !operation.node_id)
+      throw new ApiProblem('action_illegal', 'Ask for a new recovery instead: it takes up whatever has not recovered.');
     if (operation.kind !== allocationReleaseKind || !operation.allocation_id) {
       throw new ApiProblem(
         'action_illegal',

@@ -75,6 +75,7 @@ function examplesFor({ acme, join_token }: TenantWorld, ids: { join_token_id: st
     'operation-get': operation,
     'operation-cancel': operation,
     'operation-retry': operation,
+    'fleet-recover': { body: { action: 'retry-release', filter: {}, reason: 'test' } },
     'timeline-get': { query: { allocation_id: acme.allocation.allocation_id } },
     'audit-list': {},
     'stream-open': { query: { cursor: '0-0' } },

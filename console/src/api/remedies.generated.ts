@@ -35,6 +35,7 @@ export const remedies: Record<string, string> = {
   finding_not_found: "List the findings; those that are open can be decided on.",
   maintenance_not_found: "List the maintenance windows.",
   action_illegal: "Read the current state; it names what is open.",
+  action_not_in_bulk: "Use one of those named in `detail`, or act on each.",
   operation_ended: "Read the operation; start a new one if needed.",
   idempotency_mismatch: "Use a new key for a new request.",
   idempotency_in_progress: "Repeat after `retry_after_seconds`.",

@@ -37,6 +37,7 @@ export const routes = {
   'operation-get': { method: 'GET', path: '/v1/operations/{id}' },
   'operation-cancel': { method: 'POST', path: '/v1/operations/{id}/cancel' },
   'operation-retry': { method: 'POST', path: '/v1/operations/{id}/retry' },
+  'fleet-recover': { method: 'POST', path: '/v1/recover' },
   'timeline-get': { method: 'GET', path: '/v1/timeline' },
   'audit-list': { method: 'GET', path: '/v1/audit' },
   'stream-open': { method: 'GET', path: '/v1/stream' },

@@ -1,9 +1,10 @@
-/** Operations: read, cancelled, continued. */
+/** Operations: read, cancelled, continued; and the one that is about many. */
 
-import { operator, viewer } from '../access.ts';
+import { fleetOperator, operator, viewer } from '../access.ts';
 import * as allocation from '../allocation.ts';
 import * as operation from '../operation.ts';
 import { IdParams } from '../primitives.ts';
+import * as recovery from '../recovery.ts';
 import type { RouteDeclaration } from '../route.ts';
 
 export const operationRoutes = {
@@ -50,5 +51,15 @@ export const operationRoutes = {
     body_optional: true,
     success: 202,
     reply: operation.Operation,
+  },
+  'fleet-recover': {
+    method: 'POST',
+    path: '/v1/recover',
+    summary: 'Do one thing to everything that a filter names: canary first, at a capped rate, stopping on failure',
+    tag: 'operations',
+    access: fleetOperator,
+    body: recovery.RecoveryRequest,
+    success: 202,
+    reply: recovery.Recovery,
   },
 } as const satisfies Record<string, RouteDeclaration>;

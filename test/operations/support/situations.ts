@@ -9,8 +9,10 @@ import { type AllocationActionName, allocationActionNames } from '../../../src/l
 import type { AskedAction } from '../../../src/operations/actions/acting.ts';
 import { actOnAllocation } from '../../../src/operations/allocation-actions.ts';
 import { actOnNode } from '../../../src/operations/node-actions.ts';
+import { requestRecovery } from '../../../src/operations/recovery-request.ts';
 import { type Asker, requestAllocation, requestRelease } from '../../../src/operations/requests.ts';
 import type { OperationServices } from '../../../src/operations/services.ts';
+import { currentPool } from '../../../src/store/pools.ts';
 import type { Character } from './upstream.ts';
 
 /** How a case's own pool stands. */
@@ -73,6 +75,9 @@ const act = async (site: Site, action: NodeActionName, asked: Partial<AskedActio
   if (last) await actOnNode(site.services, last.node_id, action, { reason: 'to see', ...asked }, site.asker);
 };
 
+/** So late that a recovery, whatever befalls it, is not overtaken by the rule that tries again. */
+const patientRelease = { step_tries: 2, retry_base_seconds: 200, retry_max_seconds: 200 };
+
 export const situations: Situation[] = [
   { name: 'an empty pool', bring: async () => {} },
   { name: 'a pool whose machines crash', machines: ['crashes'], bring: async () => {} },
@@ -112,6 +117,17 @@ export const situations: Situation[] = [
       await allocate(site);
       await site.until(both(node('failed'), quiet));
     },
+  },
+  {
+    name: 'a release that failed and is not tried again soon',
+    machines: ['dirty'],
+    pool: { release: patientRelease },
+    async bring(site) {
+      await served(site);
+      await release(site);
+      await site.until(both(allocation('release_failed'), quiet));
+    },
+    meanwhile: (site) => site.mend(),
   },
   {
     name: 'a release that failed',
@@ -217,6 +233,15 @@ export const asks: Ask[] = [
     },
   },
   { name: 'nothing', ask: async () => true },
+  {
+    name: 'recover all that failed to release',
+    async ask({ pool, services, asker }) {
+      const { release: policy } = (await currentPool(services.db, pool))?.document ?? {};
+      if (policy?.retry_base_seconds !== patientRelease.retry_base_seconds) return false;
+      const asked = { action: 'retry-release' as const, filter: { pool }, reason: 'to see' };
+      return (await requestRecovery(services, asked, asker)).workflow_id !== null;
+    },
+  },
   ...allocationActionNames.flatMap(ofAllocation),
   ...nodeActionNames.flatMap(ofNode),
 ];

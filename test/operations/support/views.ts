@@ -9,7 +9,8 @@ const nodesSql = 'select pool, node_id, node_instance_id, status from nodes orde
 const allocationsSql = `
   select pool, allocation_id, status, coalesce(deadline_at <= $1, true) as over from allocations order by created_at, allocation_id`;
 const openSql = `
-  select coalesce(allocation.pool, node.pool, operation.params ->> 'pool') as pool from operations operation
+  select coalesce(allocation.pool, node.pool, operation.params ->> 'pool', operation.params #>> '{filter,pool}') as pool
+  from operations operation
   left join allocations allocation on allocation.allocation_id = operation.allocation_id
   left join nodes node on node.node_id = operation.node_id where operation.finished_at is null`;
 

@@ -1,0 +1,14 @@
+/** Bulk recovery: asked for here, followed as an operation. */
+import { now } from '../../base/clock.ts';
+import { requestRecovery } from '../../operations/recovery-request.ts';
+import { readOperation } from '../../store/operations.ts';
+import type { Handlers } from '../services.ts';
+import { askerOf } from './allocations.ts';
+
+export const recoveryHandlers: Pick<Handlers, 'fleet-recover'> = {
+  async 'fleet-recover'(call, services) {
+    const { workflow_id, matched, first } = await requestRecovery(services, call.body, askerOf(call, call.body.reason));
+    const operation = workflow_id && (await readOperation(services.db, workflow_id, null, now(services.clock)));
+    return { dry_run: call.body.dry_run ?? false, matched, first, operation: operation || null };
+  },
+};

@@ -1,0 +1,173 @@
+/**
+ * One round of a bulk recovery: what is under way is judged, then the next ones are acted on, as many as the pace allows. All
+ * it knows stands in the targets' rows, so a round that was cut off, or is taken over by another replica, goes on where it stood.
+ */
+import { now } from '../base/clock.ts';
+import { ApiProblem, errorCatalogue } from '../contract/errors.ts';
+import type { RecoveryFilter } from '../contract/recovery.ts';
+import type { Json, OperationContext } from '../engine/engine.ts';
+import {
+  type BulkActionName,
+  bulkAction,
+  judgeTarget,
+  type RecoveryMove,
+  type RecoveryPhase,
+} from '../lifecycle/recovery.ts';
+import { type Fact, recordEvidence } from '../store/evidence.ts';
+import { fenced } from '../store/executions.ts';
+import type { OperationRow } from '../store/operations.ts';
+import {
+  changeTarget,
+  type JudgedTarget,
+  nextTarget,
+  paceOf,
+  type Span,
+  type Tally,
+  tallyOf,
+  targetsUnderWay,
+} from '../store/recoveries.ts';
+import { actOnTarget } from './recovery-acts.ts';
+import { progressParts, progressWords } from './recovery-words.ts';
+import type { OperationServices } from './services.ts';
+
+/** What was asked for; kept as the operation's parameters. */
+export interface RecoveryOrder {
+  action: BulkActionName;
+  filter: RecoveryFilter;
+  reason: string;
+  canary: number;
+  per_minute: number;
+  stop_after_failures: number;
+}
+
+export const spanOf = (phase: RecoveryPhase, { canary }: RecoveryOrder): Span =>
+  phase === 'canary' ? { after: 0, through: canary } : { after: canary, through: 2 ** 31 - 1 };
+
+const failure = (operation: OperationRow, target: JudgedTarget, reason: string, at: Date): Fact => ({
+  at,
+  layer: 'workflow',
+  kind: 'recovery.failed',
+  summary: `could not be recovered: ${reason}`,
+  data: { ordinal: target.ordinal, act_workflow_id: target.act_workflow_id },
+  correlation_id: operation.correlation_id,
+  allocation_id: target.allocation_id,
+  node_id: target.node_id,
+  workflow_id: operation.workflow_id,
+});
+
+async function settle(context: OperationContext, services: OperationServices, order: RecoveryOrder): Promise<void> {
+  const at = now(services.clock);
+  await services.db.transaction(async (tx) => {
+    const operation = await fenced(tx, context.workflow_id, services.executor);
+    for (const target of await targetsUnderWay(tx, context.workflow_id, order.action)) {
+      const state = judgeTarget(order.action, target);
+      if (!state) continue;
+      const reason = state === 'failed' ? (target.why ?? `it is ${target.status}`) : null;
+      await changeTarget(tx, context.workflow_id, target.ordinal, {
+        state,
+        reason,
+        owner_layer: reason === null ? null : target.blamed,
+        ended_at: at,
+      });
+      if (reason !== null) await recordEvidence(tx, [failure(operation, target, reason, at)]);
+    }
+  });
+}
+
+type Turn = 'acted' | 'refused' | 'needless' | 'nobody';
+
+/** The act and its record are one transaction: whoever repeats it after a crash finds the target acted on, or untouched. */
+async function takeNext(
+  context: OperationContext,
+  services: OperationServices,
+  order: RecoveryOrder,
+  span: Span,
+): Promise<Turn> {
+  const { db, clock, executor } = services;
+  const { workflow_id } = context;
+  const at = now(clock);
+  let refused: JudgedTarget | undefined;
+  try {
+    return await db.transaction(async (tx): Promise<Turn> => {
+      const operation = await fenced(tx, workflow_id, executor);
+      const target = await nextTarget(tx, workflow_id, order.action, span);
+      if (!target) return 'nobody';
+      if (judgeTarget(order.action, target) === 'recovered') {
+        const reason = 'was recovered before its turn';
+        await changeTarget(tx, workflow_id, target.ordinal, { state: 'recovered', reason, ended_at: at });
+        return 'needless';
+      }
+      // A rule or a person was faster: what they began is waited for like our own.
+      if (bulkAction(order.action).under_way.includes(target.status)) {
+        const joined = { act_workflow_id: target.at_work, reason: 'was under way before its turn', acted_at: at };
+        await changeTarget(tx, workflow_id, target.ordinal, { state: 'acting', ...joined });
+        return 'acted';
+      }
+      refused = target;
+      const asker = {
+        actor: operation.actor,
+        tenant: null,
+        correlation_id: operation.correlation_id,
+        reason: `${order.reason} (recovery ${workflow_id})`,
+      };
+      const act_workflow_id = await actOnTarget(tx, services, order.action, target, asker);
+      await changeTarget(tx, workflow_id, target.ordinal, { state: 'acting', act_workflow_id, acted_at: at });
+      return 'acted';
+    });
+  } catch (error) {
+    const target = refused;
+    if (!(error instanceof ApiProblem) || !target) throw error;
+    await db.transaction(async (tx) => {
+      const operation = await fenced(tx, workflow_id, executor);
+      const { owner_layer } = errorCatalogue[error.code];
+      const ended = { reason: error.message, owner_layer, acted_at: at, ended_at: at };
+      await changeTarget(tx, workflow_id, target.ordinal, { state: 'failed', ...ended });
+      await recordEvidence(tx, [failure(operation, target, error.message, at)]);
+    });
+    return 'refused';
+  }
+}
+
+/** So many that need nothing any more are passed over in one round, so that the round stays short. */
+const mostNeedless = 200;
+
+async function takeTurns(
+  context: OperationContext,
+  services: OperationServices,
+  order: RecoveryOrder,
+  span: Span,
+  most: number,
+): Promise<void> {
+  let acted = 0;
+  for (let turns = 0; acted < most && turns < mostNeedless; turns++) {
+    const turn = await takeNext(context, services, order, span);
+    // After a refusal the count of failures is asked first.
+    if (turn === 'nobody' || turn === 'refused') return;
+    if (turn === 'acted') acted++;
+  }
+}
+
+export type Round = Pick<RecoveryMove, 'stop' | 'over' | 'wait_seconds'> & { tally: Tally };
+
+const isChanged = (before: Tally | undefined, tally: Tally) =>
+  !before || (Object.keys(tally) as (keyof Tally)[]).some((state) => tally[state] !== before[state]);
+
+export async function recoveryRound(
+  context: OperationContext,
+  services: OperationServices,
+  order: RecoveryOrder,
+  phase: RecoveryPhase,
+  before: Tally | undefined,
+): Promise<Round> {
+  const { db, environment } = services;
+  const span = spanOf(phase, order);
+  await settle(context, services, order);
+  const { waiting, acting, failed } = await tallyOf(db, context.workflow_id, span);
+  const pace = await paceOf(db, context.workflow_id, now(services.clock));
+  const move = environment.decide.nextOfRecovery({ phase, ...order, waiting, acting, failed, ...pace });
+  if (move.act > 0) await takeTurns(context, services, order, span, move.act);
+  const tally = await tallyOf(db, context.workflow_id);
+  if (isChanged(before, tally))
+    await context.emit({ message: progressWords(phase, tally), parts: progressParts(tally) } as unknown as Json);
+  return { stop: move.stop, over: move.over, wait_seconds: move.wait_seconds, tally };
+}

@@ -1,0 +1,68 @@
+/** Bulk recoveries as a story sees them: asked for through the API, looked at in the rows that they leave. */
+import { expect } from 'vitest';
+import type { Client } from '../../../src/contract/client.ts';
+import type { Operation } from '../../../src/contract/operation.ts';
+import type { RecoveryRequest } from '../../../src/contract/recovery.ts';
+import type { Ledger } from '../../support/ledger.ts';
+
+export interface Target {
+  ordinal: number;
+  allocation_id: string;
+  state: string;
+  reason: string | null;
+  acted_ms: number | null;
+  ended_ms: number | null;
+}
+
+export const targetsOf = (ledger: Ledger, workflow_id: string): Promise<Target[]> =>
+  ledger.rows<Target>(
+    `select ordinal, allocation_id, state, reason, extract(epoch from acted_at)::double precision * 1000 as acted_ms,
+       extract(epoch from ended_at)::double precision * 1000 as ended_ms
+     from recovery_targets where workflow_id = $1 order by ordinal`,
+    [workflow_id],
+  );
+
+export const statuses = async (ledger: Ledger): Promise<Record<string, number>> => {
+  const rows = await ledger.rows<{ status: string; count: number }>(
+    'select status, count(*)::int as count from allocations group by status',
+  );
+  return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
+};
+
+/** How often each allocation was told to release, and by whose word. */
+export const askedToRelease = (ledger: Ledger, workflow_id: string) =>
+  ledger.rows<{ allocation_id: string; times: number; actors: number }>(
+    `select evidence.allocation_id, count(*)::int as times, count(evidence.actor)::int as actors
+     from evidence join operations recovery on recovery.workflow_id = $1
+     where evidence.kind = 'allocation.releasing' and evidence.correlation_id = recovery.correlation_id
+     group by evidence.allocation_id`,
+    [workflow_id],
+  );
+
+export const ended = ({ status }: Operation) => status === 'succeeded' || status === 'failed' || status === 'cancelled';
+
+export async function recover(client: Client, asked: Partial<RecoveryRequest>): Promise<string> {
+  const body = { action: 'retry-release', filter: {}, reason: 'the disk is free again', ...asked } as RecoveryRequest;
+  const { operation } = await client.call('fleet-recover', { body });
+  return operation?.workflow_id ?? '';
+}
+
+/** In the order in which they were acted on: nobody before his time. */
+export function expectPace(targets: Target[], per_minute: number): void {
+  const acted = targets.flatMap(({ acted_ms }) => acted_ms ?? []).sort((a, b) => a - b);
+  const burst = Math.max(1, Math.floor(per_minute / 60));
+  const slack = 1;
+  for (const [later, at] of acted.entries()) {
+    const earlier = acted[later - burst];
+    if (earlier !== undefined && at - earlier < (burst * 60_000) / per_minute - slack)
+      throw new Error(
+        `act ${later + 1} came faster than ${per_minute} a minute: ${at - earlier} ms after act ${later - burst + 1}`,
+      );
+  }
+}
+
+/** Nobody but the canary was touched before it had recovered. */
+export function expectCanaryFirst(targets: Target[]): void {
+  const [canary, ...rest] = targets;
+  for (const { acted_ms } of rest) expect(acted_ms ?? 0).toBeGreaterThanOrEqual(canary?.ended_ms ?? Infinity);
+}

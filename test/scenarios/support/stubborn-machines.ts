@@ -1,0 +1,102 @@
+/**
+ * Machines of an external pool that refuse to clean up for as long as there is a cause. Each is enrolled, signs and answers its
+ * own tasks over the agents' protocol; many of them fit one process, where real agents would need one each.
+ */
+import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/keys.ts';
+import { pause, systemClock } from '../../../src/base/clock.ts';
+import type { SignedTask } from '../../../src/contract/agent.ts';
+import type { PoolDocument } from '../../../src/contract/pool.ts';
+import { callRoute } from '../../api/support/calls.ts';
+import type { TestServer } from '../../support/server.ts';
+import { sendBeats } from './fleet.ts';
+
+/** One try each, and nobody but a person tries again; a machine that was heard once is asked for as long as the story takes. */
+export const stubbornPool: Partial<PoolDocument> & { driver: string } = {
+  driver: 'external',
+  heartbeat: { interval_seconds: 60, stale_after_seconds: 3600 },
+  release: { step_tries: 1, retry_base_seconds: 3600, retry_max_seconds: 3600 },
+};
+
+/** As many callers as a busy machine answers in time. */
+export async function fewAtOnce<T>(count: number, work: (i: number) => Promise<T>): Promise<T[]> {
+  const atOnce = 8;
+  const done: T[] = [];
+  for (let from = 0; from < count; from += atOnce) {
+    const some = Array.from({ length: Math.min(atOnce, count - from) }, (_, i) => work(from + i));
+    done.push(...(await Promise.all(some)));
+  }
+  return done;
+}
+
+export interface StubbornMachines {
+  /** From now on they clean up. */
+  relent(): void;
+  end(): Promise<void>;
+}
+
+const refusal = { code: 'clean_failed', message: 'no space left on device' };
+/** A server that is restarted is asked again; a poll that nobody answers is asked again as well. */
+const awayMs = 200;
+const pollSeconds = 10;
+
+export async function stubbornMachines(
+  server: Pick<TestServer, 'url' | 'client'>,
+  pool: string,
+  count: number,
+): Promise<StubbornMachines> {
+  const { token } = await server.client.call('join-token-create', { params: { pool } });
+  const { url } = server;
+  let stubborn = true;
+  let over = false;
+
+  const join = async (name: string) => {
+    const key = newKeyPair();
+    const reply = await callRoute(url, 'agent-register', {
+      body: { join_token: token, name, version: 'test', agent_public_key: publicKeyOf(key) },
+    });
+    if (reply.status !== 201) throw new Error(`${name} could not join: ${reply.status} ${reply.text}`);
+    const node_instance_id = String(reply.body.node_instance_id);
+    return { key, node_instance_id, credential: String(reply.body.credential) };
+  };
+  type Joined = Awaited<ReturnType<typeof join>>;
+
+  const resultOf = ({ task_id, type, params }: SignedTask, { key, node_instance_id }: Joined) => {
+    if (stubborn && type === 'release.clean') {
+      const said = { task_id, node_instance_id, status: 'failed', result: null };
+      return { status: 'failed', error: refusal, signature: signed(key, said) };
+    }
+    const result = { nonce: params.nonce ?? '', checked: [{ what: 'a played machine', seen: 'nothing' }] };
+    const said = { task_id, node_instance_id, status: 'succeeded', result };
+    return { status: 'succeeded', result, signature: signed(key, said) };
+  };
+
+  const answerOne = async (machine: Joined) => {
+    const sent = { bearer: machine.credential };
+    const { body } = await callRoute(url, 'agent-task-next', { query: { wait: pollSeconds } }, sent);
+    const task = body.task as SignedTask | null | undefined;
+    if (!task) return;
+    const input = { params: { id: task.task_id }, body: resultOf(task, machine) };
+    await callRoute(url, 'agent-task-result', input, sent);
+  };
+
+  const serve = async (machine: Joined) => {
+    while (!over) await answerOne(machine).catch(() => pause(systemClock, awayMs));
+  };
+
+  const machines = await fewAtOnce(count, (i) => join(`${pool}-${i + 1}`));
+  await sendBeats(
+    url,
+    machines.map(({ credential }) => credential),
+    'ready',
+  );
+  const loops = machines.map(serve);
+  return {
+    relent() {
+      stubborn = false;
+    },
+    async end() {
+      over = true;
+      await Promise.all(loops);
+    },
+  };
+}
