@@ -73,7 +73,7 @@ export async function askAgent(
     async () => {
       const row = await taskRow(db, queued.task_id);
       if (!row || (row.status !== 'succeeded' && row.status !== 'failed'))
-        return clock.nowMs() > patient_until_ms && (await isMachineGone(subject))
+        return clock.nowMs() > patient_until_ms && (await isMachineGone(subject, clock))
           ? { status: 'unanswered' }
           : undefined;
       return { status: row.status, result: row.result as never, error: row.error, signature: row.result_signature };

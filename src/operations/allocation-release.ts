@@ -43,7 +43,8 @@ async function staysForReuse(
       'reuse',
       services.executor,
       at,
-      async (tx) => (await isAgentFresh(tx, subject.node_instance_id, at)) && !(await isMachineGone(subject)),
+      async (tx) =>
+        (await isAgentFresh(tx, subject.node_instance_id, at)) && !(await isMachineGone(subject, services.clock)),
     );
   });
 }

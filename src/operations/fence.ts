@@ -18,15 +18,15 @@ import type { Subject } from './subject.ts';
 const endWithinSeconds = 60;
 const pollSeconds = 1;
 
-/** Whatever still works on the allocation must end first, or it would work against us. */
-export async function awaitOthers(
+/** Whether whatever else works on the allocation has ended in time. */
+export async function othersEnd(
   context: OperationContext,
   services: OperationServices,
   stageName: string,
-  { cancel }: { cancel: boolean },
-): Promise<void> {
+  { cancel, within_seconds }: { cancel: boolean; within_seconds: number },
+): Promise<boolean> {
   const { allocation_id } = await allocationOperation(services, context);
-  const until = secondsLater(now(services.clock), endWithinSeconds);
+  const until = secondsLater(now(services.clock), within_seconds);
   // Who cancels ends all others; who only waits waits for those before it, so that no two wait for each other.
   const others = async () =>
     (await openOperationsOf(services.db, allocation_id)).filter(({ workflow_id }) =>
@@ -37,8 +37,17 @@ export async function awaitOthers(
     if (cancel) for (const other of open) await services.cancelRun(other.workflow_id, other.attempt);
     return open.length === 0 ? true : undefined;
   };
-  const ended = await context.waitFor(`${stageName}:others`, lookForOthers, { until, poll_seconds: pollSeconds });
-  if (!ended) {
+  return (await context.waitFor(`${stageName}:others`, lookForOthers, { until, poll_seconds: pollSeconds })) ?? false;
+}
+
+/** Whatever still works on the allocation must end first, or it would work against us. */
+export async function awaitOthers(
+  context: OperationContext,
+  services: OperationServices,
+  stageName: string,
+  { cancel }: { cancel: boolean },
+): Promise<void> {
+  if (!(await othersEnd(context, services, stageName, { cancel, within_seconds: endWithinSeconds }))) {
     throw new StepFailed({
       step: stageName,
       code: 'operation_still_running',
@@ -49,10 +58,14 @@ export async function awaitOthers(
   }
 }
 
-/** Bars the node. An instance that never registered is fenced for good, so that a late registration is told the truth. */
 export async function fence(context: OperationContext, services: OperationServices): Promise<void> {
   await awaitOthers(context, services, 'fence', { cancel: true });
-  await context.step('fence:bar', () => {
+  await bar(context, services, 'fence:bar');
+}
+
+/** Bars the node. An instance that never registered is fenced for good, so that a late registration is told the truth. */
+export async function bar(context: OperationContext, services: OperationServices, name: string): Promise<void> {
+  await context.step(name, () => {
     const at = now(services.clock);
     return once(
       services.db,
@@ -66,6 +79,8 @@ export async function fence(context: OperationContext, services: OperationServic
         // A failed allocation's machine may be gone or serve another one by now; then there is nothing of ours to take down.
         if (
           !known ||
+          // A release that was to be forced may have ended well after all; its machine is nobody's business any more.
+          known.status === 'released' ||
           !node ||
           node.status === 'retired' ||
           (await isHeldByAnother(tx, node.node_id, known.allocation_id))

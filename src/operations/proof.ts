@@ -1,21 +1,27 @@
 /** Proof that a machine is clean, gone or cut off; asked for with a fresh nonce, checked, and kept as evidence. */
 import { createPublicKey, randomBytes, verify } from 'node:crypto';
-import { now } from '../base/clock.ts';
+import { type Clock, now } from '../base/clock.ts';
 import { canonicalJson } from '../contract/canonical-json.ts';
 import type { DriverProof, ProofKind } from '../drivers/driver.ts';
 import { type Json, type OperationContext, type RetryPolicy, StepError, StepFailed } from '../engine/engine.ts';
+import { StoreUnavailable } from '../store/database.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import { type AgentAnswer, type AgentLine, askAgent } from './agent-task.ts';
+import { answeredWithin } from './answered-within.ts';
 import type { OperationServices } from './services.ts';
 import type { Subject } from './subject.ts';
 
 const agentProvesWithinSeconds = 60;
 const newNonce = () => randomBytes(16).toString('hex');
 
+/** What was looked at and what was seen, in one line. */
+export const wordsOf = ({ checked }: DriverProof): string =>
+  checked.map((each) => `${each.what}: ${each.seen}`).join('; ');
+
 const keep = (
-  context: OperationContext,
-  services: OperationServices,
-  subject: Subject,
+  context: Pick<OperationContext, 'workflow_id'>,
+  services: Pick<OperationServices, 'db'>,
+  subject: Pick<Subject, 'ids'>,
   proof: DriverProof,
   by: 'driver' | 'agent',
   at: Date,
@@ -25,23 +31,62 @@ const keep = (
       at,
       layer: by === 'agent' ? 'node' : 'provider',
       kind: `proof.${proof.kind}`,
-      summary: proof.checked.map((each) => `${each.what}: ${each.seen}`).join('; '),
+      summary: wordsOf(proof),
       data: { ...proof, by },
       ...subject.ids,
       workflow_id: context.workflow_id,
     },
   ]);
 
+const driverAnswersWithinSeconds = 30;
+
+/** What a look has come to: a proof, or in words why there is none. */
+export type Looked = { proof: DriverProof } | { proof: null; why_not: string };
+
+/** Asks the driver once, within bounds. Whatever is no proof is an answer too: who asks here goes on without one. */
+export async function lookForProof(
+  clock: Clock,
+  { driver, target }: Pick<Subject, 'driver' | 'target'>,
+): Promise<Looked> {
+  const nonce = newNonce();
+  const no = (why_not: string): Looked => ({ proof: null, why_not });
+  try {
+    const asked = driver.prove(target, { kind: driver.final_proof, nonce });
+    const answer = await answeredWithin(clock, driverAnswersWithinSeconds, asked);
+    if (!answer) return no(`the driver ${driver.name} did not answer within ${driverAnswersWithinSeconds} s`);
+    if (answer.outcome !== 'done') return no(answer.message);
+    return answer.proof.nonce === nonce ? { proof: answer.proof } : no('the proof does not answer what was asked');
+  } catch (error) {
+    if (error instanceof StoreUnavailable) throw error;
+    return no(`the driver ${driver.name} failed: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+/** The same as a recorded step; a proof is kept as evidence before anybody acts on it. */
+export async function proveIfPossible(
+  context: OperationContext,
+  services: OperationServices,
+  name: string,
+  subject: Pick<Subject, 'driver' | 'target' | 'ids'>,
+): Promise<Looked> {
+  const looked = await context.step(name, async () => {
+    const looked = await lookForProof(services.clock, subject);
+    if (looked.proof) await keep(context, services, subject, looked.proof, 'driver', now(services.clock));
+    return looked as unknown as Json;
+  });
+  return looked as unknown as Looked;
+}
+
 /** The driver looked. */
 export async function proveByDriver(
   context: OperationContext,
   services: OperationServices,
   name: string,
-  subject: Subject,
+  subject: Pick<Subject, 'driver' | 'target' | 'ids'>,
   kind: ProofKind,
   policy: RetryPolicy,
-): Promise<void> {
-  await context.step(
+): Promise<DriverProof> {
+  const proof = await context.step(
     `${name}:${kind}`,
     async () => {
       const nonce = newNonce();
@@ -62,10 +107,11 @@ export async function proveByDriver(
           retryable: true,
         });
       await keep(context, services, subject, answer.proof, 'driver', now(services.clock));
-      return null;
+      return answer.proof as unknown as Json;
     },
     policy,
   );
+  return proof as unknown as DriverProof;
 }
 
 function isSignedByAgent(subject: Subject, answer: AgentAnswer): boolean {
@@ -91,7 +137,7 @@ export async function proveByAgent(
   name: string,
   subject: Subject,
   line: AgentLine,
-): Promise<{ proven: boolean; problem?: StepFailed }> {
+): Promise<{ proven: boolean; proof?: DriverProof; problem?: StepFailed }> {
   const answer = await askAgent(context, services, name, subject, line, {
     type: 'release.clean',
     params: () => ({ nonce: newNonce() }),
@@ -109,7 +155,7 @@ export async function proveByAgent(
     return { proven: false, problem };
   }
   const nonce = String(answer.params.nonce);
-  await context.step(`${name}:kept`, async () => {
+  const proof = await context.step(`${name}:kept`, async () => {
     if (!isSignedByAgent(subject, answer)) {
       throw new StepError({
         code: 'proof_unsigned',
@@ -128,8 +174,9 @@ export async function proveByAgent(
     const checked = Array.isArray(answer.result.checked)
       ? (answer.result.checked as DriverProof['checked'])
       : [{ what: 'clean-up', seen: 'done' }];
-    await keep(context, services, subject, { kind: 'clean', nonce, checked }, 'agent', now(services.clock));
-    return null as Json;
+    const stated: DriverProof = { kind: 'clean', nonce, checked };
+    await keep(context, services, subject, stated, 'agent', now(services.clock));
+    return stated as unknown as Json;
   });
-  return { proven: true };
+  return { proven: true, proof: proof as unknown as DriverProof };
 }

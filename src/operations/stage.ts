@@ -96,7 +96,7 @@ export async function skipStage(context: OperationContext, services: OperationSe
 export interface DriveOptions {
   policy: RetryPolicy;
   /** What it is about, for the evidence. */
-  subject: Subject;
+  subject: Pick<Subject, 'node_instance_id' | 'ids'>;
 }
 
 /** A shorter wait is over before anybody has read about it. */
@@ -150,7 +150,7 @@ async function tellProvider(
   context: OperationContext,
   services: OperationServices,
   step: string,
-  { ids }: Subject,
+  { ids }: Pick<Subject, 'ids'>,
   answer: { outcome: string; message: string; parts?: unknown },
 ): Promise<void> {
   await recordEvidence(services.db, [

@@ -1,4 +1,5 @@
 /** The machine an operation is about, read fresh from the store whenever a step needs it. */
+import type { Clock } from '../base/clock.ts';
 import type { CorrelationId, KnownIds, NodeInstanceId, WorkflowId } from '../base/ids.ts';
 import type { PoolDocument } from '../contract/pool.ts';
 import type { Driver, DriverState, DriverTarget } from '../drivers/driver.ts';
@@ -6,6 +7,7 @@ import type { Queryable } from '../store/database.ts';
 import { type InstanceRow, instanceRow } from '../store/instances.ts';
 import { type NodeRow, nodeRow } from '../store/nodes.ts';
 import { poolGeneration } from '../store/pools.ts';
+import { answeredWithin } from './answered-within.ts';
 import type { OperationServices } from './services.ts';
 import { steadily } from './steadily.ts';
 
@@ -74,9 +76,11 @@ export async function readSubject(
   };
 }
 
-/** The provider says that nothing runs any more. What others bring, only they can see. */
-export async function isMachineGone({ driver, target }: Subject): Promise<boolean> {
+const observedWithinSeconds = 10;
+
+/** The provider says that nothing runs any more. What others bring, only they can see; and one that is silent says nothing. */
+export async function isMachineGone({ driver, target }: Subject, clock: Clock): Promise<boolean> {
   if (!driver.launches) return false;
-  const observed = await driver.observe(target);
-  return !observed.present || observed.state === 'exited';
+  const observed = await answeredWithin(clock, observedWithinSeconds, driver.observe(target));
+  return observed !== undefined && (!observed.present || observed.state === 'exited');
 }

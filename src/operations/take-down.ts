@@ -102,7 +102,7 @@ export async function takeDown(context: OperationContext, services: OperationSer
 }
 
 /** A machine that is not ours to destroy is let go by ending its credential; the proof is that it has none. */
-async function cutOff(context: OperationContext, services: OperationServices, subject: Subject): Promise<void> {
+export async function cutOff(context: OperationContext, services: OperationServices, subject: Subject): Promise<void> {
   await context.step('prove:cut-off', () => {
     const at = now(services.clock);
     const fence = { ...subject.ids, workflow_id: context.workflow_id, reason: 'the machine was let go', revoke: true };
