@@ -22,6 +22,7 @@ import { makeOperations } from './commands/operations.ts';
 import { makePools } from './commands/pools.ts';
 import { makeRecover } from './commands/recover.ts';
 import { makeRelease } from './commands/release.ts';
+import { makeResidue } from './commands/residue.ts';
 import { makeSweeps } from './commands/sweeps.ts';
 import { makeTimeline } from './commands/timeline.ts';
 import { makeTokens } from './commands/tokens.ts';
@@ -49,7 +50,7 @@ const groups: { heading: string; commands: MakeCommand[] }[] = [
   },
   {
     heading: 'What you can do about it:',
-    commands: [makeActions, makeAct, makeRecover, makeBrake, makeMaintenance, makeDrift],
+    commands: [makeActions, makeAct, makeRecover, makeBrake, makeMaintenance, makeResidue, makeDrift],
   },
   { heading: 'Setting up:', commands: [makePools, makeApply, makeTokens, makeJoinToken, makeCompletion] },
   { heading: 'Programs:', commands: [makeServe, makeAgent] },
