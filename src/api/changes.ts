@@ -56,15 +56,17 @@ async function answeredBefore(
 
 /** The ids of what a call touched, as its answer names them. */
 function idsIn(answer: unknown): KnownIds {
-  const { allocation, operation, node } = (answer ?? {}) as {
+  const { allocation, operation, node, residue } = (answer ?? {}) as {
     allocation?: KnownIds;
     operation?: KnownIds;
     node?: KnownIds;
+    residue?: KnownIds;
   };
   const { allocation_id, node_id, node_instance_id, workflow_id } = {
     ...(answer as KnownIds),
     ...node,
     ...operation,
+    ...residue,
     ...allocation,
   };
   return { allocation_id, node_id, node_instance_id: node_instance_id ?? node?.node_instance_id, workflow_id };

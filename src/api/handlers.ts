@@ -7,6 +7,7 @@ import { explanationHandlers } from './routes/explanations.ts';
 import { nodeHandlers } from './routes/nodes.ts';
 import { poolHandlers } from './routes/pools.ts';
 import { recoveryHandlers } from './routes/recovery.ts';
+import { residueHandlers } from './routes/residue.ts';
 import { serverHandlers } from './routes/server.ts';
 import { supervisionHandlers } from './routes/supervision.ts';
 import { tokenHandlers } from './routes/tokens.ts';
@@ -23,6 +24,7 @@ export const handlers: Handlers = {
   ...recoveryHandlers,
   ...supervisionHandlers,
   ...driftHandlers,
+  ...residueHandlers,
   ...agentHandlers,
   ...agentTaskHandlers,
   'stream-open': streamOpen,

@@ -9,6 +9,7 @@ import { type FencedAge, fencedAges } from '../store/fenced-ages.ts';
 import { countOpenFindings } from '../store/findings.ts';
 import { countNodes } from '../store/nodes.ts';
 import { countOperations } from '../store/operations.ts';
+import { countOpenResidue } from '../store/residue.ts';
 
 const fencedBy = ['pool', 'status'];
 
@@ -49,6 +50,10 @@ export function createMetrics(db: Queryable, clock: Clock, sweeps: () => SweepFi
   const parked = gauge('slipway_parked_allocations', 'Allocations whose release failed, by pool', fencedBy);
   const parkedOldest = gauge('slipway_parked_oldest_seconds', 'Age of the oldest failed release', fencedBy);
   const findings = gauge('slipway_findings', 'Open findings by kind', ['kind']);
+  const residue = gauge('slipway_residue_open', 'What is upstream without a live owner', ['driver']);
+  const residueAge = gauge('slipway_residue_oldest_seconds', 'How long the oldest open residue has been there', [
+    'driver',
+  ]);
   const sweepSeconds = gauge('slipway_sweep_last_seconds', 'How long the last run of a sweep took', ['sweep']);
 
   const fill = (target: Gauge, counts: Record<string, number>) => {
@@ -67,7 +72,7 @@ export function createMetrics(db: Queryable, clock: Clock, sweeps: () => SweepFi
   };
 
   return async () => {
-    const [byNode, byAllocation, byOperation, heldNodes, open, fenced, found] = await Promise.all([
+    const [byNode, byAllocation, byOperation, heldNodes, open, fenced, found, left] = await Promise.all([
       countNodes(db),
       countAllocations(db),
       countOperations(db),
@@ -75,6 +80,7 @@ export function createMetrics(db: Queryable, clock: Clock, sweeps: () => SweepFi
       openHolds(db),
       fencedAges(db),
       countOpenFindings(db),
+      countOpenResidue(db),
     ]);
     fill(nodes, byNode);
     fill(allocations, byAllocation);
@@ -86,6 +92,12 @@ export function createMetrics(db: Queryable, clock: Clock, sweeps: () => SweepFi
     for (const { rule, kind, count } of heldNodes) held.set({ rule, kind }, count);
     holds.reset();
     for (const { rule, resumed_at } of open) holds.inc({ rule }, resumed_at ? 0 : 1);
+    residue.reset();
+    residueAge.reset();
+    for (const each of left) {
+      residue.set({ driver: each.driver }, each.open);
+      residueAge.set({ driver: each.driver }, Math.max(0, secondsBetween(each.oldest_since, now(clock))));
+    }
     for (const sweep of sweeps()) {
       sweepRuns.set({ sweep: sweep.name }, sweep.runs);
       sweepDecided.set({ sweep: sweep.name }, sweep.decided);

@@ -13,6 +13,7 @@ export type TaskId = Id<'task_id'>;
 export type TokenId = Id<'token_id'>;
 export type ReplicaId = Id<'replica_id'>;
 export type CorrelationId = Id<'correlation_id'>;
+export type ResidueId = Id<'residue_id'>;
 
 const prefixes = {
   node: 'node',
@@ -24,6 +25,7 @@ const prefixes = {
   replica: 'rep',
   hold: 'hold',
   finding: 'find',
+  residue: 'res',
 } as const;
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
@@ -58,6 +60,7 @@ export const newWorkflowId = (clock: Clock) => make(prefixes.workflow, clock) as
 export const newTaskId = (clock: Clock) => make(prefixes.task, clock) as TaskId;
 export const newTokenId = (clock: Clock) => make(prefixes.token, clock) as TokenId;
 export const newReplicaId = (clock: Clock) => make(prefixes.replica, clock) as ReplicaId;
+export const newResidueId = (clock: Clock) => make(prefixes.residue, clock) as ResidueId;
 export const newHoldId = (clock: Clock) => make(prefixes.hold, clock);
 export const newFindingId = (clock: Clock) => make(prefixes.finding, clock);
 

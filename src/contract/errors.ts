@@ -261,6 +261,13 @@ export const errorCatalogue = {
     cause: 'It was ended, or never declared.',
     remedy: 'List the maintenance windows.',
   },
+  residue_not_found: {
+    status: 404,
+    title: 'There is no such residue',
+    owner_layer: 'request',
+    cause: 'The id is unknown.',
+    remedy: 'List the residue; what is gone stays listed with its proof.',
+  },
   action_illegal: {
     status: 409,
     title: 'That cannot be done in this state',

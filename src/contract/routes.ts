@@ -6,6 +6,7 @@ import { evidenceRoutes } from './routes/evidence.ts';
 import { nodeRoutes } from './routes/nodes.ts';
 import { operationRoutes } from './routes/operations.ts';
 import { poolRoutes } from './routes/pools.ts';
+import { residueRoutes } from './routes/residue.ts';
 import { serverRoutes } from './routes/server.ts';
 import { supervisionRoutes } from './routes/supervision.ts';
 import { tokenRoutes } from './routes/tokens.ts';
@@ -20,6 +21,7 @@ export const routes = {
   ...evidenceRoutes,
   ...supervisionRoutes,
   ...driftRoutes,
+  ...residueRoutes,
   ...agentRoutes,
 } as const;
 

@@ -11,6 +11,7 @@ import {
   defaultRepeatFailureSettings,
   type RepeatFailureSettings,
 } from '../lifecycle/findings.ts';
+import { defaultOrphanSettings, type OrphanSettings } from '../lifecycle/residue.ts';
 import { Budgets } from './pool.ts';
 import { Name, PositiveSeconds, strict } from './primitives.ts';
 
@@ -52,6 +53,7 @@ export const ServerFile = Type.Object(
         strict,
       ),
     ),
+    orphans: Type.Optional(Type.Object({ every_seconds: Type.Optional(PositiveSeconds) }, strict)),
   },
   { ...strict, $id: 'ServerFile' },
 );
@@ -64,6 +66,7 @@ export interface ServerFileSettings {
   brake_policy: BrakePolicy;
   drift: DriftSettings;
   repeat_failure: RepeatFailureSettings;
+  orphans: OrphanSettings;
 }
 
 const validator = Compile(ServerFile);
@@ -84,6 +87,7 @@ export function settingsOf(file: ServerFile): ServerFileSettings {
     },
     drift: { ...defaultDriftSettings, ...file.drift },
     repeat_failure: { ...defaultRepeatFailureSettings, ...file.repeat_failure },
+    orphans: { ...defaultOrphanSettings, ...file.orphans },
   };
 }
 

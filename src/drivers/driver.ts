@@ -105,6 +105,8 @@ export interface OwnedResource {
   kind: string;
   node_id: NodeId | null;
   node_instance_id: NodeInstanceId | null;
+  /** What it costs to leave it, where the upstream says so. */
+  cost_per_hour?: number;
 }
 
 export interface PlannedStep {
@@ -121,6 +123,11 @@ export interface Driver {
   readonly launches: boolean;
   /** Runs commands on the control plane's own host, so only an admin may declare such a pool. */
   readonly host_bound: boolean;
+  /**
+   * Where it is host-bound: this host, whose machines it sees and no others. It keeps the same word as `host_id` in the state of
+   * an instance, so that what another host holds is never taken for gone.
+   */
+  readonly host_id?: string;
   /** The proof that ends a release of a node that is not reused. */
   readonly final_proof: ProofKind;
   readonly spec_schema: TSchema;

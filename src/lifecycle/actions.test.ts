@@ -57,6 +57,7 @@ const openWhenFree: Record<NodeActionName, readonly NodeStatus[]> = {
   reimage: ['ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
   retire: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
   'retry-release': [],
+  'force-release': [],
   'apply-held-verdict': ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
 };
 
@@ -78,11 +79,11 @@ test.each([
 
 describe('what somebody uses', () => {
   test.each([
-    ['reserved', 'An allocation waits for it; release that first.'],
-    ['occupied', 'An allocation is served by it; release that first.'],
-    ['cleanup', 'Its last allocation is still being released; that ends it as well.'],
-  ] as const)('is not retired while it is %s', (occupancy, why_not) => {
-    expect(offer('retire', { occupancy })).toMatchObject({ open: false, why_not });
+    ['reserved', 'provisioning', 'An allocation waits for it; release that first.'],
+    ['occupied', 'active', 'An allocation is served by it; release that first.'],
+    ['cleanup', 'releasing', 'Its last allocation is still being released; that ends it as well.'],
+  ] as const)('is not retired while it is %s', (occupancy, allocation_status, why_not) => {
+    expect(offer('retire', { occupancy, allocation_status })).toMatchObject({ open: false, why_not });
   });
 
   test('is not imaged anew either', () => {
@@ -95,7 +96,7 @@ describe('what somebody uses', () => {
 
   test('is reactivated only when nothing of its last allocation can be left', () => {
     for (const occupancy of ['reserved', 'occupied', 'cleanup'] as const)
-      expect(offer('reactivate', { status: 'quarantined', occupancy })).toMatchObject({
+      expect(offer('reactivate', { status: 'quarantined', occupancy, allocation_status: 'releasing' })).toMatchObject({
         open: false,
         why_not: 'What its last allocation left on it is not proven gone; release that first.',
       });
@@ -127,6 +128,33 @@ describe('a machine that others bring', () => {
   test('is imaged by them', () => {
     const offered = offer('reimage', { status: 'ready', external: true });
     expect(offered).toMatchObject({ open: false, why_not: expect.stringContaining('then re-enroll it') });
+  });
+
+  test('has its release forced only where one is under way or failed', () => {
+    for (const status of nodeStatusNames)
+      for (const allocation_status of ['releasing', 'release_failed'] as const)
+        expect(offer('force-release', { status, allocation_status })?.open, status).toBe(status !== 'retired');
+    for (const allocation_status of [null, 'provisioning', 'active', 'failed'] as const)
+      expect(offer('force-release', { allocation_status })).toMatchObject({
+        open: false,
+        why_not: 'No release of it runs or has failed; release its allocation first.',
+      });
+  });
+});
+
+describe('what a forced release left unproven', () => {
+  const left = { status: 'quarantined', occupancy: 'cleanup', allocation_status: null } as const;
+
+  test('keeps it from being reactivated, and not from being taken down', () => {
+    expect(offer('reactivate', left)).toMatchObject({
+      open: false,
+      why_not: 'What a forced release left on it is not proven gone; verify, delete or adopt its residue first.',
+    });
+    expect(offer('retire', left)).toMatchObject({ open: true });
+  });
+
+  test('is no release that could be tried again or forced', () => {
+    for (const action of ['retry-release', 'force-release']) expect(offer(action, left)?.open, action).toBe(false);
   });
 });
 

@@ -7,7 +7,7 @@ export interface ActionSubject {
   status: NodeStatus;
   node_instance_id: string | null;
   occupancy: Occupancy;
-  /** Of the allocation that holds it. */
+  /** Of the allocation that holds it. A node in cleanup that none holds has residue of a forced release on it. */
   allocation_status: AllocationStatus | null;
   deadline_at: Date | string | null;
   held: object | null;
@@ -23,7 +23,10 @@ const inUse: Partial<Record<Occupancy, string>> = {
   occupied: 'An allocation is served by it; release that first.',
   cleanup: 'Its last allocation is still being released; that ends it as well.',
 };
-const unlessInUse = ({ occupancy }: ActionSubject) => inUse[occupancy] ?? null;
+const hasResidue = ({ occupancy, allocation_status }: ActionSubject) =>
+  occupancy === 'cleanup' && allocation_status === null;
+/** Residue is in nobody's use: taking the machine down is one way to be rid of it. */
+const unlessInUse = (subject: ActionSubject) => (hasResidue(subject) ? null : (inUse[subject.occupancy] ?? null));
 
 const but = (...statuses: NodeStatus[]) => liveNodeStatuses.filter((status) => !statuses.includes(status));
 
@@ -58,8 +61,13 @@ export const nodeActions = {
     does: 'lets it serve again, once it beats and says ready',
     for: 'fleet',
     from: ['quarantined'],
-    unless: ({ occupancy }) =>
-      occupancy === 'free' ? null : 'What its last allocation left on it is not proven gone; release that first.',
+    unless: (subject) => {
+      if (hasResidue(subject))
+        return 'What a forced release left on it is not proven gone; verify, delete or adopt its residue first.';
+      return subject.occupancy === 'free'
+        ? null
+        : 'What its last allocation left on it is not proven gone; release that first.';
+    },
   },
   reimage: {
     does: 'takes it down with proof and brings it up anew, as a new instance; what the old one left on record stays',
@@ -86,6 +94,15 @@ export const nodeActions = {
         ? 'The release of its allocation is under way; it has not failed.'
         : 'No release of it has failed.';
     },
+  },
+  'force-release': {
+    does: 'ends the release of its allocation, with a proof or with what may remain on the residue ledger',
+    for: 'fleet',
+    from: liveNodeStatuses,
+    unless: ({ allocation_status }) =>
+      allocation_status === 'releasing' || allocation_status === 'release_failed'
+        ? null
+        : 'No release of it runs or has failed; release its allocation first.',
   },
   'apply-held-verdict': {
     does: 'lets the verdict that is held back take effect now',

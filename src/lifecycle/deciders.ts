@@ -10,6 +10,7 @@ import { isConfirmed } from './findings.ts';
 import { judgeLiveness } from './liveness.ts';
 import { nextOfRecovery } from './recovery.ts';
 import { effectOfRegistration } from './registration.ts';
+import { isOrphaned } from './residue.ts';
 import { isObserved } from './rules.ts';
 
 export const deciders = {
@@ -22,6 +23,7 @@ export const deciders = {
   isObserved,
   isConfirmed,
   nextOfRecovery,
+  isOrphaned,
 };
 
 export type Deciders = typeof deciders;

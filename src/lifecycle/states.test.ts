@@ -61,6 +61,9 @@ test('occupancy follows the allocation', () => {
   for (const [occupancy, statuses] of Object.entries(expected))
     expect(allocationStatusNames.filter((status) => occupancyOf(status) === occupancy).sort()).toEqual(statuses.sort());
   expect(occupancyOf(null)).toBe('free');
+  expect(occupancyOf(null, true)).toBe('cleanup');
+  expect(occupancyOf('released', true)).toBe('cleanup');
+  expect(occupancyOf('active', true)).toBe('occupied');
 });
 
 test('an allocation holds its node until it is released, and not before it has one', () => {

@@ -122,6 +122,8 @@ const occupancyByStatus: Record<AllocationStatus, Occupancy> = {
   released: 'free',
 };
 
-/** Derived, served, never stored. */
-export const occupancyOf = (allocation: AllocationStatus | null): Occupancy =>
-  allocation === null ? 'free' : occupancyByStatus[allocation];
+/** Derived, served, never stored. What a forced release left on a machine keeps it from being free. */
+export const occupancyOf = (allocation: AllocationStatus | null, residue = false): Occupancy => {
+  const held = allocation === null ? 'free' : occupancyByStatus[allocation];
+  return held === 'free' && residue ? 'cleanup' : held;
+};

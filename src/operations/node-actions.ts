@@ -22,7 +22,7 @@ import { nodeSubject } from './offers.ts';
 import type { Asker } from './requests.ts';
 import type { OperationServices } from './services.ts';
 
-const actions: Record<Exclude<NodeActionName, 'retry' | 'retry-release'>, Action> = {
+const actions: Record<Exclude<NodeActionName, 'retry' | 'retry-release' | 'force-release'>, Action> = {
   'extend-deadline': extendDeadline,
   drain,
   undrain,

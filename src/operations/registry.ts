@@ -1,15 +1,21 @@
 /** Every operation there is. A new one is one file and one line here. */
 import type { OperationDefinition } from '../engine/engine.ts';
+import { allocationForceRelease } from './allocation-force-release.ts';
 import { allocationRelease } from './allocation-release.ts';
 import { fleetRecover } from './fleet-recover.ts';
 import { nodeProvision } from './node-provision.ts';
 import { nodeReimage } from './node-reimage.ts';
 import { nodeRetire } from './node-retire.ts';
+import { residueDelete } from './residue-delete.ts';
+import { residueVerify } from './residue-verify.ts';
 import type { OperationServices } from './services.ts';
 
 export const operationRegistry = (services: OperationServices): OperationDefinition[] => [
   nodeProvision(services),
   allocationRelease(services),
+  allocationForceRelease(services),
+  residueVerify(services),
+  residueDelete(services),
   nodeRetire(services),
   nodeReimage(services),
   fleetRecover(services),

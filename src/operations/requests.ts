@@ -22,6 +22,7 @@ import { createInstance } from '../store/instances.ts';
 import { countLiveNodes } from '../store/nodes.ts';
 import { markCancelling, openOperationsOf, operationRow, queueOperation, requeue } from '../store/operations.ts';
 import { currentPool } from '../store/pools.ts';
+import { allocationForceReleaseKind } from './allocation-force-release.ts';
 import { allocationReleaseKind, allocationReleasePlan } from './allocation-release.ts';
 import { queueProvision } from './provision-plan.ts';
 import type { OperationServices } from './services.ts';
@@ -84,7 +85,8 @@ export function requestAllocation(
   });
 }
 
-const visible = (allocation: AllocationRow | undefined, asker: Asker): AllocationRow => {
+/** Whose eyes: what a tenant may not see is not there. */
+export const visible = (allocation: AllocationRow | undefined, asker: Asker): AllocationRow => {
   if (!allocation || (asker.tenant !== null && allocation.tenant !== asker.tenant))
     throw new ApiProblem('allocation_not_found');
   return allocation;
@@ -108,6 +110,8 @@ export async function releaseIn(
   if (before.status === 'releasing') return underWay(before);
   // An operation's own step locks the operation and then the allocation; taken the other way round, the two would wait for each other.
   const open = await openOperationsOf(tx, before.allocation_id, 'for no key update');
+  const forced = open.find((operation) => operation.kind === allocationForceReleaseKind);
+  if (forced) return { allocation_id: before.allocation_id, workflow_id: forced.workflow_id };
   // The machine a failed allocation had may serve another one by now; it is then nothing of this one's to take down.
   const lost = before.node_id !== null && (await isHeldByAnother(tx, before.node_id, before.allocation_id));
   const workflow_id = newWorkflowId(services.clock);
@@ -197,7 +201,7 @@ export async function requestCancel(services: OperationServices, id: string, ask
     const operation = await operationRow(tx, id, 'for update');
     if (!operation || (asker.tenant !== null && operation.tenant !== asker.tenant))
       throw new ApiProblem('operation_not_found');
-    if (operation.kind === allocationReleaseKind)
+    if (operation.kind === allocationReleaseKind || operation.kind === allocationForceReleaseKind)
       throw new ApiProblem('action_illegal', 'A release cannot be cancelled: half of it would be limbo.');
     // Cancelling what brings an allocation up is releasing it: the machine must be proven gone, not just left.
     if (operation.allocation_id) {

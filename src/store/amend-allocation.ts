@@ -1,5 +1,6 @@
 /** Changes of allocations that are no change of status; each is told, so that the row can still be rebuilt from its facts. */
 import type { WorkflowId } from '../base/ids.ts';
+import type { Actor } from '../contract/evidence.ts';
 import type { AllocationRow } from './allocations.ts';
 import type { Transaction } from './database.ts';
 import { writeRows } from './door-rules.ts';
@@ -25,6 +26,31 @@ export async function retryingAllocation(
       node_id: allocation.node_id,
       correlation_id: allocation.correlation_id,
       workflow_id,
+    },
+  ]);
+}
+
+/** A release that another operation goes on with: whoever follows the allocation follows that one. The caller holds its lock. */
+export async function releaseGoesOnBy(
+  tx: Transaction,
+  allocation: AllocationRow,
+  by: { workflow_id: WorkflowId; deadline_at: Date; reason: string; actor: Actor | null },
+  now: Date,
+): Promise<void> {
+  const set = { workflow_id: by.workflow_id, deadline_at: by.deadline_at, reason: by.reason };
+  await writeRows(tx, 'allocations', 'allocation_id', Object.keys(set), [{ ...allocation, ...set }]);
+  await recordEvidence(tx, [
+    {
+      at: now,
+      layer: by.actor ? 'operator' : 'workflow',
+      kind: 'allocation.bound',
+      summary: by.reason,
+      data: { set: { allocation_id: allocation.allocation_id, ...set } },
+      actor: by.actor,
+      allocation_id: allocation.allocation_id,
+      node_id: allocation.node_id,
+      correlation_id: allocation.correlation_id,
+      workflow_id: by.workflow_id,
     },
   ]);
 }

@@ -10,6 +10,7 @@ import {
   defaultRepeatFailureSettings,
   type RepeatFailureSettings,
 } from '../lifecycle/findings.ts';
+import { defaultOrphanSettings, type OrphanSettings } from '../lifecycle/residue.ts';
 import type { BudgetPhase } from '../lifecycle/states.ts';
 import { type Cause, causes, type Trigger } from '../lifecycle/transitions.ts';
 import type { Row, Transaction } from './database.ts';
@@ -33,6 +34,7 @@ export interface DoorEnvironment {
   brake_policy: BrakePolicy;
   drift: DriftSettings;
   repeat_failure: RepeatFailureSettings;
+  orphans: OrphanSettings;
   decide: Deciders;
 }
 
@@ -43,6 +45,7 @@ export const defaultEnvironment: DoorEnvironment = {
   brake_policy: defaultBrakePolicy,
   drift: defaultDriftSettings,
   repeat_failure: defaultRepeatFailureSettings,
+  orphans: defaultOrphanSettings,
   decide: deciders,
 };
 

@@ -5,6 +5,7 @@ import type { Labels, Page } from '../contract/primitives.ts';
 import type { Prerequisites } from '../lifecycle/claims.ts';
 import { type AllocationStatus, isFenced, type NodeStatus, nodeStatuses, occupancyOf } from '../lifecycle/states.ts';
 import type { Queryable, Transaction } from './database.ts';
+import { hasResidue } from './residue.ts';
 
 export interface NodeRow {
   node_id: NodeId;
@@ -43,13 +44,15 @@ export interface NodeRow {
 interface JoinedRow extends NodeRow {
   allocation_id: AllocationId | null;
   allocation_status: AllocationStatus | null;
+  has_residue: boolean;
   last_seen_at: Date | null;
   reported: Record<string, unknown> | null;
 }
 
 /** The allocation that holds a node: a failed one only while its node is failed too and can still be rescued. */
 const joined = `
-  select node.*, holder.allocation_id, holder.status as allocation_status, beat.last_seen_at, beat.reported
+  select node.*, holder.allocation_id, holder.status as allocation_status, beat.last_seen_at, beat.reported,
+    ${hasResidue('node.node_id')} as has_residue
   from nodes node
   left join heartbeats beat on beat.node_instance_id = node.node_instance_id
   left join lateral (
@@ -72,7 +75,7 @@ const toWire = (row: JoinedRow): Node => ({
   zone: row.zone,
   status: row.status,
   status_since: row.status_since.toISOString(),
-  occupancy: occupancyOf(row.allocation_status),
+  occupancy: occupancyOf(row.allocation_status, row.has_residue),
   fenced: isFenced(row.status),
   fence_reason: fenceReason(row),
   allocation_id: row.allocation_id,
@@ -203,7 +206,8 @@ export async function lockNode(tx: Transaction, id: string): Promise<NodeRow | u
 }
 
 const isFree = `node.pool = $1 and node.status = 'ready' and not exists (
-  select 1 from allocations holder where holder.node_id = node.node_id and holder.status in ('provisioning', 'active', 'releasing', 'release_failed'))`;
+  select 1 from allocations holder where holder.node_id = node.node_id and holder.status in ('provisioning', 'active', 'releasing', 'release_failed'))
+  and not ${hasResidue('node.node_id')}`;
 
 /** The node of a pool that has been ready and unheld the longest, locked; others that ask at the same time get the next one. */
 export async function lockFreeNode(tx: Transaction, pool: string): Promise<NodeRow | undefined> {

@@ -11,6 +11,7 @@ import { liveness } from './liveness.ts';
 import { offlineDeadline } from './offline-deadline.ts';
 import { operationOverdue } from './operation-overdue.ts';
 import { operationStart } from './operation-start.ts';
+import { orphans } from './orphans.ts';
 import { probePromotes } from './probe-promotes.ts';
 import { prober } from './prober.ts';
 import { provisionDeadline } from './provision-deadline.ts';
@@ -50,5 +51,6 @@ export const sweepRegistry = (services: SweepServices): Sweep[] => [
   repeatFailure(services),
   operationOverdue(services),
   taskLease(services),
+  orphans(services),
   housekeeping(services),
 ];

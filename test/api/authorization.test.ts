@@ -18,6 +18,7 @@ function examplesFor({ acme, join_token }: TenantWorld, ids: { join_token_id: st
   const node = { params: { id: acme.allocation.node_id ?? '' } };
   const operation = { params: { id: acme.allocation.workflow_id ?? '' } };
   const pool = { params: { pool: 'outside' } };
+  const residue = { params: { id: 'res_none' }, body: { reason: 'test' } };
   const task = { params: { id: 'task_none' } };
   return {
     'health-get': {},
@@ -68,6 +69,10 @@ function examplesFor({ acme, join_token }: TenantWorld, ids: { join_token_id: st
     'drift-list': {},
     'drift-repair': { params: { id: 'find_none' }, body: { reason: 'test' } },
     'drift-accept': { params: { id: 'find_none' }, body: { reason: 'test' } },
+    'residue-list': {},
+    'residue-adopt': residue,
+    'residue-delete': residue,
+    'residue-verify': residue,
     'node-timeline': node,
     'node-logs': node,
     'node-boot': node,

@@ -34,6 +34,7 @@ export const remedies: Record<string, string> = {
   hold_not_found: "Read the brake; it lists what is held back now.",
   finding_not_found: "List the findings; those that are open can be decided on.",
   maintenance_not_found: "List the maintenance windows.",
+  residue_not_found: "List the residue; what is gone stays listed with its proof.",
   action_illegal: "Read the current state; it names what is open.",
   action_not_in_bulk: "Use one of those named in `detail`, or act on each.",
   operation_ended: "Read the operation; start a new one if needed.",

@@ -50,4 +50,8 @@ export const routes = {
   'drift-list': { method: 'GET', path: '/v1/drift' },
   'drift-repair': { method: 'POST', path: '/v1/drift/{id}/repair' },
   'drift-accept': { method: 'POST', path: '/v1/drift/{id}/accept' },
+  'residue-list': { method: 'GET', path: '/v1/residue' },
+  'residue-adopt': { method: 'POST', path: '/v1/residue/{id}/adopt' },
+  'residue-delete': { method: 'POST', path: '/v1/residue/{id}/delete' },
+  'residue-verify': { method: 'POST', path: '/v1/residue/{id}/verify' },
 } as const;

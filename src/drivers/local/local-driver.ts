@@ -90,6 +90,7 @@ export function createLocalDriver(options: LocalDriverOptions): Driver {
     supervision: 'agent',
     launches: true,
     host_bound: true,
+    host_id,
     final_proof: 'absent',
     spec_schema: LocalSpec,
     plan,

@@ -4,6 +4,7 @@
  */
 import type { NodeActionName } from '../../lifecycle/actions.ts';
 import type { NodeStatus } from '../../lifecycle/states.ts';
+import { requestForceRelease } from '../request-force-release.ts';
 import { type Asker, requestRelease, requestRetry, type Touched } from '../requests.ts';
 import type { OperationServices } from '../services.ts';
 
@@ -23,5 +24,10 @@ export const byAllocation: Partial<Record<NodeActionName, ByAllocation>> = {
     leads_to: 'cleaning',
     says: 'the release of its allocation is tried again, now',
     act: requestRelease,
+  },
+  'force-release': {
+    leads_to: 'quarantined',
+    says: 'a proof is asked for once more: with one it ends clean; without one its allocation is released, what may remain goes on the residue ledger, and it is quarantined',
+    act: requestForceRelease,
   },
 };

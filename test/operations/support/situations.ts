@@ -11,8 +11,10 @@ import { actOnAllocation } from '../../../src/operations/allocation-actions.ts';
 import { actOnNode } from '../../../src/operations/node-actions.ts';
 import { requestRecovery } from '../../../src/operations/recovery-request.ts';
 import { type Asker, requestAllocation, requestRelease } from '../../../src/operations/requests.ts';
+import { adoptResidue, requestResidueDelete, requestResidueVerify } from '../../../src/operations/residue-requests.ts';
 import type { OperationServices } from '../../../src/operations/services.ts';
 import { currentPool } from '../../../src/store/pools.ts';
+import { listResidue } from '../../../src/store/residue.ts';
 import type { Character } from './upstream.ts';
 
 /** How a case's own pool stands. */
@@ -151,6 +153,19 @@ export const situations: Situation[] = [
     meanwhile: (site) => site.mend(),
   },
   {
+    name: 'what a forced release left on a machine that stays',
+    machines: ['dirty'],
+    pool: { reuse: true },
+    async bring(site) {
+      await served(site);
+      await release(site);
+      await site.until(both(allocation('release_failed'), quiet));
+      await act(site, 'force-release');
+      await site.until(both(node('quarantined'), quiet));
+    },
+    meanwhile: (site) => site.mend(),
+  },
+  {
     name: 'a machine set aside',
     pool: { reuse: true },
     async bring(site) {
@@ -223,6 +238,18 @@ const ofAllocation = (action: AllocationActionName): Ask[] =>
     },
   }));
 
+const ofResidue = (
+  name: string,
+  act: (services: OperationServices, id: string, asker: Asker) => Promise<unknown>,
+): Ask => ({
+  name,
+  async ask({ pool, services, asker }) {
+    const [left] = (await listResidue(services.db, { status: 'open', pool, limit: 1 })).items;
+    if (left) await act(services, left.residue_id, asker);
+    return left !== undefined;
+  },
+});
+
 export const asks: Ask[] = [
   {
     name: 'allocate',
@@ -244,4 +271,7 @@ export const asks: Ask[] = [
   },
   ...allocationActionNames.flatMap(ofAllocation),
   ...nodeActionNames.flatMap(ofNode),
+  ofResidue('verify its residue', requestResidueVerify),
+  ofResidue('delete its residue', requestResidueDelete),
+  ofResidue('adopt its residue', adoptResidue),
 ];

@@ -1,0 +1,56 @@
+/** Residue on the wire: what is upstream without a live owner, since when, what was last seen of it, and how it ended. */
+import { type Static, Type } from 'typebox';
+import { residueReasons, residueStatuses } from '../lifecycle/residue.ts';
+import { Actor } from './evidence.ts';
+import { Operation } from './operation.ts';
+import { Name, nullable, OpenObject, pageOf, paging, strict, Timestamp } from './primitives.ts';
+
+export const Residue = Type.Object(
+  {
+    residue_id: Type.String(),
+    driver: Type.String(),
+    pool: nullable(Type.String()),
+    host: nullable(Type.String({ description: 'The only host that can see it, where there is one.' })),
+    kind: Type.String(),
+    resource: Type.String({ description: "The upstream's own name for it." }),
+    node_id: nullable(Type.String()),
+    node_instance_id: nullable(Type.String()),
+    allocation_id: nullable(Type.String()),
+    workflow_id: nullable(Type.String({ description: 'The operation that worked on it last.' })),
+    why: Type.Enum([...residueReasons]),
+    reason: Type.String(),
+    forced_by: nullable(Actor),
+    status: Type.Enum([...residueStatuses]),
+    since: Timestamp,
+    seen_at: nullable(Timestamp),
+    verified_at: nullable(Timestamp),
+    seen: nullable(Type.String({ description: 'What the last look saw, in words.' })),
+    cost_per_hour: nullable(Type.Number()),
+    settled_at: nullable(Timestamp),
+    settled_by: nullable(Actor),
+    settled_reason: nullable(Type.String()),
+    proof: nullable(OpenObject),
+  },
+  { $id: 'Residue' },
+);
+export type Residue = Static<typeof Residue>;
+export const ResiduePage = pageOf(Residue, 'ResiduePage');
+
+export const ResidueListQuery = Type.Object(
+  { status: Type.Optional(Type.Enum([...residueStatuses])), pool: Type.Optional(Name), ...paging },
+  strict,
+);
+
+export const ResidueRequest = Type.Object(
+  { reason: Type.String({ minLength: 1, maxLength: 1024 }) },
+  { ...strict, $id: 'ResidueRequest' },
+);
+
+export const ResidueActed = Type.Object(
+  {
+    residue: Residue,
+    operation: nullable(Operation),
+  },
+  { $id: 'ResidueActed' },
+);
+export type ResidueActed = Static<typeof ResidueActed>;

@@ -1,0 +1,116 @@
+/** What people and the `orphans` sweep may ask about an entry of the residue ledger. Each is one transaction, or refuses and changes nothing. */
+import { now } from '../base/clock.ts';
+import { newCorrelationId, newWorkflowId, type WorkflowId } from '../base/ids.ts';
+import { ApiProblem } from '../contract/errors.ts';
+import type { Transaction } from '../store/database.ts';
+import { operationRow, queueOperation } from '../store/operations.ts';
+import { type ResidueWithMachine, residueWithMachine } from '../store/orphans.ts';
+import { bindResidue, residueRow, settleResidue } from '../store/residue.ts';
+import type { Asker } from './requests.ts';
+import { residueDeleteKind, residueDeletePlan } from './residue-delete.ts';
+import { residueVerifyKind, residueVerifyPlan } from './residue-verify.ts';
+import type { OperationServices } from './services.ts';
+
+/** The operation that was asked for; null where it was done at once. */
+export interface ResidueTouched {
+  residue_id: string;
+  workflow_id: WorkflowId | null;
+}
+
+/** Locked and still open, with the operation that works on it, if one does. */
+async function mustBeOpen(tx: Transaction, id: string): Promise<{ row: ResidueWithMachine; working: string | null }> {
+  if (!(await residueRow(tx, id, 'for update'))) throw new ApiProblem('residue_not_found');
+  const row = await residueWithMachine(tx, id);
+  if (!row) throw new ApiProblem('residue_not_found');
+  if (row.status !== 'open')
+    throw new ApiProblem('action_illegal', `It is ${row.status} since ${row.settled_at?.toISOString()}.`);
+  const working = row.busy && row.workflow_id ? await operationRow(tx, row.workflow_id) : undefined;
+  return { row, working: working?.kind ?? null };
+}
+
+const busyWith = (kind: string) =>
+  new ApiProblem('action_illegal', `${kind} works on it; wait until that has ended, and look again.`);
+
+async function queue(
+  tx: Transaction,
+  services: OperationServices,
+  row: ResidueWithMachine,
+  what: Pick<Parameters<typeof queueOperation>[1], 'kind' | 'steps'>,
+  asker: Asker,
+): Promise<ResidueTouched> {
+  const workflow_id = newWorkflowId(services.clock);
+  await bindResidue(tx, row.residue_id, workflow_id);
+  await queueOperation(
+    tx,
+    {
+      ...what,
+      workflow_id,
+      revision: 1,
+      // One that was never known here has no row to refer to.
+      node_id: row.node_status === null ? null : row.node_id,
+      node_instance_id: row.node_instance_id,
+      tenant: null,
+      correlation_id: asker.correlation_id,
+      actor: asker.actor,
+      params: { residue_id: row.residue_id, reason: asker.reason ?? null },
+    },
+    now(services.clock),
+  );
+  return { residue_id: row.residue_id, workflow_id };
+}
+
+/** A person takes it over by name; from then on it is theirs, and nobody's residue. */
+export const adoptResidue = (services: OperationServices, id: string, asker: Asker): Promise<ResidueTouched> =>
+  services.db.transaction(async (tx) => {
+    const { row, working } = await mustBeOpen(tx, id);
+    if (working) throw busyWith(working);
+    const settled = { status: 'adopted' as const, ...(asker.reason && { reason: asker.reason }) };
+    const teller = { layer: 'operator', actor: asker.actor } as const;
+    await settleResidue(tx, { residue_id: row.residue_id }, settled, teller, now(services.clock));
+    return { residue_id: row.residue_id, workflow_id: null };
+  });
+
+/** In the caller's transaction; asking again for what is under way is no mistake. */
+export async function verifyIn(
+  tx: Transaction,
+  services: OperationServices,
+  id: string,
+  asker: Asker,
+): Promise<ResidueTouched> {
+  const { row, working } = await mustBeOpen(tx, id);
+  if (working === residueVerifyKind) return { residue_id: row.residue_id, workflow_id: row.workflow_id };
+  if (working) throw busyWith(working);
+  return queue(tx, services, row, { kind: residueVerifyKind, steps: residueVerifyPlan }, asker);
+}
+
+export const requestResidueVerify = (services: OperationServices, id: string, asker: Asker): Promise<ResidueTouched> =>
+  services.db.transaction((tx) => verifyIn(tx, services, id, asker));
+
+/** Why nothing may be destroyed here, for a person. */
+function whyNotDeleted(row: ResidueWithMachine, services: OperationServices): string | null {
+  if (!services.drivers.has(row.driver))
+    return `This server has no driver ${row.driver}; remove it by hand, and adopt it.`;
+  if (!row.node_instance_id)
+    return 'It names no instance of ours, so nothing here may destroy it; remove it by hand, and adopt it.';
+  if (row.present && row.node_status !== 'quarantined')
+    return `It is what node ${row.node_id} runs, which is ${row.node_status}; only what a quarantined or retired node left is deleted.`;
+  return null;
+}
+
+export const requestResidueDelete = (services: OperationServices, id: string, asker: Asker): Promise<ResidueTouched> =>
+  services.db.transaction(async (tx) => {
+    const { row, working } = await mustBeOpen(tx, id);
+    if (working === residueDeleteKind) return { residue_id: row.residue_id, workflow_id: row.workflow_id };
+    if (working) throw busyWith(working);
+    const why_not = whyNotDeleted(row, services);
+    if (why_not) throw new ApiProblem('action_illegal', why_not);
+    return queue(tx, services, row, { kind: residueDeleteKind, steps: residueDeletePlan }, asker);
+  });
+
+/** Who asks when nobody does: the sweep. */
+export const byRule = (reason: string): Asker => ({
+  actor: null,
+  tenant: null,
+  correlation_id: newCorrelationId(),
+  reason,
+});

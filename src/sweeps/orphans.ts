@@ -1,0 +1,124 @@
+/**
+ * `orphans`: asks each driver what it holds of ours. What is seen in two passes without a live owner goes on the residue ledger;
+ * what is on it is looked at again until it is gone. It destroys nothing. A host-bound driver sees its own host alone, so a
+ * replica says nothing about what another host holds.
+ */
+import { now as present, secondsLater } from '../base/clock.ts';
+import type { Driver } from '../drivers/driver.ts';
+import { answeredWithin } from '../operations/answered-within.ts';
+import { lookForProof, wordsOf } from '../operations/proof.ts';
+import { byRule, verifyIn } from '../operations/residue-requests.ts';
+import { residueSubject } from '../operations/residue-subject.ts';
+import { mayBeProvenClean } from '../operations/residue-verify.ts';
+import { isAgentFresh } from '../store/instances.ts';
+import {
+  enterOrphans,
+  type Listed,
+  markSeen,
+  type ResidueWithMachine,
+  residueToVerify,
+  unownedAmong,
+} from '../store/orphans.ts';
+import { noteLook, residueRow, settleResidue } from '../store/residue.ts';
+import type { SweepServices } from './services.ts';
+import type { Sweep } from './sweep.ts';
+
+const listedWithinSeconds = 60;
+const batch = 50;
+const atOnce = 5;
+
+const hostOf = (driver: Driver) => (driver.host_bound ? (driver.host_id ?? null) : null);
+
+async function listOf(services: SweepServices, driver: Driver): Promise<Listed[]> {
+  const asked = driver.list_owned(services.installation.installation_id);
+  const owned = await answeredWithin(services.clock, listedWithinSeconds, asked);
+  if (!owned) throw new Error(`the driver ${driver.name} did not list what it holds within ${listedWithinSeconds} s`);
+  return owned.map(({ kind, resource, node_id, node_instance_id, cost_per_hour }) => ({
+    driver: driver.name,
+    host: hostOf(driver),
+    kind,
+    resource,
+    node_id,
+    node_instance_id,
+    cost_per_hour: cost_per_hour ?? null,
+  }));
+}
+
+/** What this replica saw without an owner, and when first. Forgotten by a restart, which costs one more pass. */
+type Sightings = Map<string, Date>;
+
+const keyOf = ({ driver, resource, node_instance_id }: Listed) => `${driver} ${node_instance_id} ${resource}`;
+
+/** Listed before owners are asked for: a machine's row is written before its tag, so what is listed has its row. */
+async function findOrphans(services: SweepServices, driver: Driver, sightings: Sightings, now: Date): Promise<number> {
+  const { db, clock, environment } = services;
+  const all = await listOf(services, driver);
+  await markSeen(db, all, now);
+  const unowned = await unownedAmong(db, all);
+  const suspects = all.filter((each) => unowned.has(each.resource));
+  const keys = new Set(suspects.map(keyOf));
+  for (const key of sightings.keys()) if (key.startsWith(`${driver.name} `) && !keys.has(key)) sightings.delete(key);
+  const orphans = suspects.filter((each) => {
+    const first = sightings.get(keyOf(each)) ?? now;
+    sightings.set(keyOf(each), first);
+    return environment.decide.isOrphaned(first, now, environment.orphans);
+  });
+  return db.transaction((tx) => enterOrphans(tx, orphans, clock));
+}
+
+async function verify(services: SweepServices, row: ResidueWithMachine): Promise<boolean> {
+  const { db, clock } = services;
+  const residue = residueSubject(services, row);
+  if (!residue.machine) return false;
+  const { node_instance_id } = residue.machine;
+  const looked = await lookForProof(clock, residue.machine);
+  const at = present(clock);
+  // What its own agent alone can prove clean is asked of it, by an operation that can wait for the answer.
+  const asksAgent = !looked.proof && mayBeProvenClean(residue) && (await isAgentFresh(db, node_instance_id, at));
+  return db.transaction(async (tx) => {
+    // Somebody was asked to do something about it while we looked: what comes of that is theirs to say.
+    if ((await residueRow(tx, row.residue_id, 'for update'))?.workflow_id !== row.workflow_id) return false;
+    if (looked.proof) {
+      const proven = { status: 'gone' as const, seen: wordsOf(looked.proof), proof: { ...looked.proof } };
+      return (await settleResidue(tx, { node_instance_id }, proven, { layer: 'rule' }, at)).length > 0;
+    }
+    await noteLook(tx, row.residue_id, looked.why_not, { layer: 'rule' }, at);
+    if (asksAgent) await verifyIn(tx, services, row.residue_id, byRule('it is verified until it is gone'));
+    return false;
+  });
+}
+
+async function verifyOpen(services: SweepServices, now: Date): Promise<{ gone: number; more: boolean }> {
+  const eyes = [...services.drivers.values()].map((driver) => ({ driver: driver.name, host: hostOf(driver) }));
+  const not_since = secondsLater(now, -services.environment.orphans.every_seconds / 2);
+  const due = await residueToVerify(services.db, eyes, not_since, batch);
+  let gone = 0;
+  for (let from = 0; from < due.length; from += atOnce) {
+    const some = await Promise.all(due.slice(from, from + atOnce).map((row) => verify(services, row)));
+    gone += some.filter(Boolean).length;
+  }
+  return { gone, more: due.length === batch };
+}
+
+export function orphans(services: SweepServices): Sweep {
+  const sightings: Sightings = new Map();
+  return {
+    name: 'orphans',
+    every_seconds: services.environment.orphans.every_seconds,
+    async run(now) {
+      let found = 0;
+      const failures: unknown[] = [];
+      for (const driver of services.drivers.values())
+        await findOrphans(services, driver, sightings, now).then(
+          (entered) => {
+            found += entered;
+          },
+          (error) => failures.push(error),
+        );
+      const { gone, more } = await verifyOpen(services, now);
+      // One driver that cannot list keeps nobody from looking at the others, but the sweep says so.
+      if (failures.length > 0) throw failures[0];
+      return { decided: found + gone, more };
+    },
+  };
+}
