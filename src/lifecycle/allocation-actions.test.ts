@@ -51,6 +51,7 @@ const openWithMachine: Record<AllocationActionName, readonly AllocationStatus[]>
   retry: ['failed'],
   release: ['requested', 'provisioning', 'active', 'failed'],
   'retry-release': ['release_failed'],
+  'force-release': ['releasing', 'release_failed'],
   'extend-deadline': ['requested', 'provisioning', 'releasing', 'failed'],
   'apply-held-verdict': allocationStatusNames,
 };
@@ -75,6 +76,7 @@ test.each([
   ['retry', 'provisioning', 'retry'],
   ['release', 'releasing', 'release'],
   ['retry-release', 'releasing', 'release'],
+  ['force-release', 'released', 'force-release'],
 ] as const)('%s has an edge to %s from everywhere it is open', (action, to, by) => {
   for (const from of openWithMachine[action])
     expect(findEdge(allocationEdges, from, to, by), `${from} → ${to}`).toBeDefined();
@@ -95,6 +97,8 @@ describe('why not', () => {
     ['retry', { status: 'active' }, 'It is active; this needs failed.'],
     ['retry-release', { status: 'releasing' }, 'Its release is under way; it has not failed.'],
     ['retry-release', { status: 'active' }, 'It is active; this needs release_failed.'],
+    ['force-release', { status: 'active' }, 'It is active; this needs releasing, release_failed.'],
+    ['force-release', { status: 'released' }, 'It is released.'],
     ['extend-deadline', { status: 'requested', deadline_at: null }, 'It has no deadline.'],
     ['extend-deadline', { status: 'releasing', deadline_at: null }, 'It has no deadline.'],
     ['extend-deadline', { node: machine({ deadline_at: null }) }, 'Of its machine: It has no deadline.'],

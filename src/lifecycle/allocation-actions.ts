@@ -49,6 +49,12 @@ export const allocationActions = {
     from: ['release_failed'],
     elsewhere: { releasing: 'Its release is under way; it has not failed.' },
   },
+  'force-release': {
+    does: 'ends its release, with a proof or with what may remain on the residue ledger',
+    for: 'fleet',
+    from: ['releasing', 'release_failed'],
+    elsewhere: { released: 'It is released.' },
+  },
   'extend-deadline': {
     does: 'gives it more time',
     for: 'fleet',

@@ -14,6 +14,7 @@ import type { AskedAction, Prediction } from './actions/acting.ts';
 import { extendAllocation, predictExtension } from './actions/extend-allocation.ts';
 import { actOnNode } from './node-actions.ts';
 import { allocationSubject } from './offers.ts';
+import { requestForceRelease } from './request-force-release.ts';
 import { type Asker, requestRelease, requestRetry } from './requests.ts';
 import type { OperationServices } from './services.ts';
 
@@ -42,7 +43,7 @@ const byRequest = (request: Request, leads_to: AllocationStatus, says: string): 
     (await request(services, allocation.allocation_id, { ...asker, reason: asked.reason })).workflow_id,
 });
 
-type OwnName = 'retry' | 'release' | 'retry-release' | 'extend-deadline';
+type OwnName = 'retry' | 'release' | 'retry-release' | 'force-release' | 'extend-deadline';
 
 const own: Record<OwnName, OwnAction> = {
   retry: byRequest(
@@ -52,6 +53,11 @@ const own: Record<OwnName, OwnAction> = {
   ),
   release: byRequest(requestRelease, 'releasing', 'its machine is taken down or cleaned, with proof'),
   'retry-release': byRequest(requestRelease, 'releasing', 'its release is tried again, now'),
+  'force-release': byRequest(
+    requestForceRelease,
+    'released',
+    'a proof is asked for once more: with one it ends clean; without one what may remain goes on the residue ledger, and its machine is quarantined',
+  ),
   'extend-deadline': { predict: predictExtension, act: extendAllocation },
 };
 

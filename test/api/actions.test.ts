@@ -264,6 +264,7 @@ describe('the audit', () => {
     quarantine: { node: 'ready' },
     reactivate: { node: 'quarantined' },
     'retry-release': { node: 'cleaning', allocation: 'release_failed', bound: true },
+    'force-release': { node: 'cleaning', allocation: 'release_failed', bound: true },
     'apply-held-verdict': { node: 'offline', much: true },
     reimage: { node: 'ready', pool: 'local' },
     retire: { node: 'ready' },
@@ -303,7 +304,14 @@ describe('on an allocation whose machine is gone', () => {
       [allocation_id, action, `${action} was needed`],
     );
 
+  /** Nothing runs here: what was forced before must not be taken for what is asked for now. */
+  const forgetForced = () =>
+    ledger.rows(
+      `update operations set status = 'cancelled', finished_at = now() where kind = 'allocation-force-release' and status = 'queued'`,
+    );
+
   it('a failed release is tried again', async () => {
+    await forgetForced();
     await stand({ node: 'retired', allocation: 'release_failed', bound: true, much: false });
     const before = await done('retry-release');
     const { allocation, operation, predicts } = await act('retry-release');
@@ -311,6 +319,18 @@ describe('on an allocation whose machine is gone', () => {
     expect(operation).toMatchObject({ kind: 'allocation-release', status: 'queued' });
     expect(predicts.status).toBe('releasing');
     expect(await done('retry-release')).toBe(before + 1);
+  });
+
+  it('a release is forced', async () => {
+    await stand({ node: 'retired', allocation: 'release_failed', bound: true, much: false });
+    await forgetForced();
+    const before = await done('force-release');
+    const { allocation, operation, predicts } = await act('force-release');
+    expect(allocation.status).toBe('releasing');
+    expect(operation).toMatchObject({ kind: 'allocation-force-release', status: 'queued' });
+    expect(predicts.status).toBe('released');
+    expect(await done('force-release')).toBe(before + 1);
+    await forgetForced();
   });
 
   it('a failed one is tried again, and given back', async () => {
