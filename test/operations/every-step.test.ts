@@ -18,7 +18,7 @@ import type { OperationServices } from '../../src/operations/services.ts';
 import type * as executions from '../../src/store/executions.ts';
 import { type Case, type EndedCase, runCases } from './support/cases.ts';
 import { type FaultName, faultNames } from './support/faults.ts';
-import { everyFault, everyPair, judge, pairOf } from './support/plan.ts';
+import { everyFault, everyPair, judge } from './support/plan.ts';
 import type { Broken } from './support/workshop.ts';
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
@@ -38,7 +38,7 @@ const registeredKinds = () => operationRegistry({} as OperationServices).map(({ 
 
 let undisturbed: EndedCase[];
 beforeAll(async () => {
-  undisturbed = await runCases(everyPair());
+  undisturbed = await runCases(await everyPair());
 });
 
 test('every operation that is registered is brought about', () => {
@@ -65,18 +65,18 @@ describe('each step of each operation', () => {
 });
 
 describe('it would be noticed', () => {
-  const faultsOf = (pair: Case[], kind: string, step: RegExp, faults: readonly FaultName[]): Case[] =>
-    everyFault(undisturbed.filter((each) => each.situation === pair[0]?.situation && each.ask === pair[0]?.ask)).filter(
-      ({ target }) => target && target.kind === kind && step.test(target.seen.step) && faults.includes(target.fault),
+  const faultsOf = (where: [string, string], step: RegExp, faults: readonly FaultName[] = faultNames): Case[] =>
+    everyFault(undisturbed.filter(({ situation, ask }) => situation.name === where[0] && ask.name === where[1])).filter(
+      ({ target }) => target && step.test(target.seen.step) && faults.includes(target.fault),
     );
+  const releaseOfServed: [string, string] = ['a tenant is served', 'release (allocation)'];
   const verdict = async (cases: Case[], broken: Broken = {}) => {
     expect(cases.length, 'cases to try').toBeGreaterThan(0);
     return judge(undisturbed, await runCases(cases, broken)).join('\n\n');
   };
 
   test('if a step kept no receipt of what it did', async () => {
-    const release = pairOf('a tenant is served', 'release (allocation)');
-    const cases = faultsOf(release, 'allocation-release', /:ask$/, ['crash after its effect', 'repeated']);
+    const cases = faultsOf(releaseOfServed, /:ask$/, ['crash after its effect', 'repeated']);
     wrong.receipts = true;
     const found = await verdict(cases).finally(() => {
       wrong.receipts = false;
@@ -86,7 +86,7 @@ describe('it would be noticed', () => {
   });
 
   test('if a machine were launched without the tag that finds it again', async () => {
-    const cases = faultsOf(pairOf('an empty pool', 'allocate'), 'node-provision', /^launch:ensure:1$/, faultNames);
+    const cases = faultsOf(['an empty pool', 'allocate'], /^launch:ensure:1$/);
     let calls = 0;
     const driver: Broken['driver'] = (whole) => ({
       ...whole,
@@ -97,12 +97,7 @@ describe('it would be noticed', () => {
   });
 
   test('if a rule that moves things on were missing', async () => {
-    const cases = faultsOf(
-      pairOf('a tenant is served', 'release (allocation)'),
-      'allocation-release',
-      /^clean:destroy/,
-      faultNames,
-    );
+    const cases = faultsOf(releaseOfServed, /^clean:destroy/);
     const sweeps: Broken['sweeps'] = (whole) => whole.filter(({ name }) => name !== 'release-retry');
     expect(await verdict(cases, { sweeps, most_ticks: 60 })).toMatch(
       /fails until its retries end.*still moves.*release_failed/s,

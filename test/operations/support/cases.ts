@@ -114,7 +114,7 @@ async function play(stage: Stage, site: Site): Promise<void> {
   await stage.situation.bring(site);
   stage.asked = true;
   try {
-    stage.refused = !(await stage.ask.ask(site));
+    stage.refused = !(await stage.ask.ask(site, { dry_run: false }));
   } catch (error) {
     if (!(error instanceof ApiProblem)) throw error;
     stage.refused = true;

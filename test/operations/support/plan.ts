@@ -1,12 +1,32 @@
 /** From what undisturbed runs showed to what is tried: every step of every operation, with every fault that can befall it. */
-import type { Case, EndedCase } from './cases.ts';
+import { ApiProblem } from '../../../src/contract/errors.ts';
+import { type Case, type EndedCase, runCases } from './cases.ts';
 import { canBefall, faultNames, type SeenStep } from './faults.ts';
-import { asks, situations } from './situations.ts';
+import { type Ask, asks, type Site, situations } from './situations.ts';
 
-export const everyPair = (): Case[] => situations.flatMap((situation) => asks.map((ask) => ({ situation, ask })));
+/** Long enough for every situation to come about; what becomes of it then is not the scouts' concern. */
+const scoutTicks = 120;
 
-export const pairOf = (situation: string, ask: string): Case[] =>
-  everyPair().filter((pair) => pair.situation.name === situation && pair.ask.name === ask);
+/** Whether it is open there; nothing is changed by asking so. */
+const isOpen = (ask: Ask, site: Site) =>
+  ask.ask(site, { dry_run: true }).catch((error) => {
+    if (error instanceof ApiProblem) return false;
+    throw error;
+  });
+
+/** Every situation with everything that is open in it: one scout goes to each and asks without meaning it. */
+export async function everyPair(): Promise<Case[]> {
+  const pairs: Case[] = [];
+  const scouts = situations.map((situation): Case => {
+    const look: Ask['ask'] = async (site) => {
+      for (const ask of asks) if (await isOpen(ask, site)) pairs.push({ situation, ask });
+      return true;
+    };
+    return { situation, ask: { name: 'only looks', ask: look } };
+  });
+  await runCases(scouts, { most_ticks: scoutTicks });
+  return pairs;
+}
 
 /** A step that was cut off is seen again; of a wait it matters whether it was ever answered. */
 const distinct = (seen: SeenStep[]): SeenStep[] => [

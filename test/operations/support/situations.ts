@@ -199,10 +199,10 @@ export const situations: Situation[] = [
   },
 ];
 
-/** Something that a person, a tenant or nobody asks for; answers false where it is not open. */
+/** Something that a person, a tenant or nobody asks for; answers false, or is refused, where it is not open. With `dry_run` it only looks. */
 export interface Ask {
   name: string;
-  ask(site: Site): Promise<boolean>;
+  ask(site: Site, asked: { dry_run: boolean }): Promise<boolean>;
 }
 
 /** Actions that can be asked for in several ways; every action is asked for plainly as well. */
@@ -217,9 +217,9 @@ const waysToAsk = (action: string, ways: Record<string, Partial<AskedAction>> = 
 const ofNode = (action: NodeActionName): Ask[] =>
   waysToAsk(action, variants[action]).map(([name, asked]) => ({
     name,
-    async ask(site) {
+    async ask(site, { dry_run }) {
       if (site.view().nodes.length === 0) return false;
-      await act(site, action, asked);
+      await act(site, action, { ...asked, dry_run });
       return true;
     },
   }));
@@ -230,10 +230,10 @@ const isNodeAction = (action: string) => (nodeActionNames as string[]).includes(
 const ofAllocation = (action: AllocationActionName): Ask[] =>
   waysToAsk(`${action} (allocation)`).map(([name, asked]) => ({
     name,
-    async ask({ view, services, asker }) {
+    async ask({ view, services, asker }, { dry_run }) {
       const [last, machine] = [view().allocations.at(-1), view().nodes.at(-1)];
       if (!last || (isNodeAction(action) && machine && machine.status !== 'retired')) return false;
-      await actOnAllocation(services, last.allocation_id, action, { reason: 'to see', ...asked }, asker);
+      await actOnAllocation(services, last.allocation_id, action, { reason: 'to see', ...asked, dry_run }, asker);
       return true;
     },
   }));
@@ -253,9 +253,9 @@ const ofResidue = (
 export const asks: Ask[] = [
   {
     name: 'allocate',
-    async ask(site) {
+    async ask(site, { dry_run }) {
       if (site.view().allocations.some(({ status }) => status !== 'released')) return false;
-      await allocate(site);
+      if (!dry_run) await allocate(site);
       return true;
     },
   },

@@ -152,12 +152,14 @@ export const questions: Question[] = [
         window way as (partition by told.id order by told.xid, told.seq)) chain where round = $2 and not fits`,
   },
   {
+    // An operation that gives a clean-up up before its deadline says so by the same rule, and judges no deadline.
     invariant: 'exactly one verdict per cause: a deadline that is judged is the deadline in force, and it has passed',
     sql: `
       select ${fact}, told.by || ' at ' || told.at || ' on deadline ' || coalesce(told.evidence ->> 'deadline_at', 'none') || ', in force: ' || coalesce(force.deadline_at, 'none') as what
       from told left join lateral (select before.sets ->> 'deadline_at' as deadline_at from told before where before.id = told.id and before.sets ? 'deadline_at'
         and (before.xid, before.seq) < (told.xid, told.seq) order by before.xid desc, before.seq desc limit 1) force on true
       where ${change} and told.entity = 'node' and told.by in ${list(deadlineRules)} and not told.actor
+        and not (told.by = 'clean-deadline' and told.evidence ->> 'deadline_at' is null)
         and ((told.evidence ->> 'deadline_at')::timestamptz is distinct from force.deadline_at::timestamptz or not coalesce(force.deadline_at::timestamptz <= told.at, false))`,
   },
   {
