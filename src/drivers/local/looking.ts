@@ -23,7 +23,9 @@ export async function observe(host: LocalHost, target: DriverTarget): Promise<Ob
   if (kinds.every((kind) => kind === 'absent') && all.length === 0)
     return { state: 'absent', present: false, ready: false, detail: null };
   const directory = places[kinds.indexOf('directory')];
-  const launched = directory !== undefined && (await readLaunch(directory)).launches > 0;
+  // A directory that could only be emptied has lost its own record; that it ran once is known from before.
+  const ranBefore = typeof target.state.pid === 'number';
+  const launched = directory !== undefined && (ranBefore || (await readLaunch(directory)).launches > 0);
   const end = launched ? await agentEnd(directory) : null;
   const left = all.length > 0 ? `${all.length} processes are left` : null;
   return {
