@@ -1,4 +1,4 @@
-/** Releases and provisions that go wrong on the machine's side: each ends in a state that says why, and each has a way out. */
+/** Releases and provisions that come at the wrong moment or go wrong on the machine's side: each ends in a state that says why, and each has a way out. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -44,53 +44,6 @@ const released = async (id: string) => {
   await becomes(server.client, id, 'released');
   await expectNothingLeft(ledger, server.nodes_dir, 1);
 };
-
-it('a clean-up that fails is named with its step and owner, and the release is tried again until it works', async () => {
-  await declarePool(server.client, 'dirty', {
-    spec: { clean: `test -e ${file('cleanable')} || { echo no space left; exit 3; }` },
-    release: { step_tries: 2, retry_base_seconds: 0.5, retry_max_seconds: 1 },
-  });
-  const id = await allocate(server.client, 'dirty');
-  await becomes(server.client, id, 'active');
-  await release(server.client, id);
-  const stuck = await becomes(server.client, id, 'release_failed');
-  expect(stuck.reason).toMatch(/^release failed at step clean \(owner node\): .*code 3/);
-  expect(stuck).toMatchObject({ owner_layer: 'node', verdict: { rule: 'release-deadline' } });
-  const node = await server.client.call('node-get', { params: { id: stuck.node_id ?? '' } });
-  expect(node).toMatchObject({ status: 'cleaning', fenced: true, occupancy: 'cleanup' });
-  await until('another try by the rule', async () => (await ledger.facts(id, 'allocation.release_failed')) > 1, {
-    seconds: 60,
-  });
-
-  await touch('cleanable');
-  await released(id);
-  expect(await ledger.facts(id, 'allocation.released')).toBe(1);
-  expect(await ledger.facts(id, 'proof.absent')).toBe(1);
-});
-
-it('a machine whose agent was killed is taken down by its driver, with proof, and nobody waits for the dead', async () => {
-  await declarePool(server.client, 'orphaned', { spec: { command: ['sleep', '600'] } });
-  const id = await allocate(server.client, 'orphaned');
-  await becomes(server.client, id, 'active');
-  const [agent] = agentsOf(await instanceOf(id));
-  process.kill(agent?.pid ?? 0, 'SIGKILL');
-  const askedMs = performance.now();
-  await release(server.client, id);
-  await released(id);
-  // Far less than the agent would have been given to answer each question.
-  expect((performance.now() - askedMs) / 1000).toBeLessThan(25);
-  expect(await ledger.facts(id, 'evidence.missing')).toBe(1);
-  expect(await ledger.facts(id, 'proof.absent')).toBe(1);
-});
-
-it('a command that ignores the polite signal is ended all the same', async () => {
-  const deaf = `trap '' TERM INT HUP; while :; do sleep 1; done`;
-  await declarePool(server.client, 'deaf', { spec: { command: ['/bin/sh', '-c', deaf] } });
-  const id = await allocate(server.client, 'deaf');
-  await becomes(server.client, id, 'active');
-  await release(server.client, id);
-  await released(id);
-});
 
 it('a release before the registration is a verified cancel; a registration that comes later is fenced', async () => {
   await declarePool(server.client, 'unborn', { spec: { setup: `while [ ! -e ${file('born')} ]; do sleep 0.1; done` } });
