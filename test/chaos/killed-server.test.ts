@@ -1,5 +1,5 @@
 /**
- * The control plane dies by `kill -9` in each step of a provision and of a release; its successor finishes what was begun.
+ * Scenario 18: the control plane dies by `kill -9` in each step of a provision and of a release; its successor finishes what was begun.
  * Every point is the worst one of its step: the work is done, the record of it is not (trap.ts).
  */
 import { rm } from 'node:fs/promises';
@@ -21,12 +21,23 @@ const releasePoints = [
   'drain:wait',
   'stop:agent:ask',
   'clean:agent:1:ask',
+  'clean:agent:1:kept',
   'clean:stop:1',
   'clean:destroy:1',
   'prove:absent',
   'free:door',
   'engine:ended',
 ];
+
+/** The stages of the plan in which nobody died; a stage that is new must have its point. */
+const notTried = async (ledger: Ledger, kind: string, points: string[]) => {
+  const planned = await ledger.rows<{ name: string }>(
+    'select name from steps join operations using (workflow_id) where kind = $1 order by ordinal',
+    [kind],
+  );
+  expect(planned.length, `steps of ${kind}`).toBeGreaterThan(0);
+  return planned.map(({ name }) => name).filter((name) => !points.some((point) => point.startsWith(`${name}:`)));
+};
 
 /** However long a busy machine takes to start the next server: an agent that was not heard meanwhile is asked all the same. */
 const heartbeat = { interval_seconds: 2, stale_after_seconds: 600 };
@@ -84,6 +95,7 @@ describe('kill -9 in each step', () => {
     const active = await becomes(server.client, allocation_id, 'active');
     await until('the engine to be done', async () => (await ledger.count(openRuns)) === 0, { seconds: 60 });
 
+    expect(await notTried(ledger, 'node-provision', provisionPoints)).toEqual([]);
     expect(await ledger.facts(allocation_id, 'allocation.active')).toBe(1);
     expect(await ledger.facts(allocation_id, 'operation.succeeded')).toBe(1);
     const instances = await ledger.rows<{ node_instance_id: string }>('select node_instance_id from instances');
@@ -100,6 +112,7 @@ describe('kill -9 in each step', () => {
     await becomes(server.client, allocation_id, 'released');
     await expectNothingLeft(ledger, first.nodes_dir, 1);
 
+    expect(await notTried(ledger, 'allocation-release', releasePoints)).toEqual([]);
     expect(await ledger.facts(allocation_id, 'allocation.released')).toBe(1);
     expect(await ledger.facts(allocation_id, 'allocation.releasing')).toBe(1);
     expect(await ledger.facts(allocation_id, 'node.retired')).toBe(1);
