@@ -93,13 +93,13 @@ describe('it would be noticed', () => {
       ensure: (target) =>
         whole.ensure({ ...target, node_instance_id: `${target.node_instance_id}-${calls++}` as never }),
     });
-    expect(await verdict(cases, { driver, most_ticks: 60 })).toMatch(/upstream and nobody owns it/);
+    expect(await verdict(cases, { driver, most_ticks: 40 })).toMatch(/upstream and nobody owns it/);
   });
 
   test('if a rule that moves things on were missing', async () => {
     const cases = faultsOf(releaseOfServed, /^clean:destroy/);
     const sweeps: Broken['sweeps'] = (whole) => whole.filter(({ name }) => name !== 'release-retry');
-    expect(await verdict(cases, { sweeps, most_ticks: 60 })).toMatch(
+    expect(await verdict(cases, { sweeps, most_ticks: 40 })).toMatch(
       /fails until its retries end.*still moves.*release_failed/s,
     );
   });

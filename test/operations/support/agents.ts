@@ -23,6 +23,7 @@ interface Agent {
   key: KeyObject;
   public_key: string;
   node?: { node_id: NodeId; node_instance_id: NodeInstanceId };
+  beat_ms: number;
   /** It was told that it does not count any more, or was killed. */
   over: boolean;
 }
@@ -62,7 +63,7 @@ export function createAgents({ db, clock, environment, installation, beats, upst
   const born = (id: string, pool: string, knock: Agent['knock']) => {
     const { privateKey, publicKey } = generateKeyPairSync('ed25519');
     const public_key = publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
-    agents.set(id, { pool, knock, key: privateKey, public_key, over: false });
+    agents.set(id, { pool, knock, key: privateKey, public_key, beat_ms: Number.NEGATIVE_INFINITY, over: false });
   };
 
   const knock = async (agent: Agent) => {
@@ -101,6 +102,14 @@ export function createAgents({ db, clock, environment, installation, beats, upst
       await answerTask(tx, task.task_id, node_instance_id, { ...answer, signature }, at);
     });
 
+  const beat = (agent: Agent, node_instance_id: NodeInstanceId) => {
+    const received_ms = clock.nowMs();
+    if (received_ms - agent.beat_ms < heartbeat.interval_seconds * 1000) return;
+    agent.beat_ms = received_ms;
+    const { interval_seconds, stale_after_seconds: stale_seconds } = heartbeat;
+    beats.add({ node_instance_id, received_ms, reported: null, interval_seconds, stale_seconds });
+  };
+
   return {
     async act() {
       for (const machine of upstream.machines.values()) {
@@ -121,12 +130,7 @@ export function createAgents({ db, clock, environment, installation, beats, upst
           if (!agent.node) await knock(agent);
           const known = agent.node && (standing.get(agent.node.node_instance_id) ?? { status: 'starting', tasks: 0 });
           if (!agent.node || !known) return;
-          const { node_instance_id } = agent.node;
-          beats.add({
-            ...{ node_instance_id, received_ms: clock.nowMs(), reported: null },
-            interval_seconds: heartbeat.interval_seconds,
-            stale_seconds: heartbeat.stale_after_seconds,
-          });
+          beat(agent, agent.node.node_instance_id);
           await speak(agent, known.status as NodeStatus);
           const dirty = upstream.machines.get(id as NodeInstanceId)?.character === 'dirty' && !mended.has(agent.pool);
           if (known.tasks > 0) await work(agent, known.status as NodeStatus, dirty);

@@ -56,8 +56,8 @@ const steadyRound = {
   ...{ advance_seconds: tickSeconds, racing: false, away: false, lagging: false },
   ...{ maintenance: null, endMaintenance: false, resumeBrake: false, turnMode: false },
 };
-const mostTicks = 700;
-const looksEveryTicks = 25;
+const mostTicks = 350;
+const looksEveryTicks = 15;
 
 interface Stage extends EndedCase {
   pool: string;

@@ -5,7 +5,7 @@ import { canBefall, faultNames, type SeenStep } from './faults.ts';
 import { type Ask, asks, type Site, situations } from './situations.ts';
 
 /** Long enough for every situation to come about; what becomes of it then is not the scouts' concern. */
-const scoutTicks = 120;
+const scoutTicks = 60;
 
 /** Whether it is open there; nothing is changed by asking so. */
 const isOpen = (ask: Ask, site: Site) =>

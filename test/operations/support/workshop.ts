@@ -32,7 +32,8 @@ import { createUpstream, type Upstream } from './upstream.ts';
 /** They tend replicas and the network, which the workshop plays itself. Every other rule is at work here. */
 const playedSweeps = ['ingest-watch', 'replica-takeover', 'prober', 'housekeeping'];
 
-export const tickSeconds = 2;
+/** So long that few are needed, and shorter than the shortest time that anybody is given to answer. */
+export const tickSeconds = 4;
 const leaseSeconds = 10_000_000;
 const mostPasses = 500;
 /** Rules that do not say whether more is due. */
