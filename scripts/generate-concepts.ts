@@ -1,6 +1,9 @@
 /** Writes the tables and diagrams of docs/concepts.md from the code's own tables: `node scripts/generate-concepts.ts`. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ActionRow } from '../src/lifecycle/action-table.ts';
+import { nodeActions } from '../src/lifecycle/actions.ts';
+import { allocationActions } from '../src/lifecycle/allocation-actions.ts';
 import { defaultBudgets, defaultRuntimeClasses } from '../src/lifecycle/budgets.ts';
 import {
   allocationStatuses,
@@ -97,7 +100,24 @@ function budgetTable(): string {
   return table(['setting', 'seconds', 'source'], [...defaults, ...classes]);
 }
 
+const whoActs = { tenant: "the tenant's operators too", fleet: 'operators of the fleet' } as const;
+
+/** Preconditions besides the status are words about one node or allocation; `slipway actions` says them of the one that is meant. */
+function actionTable(
+  actions: Record<string, Pick<ActionRow<string, never>, 'does' | 'for' | 'from' | 'unless'>>,
+): string {
+  const rows = Object.entries(actions).map(([name, { does, for: owner, from, unless }]) => [
+    code(name),
+    does,
+    from.map(code).join(', ') + (unless ? '; with a condition' : ''),
+    whoActs[owner],
+  ]);
+  return table(['action', 'what it does', 'open in', 'for'], rows);
+}
+
 const sections: Record<string, () => string> = {
+  'node-actions': () => actionTable(nodeActions),
+  'allocation-actions': () => actionTable(allocationActions),
   'node-statuses': () =>
     statusTable(nodeStatuses, (name) => nodeStatusNames.some((each) => each === name && isFenced(each))),
   'node-diagram': () => {

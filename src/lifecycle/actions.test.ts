@@ -7,7 +7,7 @@ import {
   offeredActions,
   whyNotOnNode,
 } from './actions.ts';
-import { type NodeStatus, nodeStatuses, nodeStatusNames } from './states.ts';
+import { liveNodeStatuses, type NodeStatus, nodeStatuses, nodeStatusNames } from './states.ts';
 import { findEdge, nodeEdges } from './transitions.ts';
 
 const subject = (over: Partial<ActionSubject> = {}): ActionSubject => ({
@@ -58,6 +58,7 @@ const openWhenFree: Record<NodeActionName, readonly NodeStatus[]> = {
   retire: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
   'retry-release': [],
   'force-release': [],
+  'collect-diagnostics': liveNodeStatuses,
   'apply-held-verdict': ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
 };
 
@@ -188,6 +189,23 @@ describe('a verdict that is held back', () => {
     expect(offer('apply-held-verdict', { held: null })).toMatchObject({
       open: false,
       why_not: 'No verdict is held back.',
+    });
+  });
+});
+
+describe('what a machine alone knows', () => {
+  test('is asked of an instance', () => {
+    expect(offer('collect-diagnostics', { node_instance_id: null })).toMatchObject({
+      open: false,
+      why_not: 'It has no instance that could be asked.',
+    });
+  });
+
+  test('was kept before the machine went, and it is said where', () => {
+    expect(offer('collect-diagnostics', { status: 'retired' })).toMatchObject({
+      open: false,
+      why_not:
+        'It is retired; what it knew was frozen before it went; read that in its timeline, kind evidence.frozen.',
     });
   });
 });

@@ -110,6 +110,13 @@ export const nodeActions = {
     from: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
     unless: ({ held }) => (held === null ? 'No verdict is held back.' : null),
   },
+  'collect-diagnostics': {
+    does: 'asks its agent and its provider for what they alone know, and keeps it as evidence',
+    for: 'fleet',
+    from: liveNodeStatuses,
+    elsewhere: { retired: `It is retired; ${wasFrozen}` },
+    unless: ({ node_instance_id }) => (node_instance_id === null ? 'It has no instance that could be asked.' : null),
+  },
 } as const satisfies Record<string, NodeAction>;
 
 export type NodeActionName = keyof typeof nodeActions;

@@ -54,6 +54,7 @@ const openWithMachine: Record<AllocationActionName, readonly AllocationStatus[]>
   'force-release': ['releasing', 'release_failed'],
   'extend-deadline': ['requested', 'provisioning', 'releasing', 'failed'],
   'apply-held-verdict': allocationStatusNames,
+  'collect-diagnostics': allocationStatusNames,
 };
 
 test.each(allocationActionNames)('%s is open exactly here', (action) => {
@@ -65,6 +66,7 @@ const openWithout: Record<AllocationActionName, readonly AllocationStatus[]> = {
   ...openWithMachine,
   'extend-deadline': ['requested', 'releasing'],
   'apply-held-verdict': [],
+  'collect-diagnostics': [],
 };
 
 test.each(allocationActionNames)('%s without a machine', (action) => {
@@ -104,6 +106,11 @@ describe('why not', () => {
     ['extend-deadline', { node: machine({ deadline_at: null }) }, 'Of its machine: It has no deadline.'],
     ['extend-deadline', { status: 'failed', node: null }, 'Its machine is no longer its own.'],
     ['extend-deadline', { status: 'failed', node: null, node_id: null }, 'It has no machine.'],
+    [
+      'collect-diagnostics',
+      { node: null },
+      'Its machine is no longer its own; what it knew was frozen before it went; read that in its timeline, kind evidence.frozen.',
+    ],
     ['apply-held-verdict', { node: null }, 'Its machine is no longer its own.'],
     ['apply-held-verdict', { node: null, node_id: null }, 'It has no machine.'],
     ['apply-held-verdict', { node: machine({ held: null }) }, 'Of its machine: No verdict is held back.'],

@@ -1,6 +1,6 @@
 /** What may be done about an allocation, when, and by whom; also when its machine is gone. Data, as the table of nodes is. Pure. */
 import { type ActionRow, type Offer, type Onlooker, offersOf, whyNot } from './action-table.ts';
-import { type ActionSubject, type NodeActionName, whyNotOnNode } from './actions.ts';
+import { type ActionSubject, type NodeActionName, wasFrozen, whyNotOnNode } from './actions.ts';
 import { type AllocationStatus, allocationStatusNames } from './states.ts';
 
 export interface AllocationSubject {
@@ -70,6 +70,12 @@ export const allocationActions = {
     for: 'fleet',
     from: allocationStatusNames,
     unless: onItsMachine('apply-held-verdict', gone),
+  },
+  'collect-diagnostics': {
+    does: 'asks its machine for what that alone knows, and keeps it as evidence',
+    for: 'fleet',
+    from: allocationStatusNames,
+    unless: onItsMachine('collect-diagnostics', `${gone.slice(0, -1)}; ${wasFrozen}`),
   },
 } as const satisfies Record<string, AllocationAction>;
 

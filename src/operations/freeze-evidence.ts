@@ -16,9 +16,10 @@ export async function freezeFromAgent(
   name: string,
   subject: Subject,
   line: AgentLine,
-): Promise<void> {
+  type: 'release.freeze' | 'diagnostics.collect' = 'release.freeze',
+): Promise<boolean> {
   const answer = await askAgent(context, services, name, subject, line, {
-    type: 'release.freeze',
+    type,
     wait_seconds: agentAnswersWithinSeconds,
   });
   const missing =
@@ -49,6 +50,7 @@ export async function freezeFromAgent(
       `what the agent knew could not be had: ${missing ?? 'it refused'}`,
       {},
     );
+  return answer?.status === 'succeeded';
 }
 
 export async function freezeFromDriver(
@@ -56,10 +58,16 @@ export async function freezeFromDriver(
   services: OperationServices,
   name: string,
   subject: Subject,
-): Promise<void> {
-  await context.step(`${name}:driver`, async () => {
+): Promise<boolean> {
+  const kept = await context.step(`${name}:driver`, async () => {
     const at = now(services.clock);
-    const diagnosis = await subject.driver.diagnose(subject.target);
+    const ids = { ...subject.ids, workflow_id: context.workflow_id };
+    const diagnosis = await subject.driver.diagnose(subject.target).catch((error: unknown) => String(error));
+    if (typeof diagnosis === 'string') {
+      const summary = `what the provider knew could not be had: ${diagnosis}`;
+      await recordEvidence(services.db, [{ at, layer: 'workflow', kind: 'evidence.missing', summary, ...ids }]);
+      return false;
+    }
     const attachments = diagnosis.attachments.map((each) => ({
       name: each.name,
       text: each.text.slice(-mostAttachmentCharacters),
@@ -71,10 +79,10 @@ export async function freezeFromDriver(
         kind: 'evidence.frozen',
         summary: diagnosis.summary,
         data: { certain: diagnosis.certain, attachments },
-        ...subject.ids,
-        workflow_id: context.workflow_id,
+        ...ids,
       },
     ]);
-    return null;
+    return true;
   });
+  return kept;
 }

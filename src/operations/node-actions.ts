@@ -12,6 +12,7 @@ import { poolGeneration } from '../store/pools.ts';
 import { tellAction } from './action-audit.ts';
 import type { Action, AskedAction, Prediction } from './actions/acting.ts';
 import { applyHeldVerdict } from './actions/apply-held-verdict.ts';
+import { collectDiagnostics } from './actions/collect-diagnostics.ts';
 import { drain, undrain } from './actions/drain.ts';
 import { extendDeadline } from './actions/extend-deadline.ts';
 import { type ByAllocation, byAllocation } from './actions/on-allocation.ts';
@@ -31,6 +32,7 @@ const actions: Record<Exclude<NodeActionName, 'retry' | 'retry-release' | 'force
   reimage,
   retire,
   'apply-held-verdict': applyHeldVerdict,
+  'collect-diagnostics': collectDiagnostics,
 };
 
 const isDirect = (action: NodeActionName): action is keyof typeof actions => Object.hasOwn(actions, action);

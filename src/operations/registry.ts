@@ -3,6 +3,7 @@ import type { OperationDefinition } from '../engine/engine.ts';
 import { allocationForceRelease } from './allocation-force-release.ts';
 import { allocationRelease } from './allocation-release.ts';
 import { fleetRecover } from './fleet-recover.ts';
+import { nodeDiagnose } from './node-diagnose.ts';
 import { nodeProvision } from './node-provision.ts';
 import { nodeReimage } from './node-reimage.ts';
 import { nodeRetire } from './node-retire.ts';
@@ -19,4 +20,5 @@ export const operationRegistry = (services: OperationServices): OperationDefinit
   nodeRetire(services),
   nodeReimage(services),
   fleetRecover(services),
+  nodeDiagnose(services),
 ];

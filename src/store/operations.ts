@@ -275,6 +275,19 @@ export async function openOperationsOf(
   );
 }
 
+/** An operation of this kind on a node that has not ended. */
+export async function openOperationOnNode(
+  db: Queryable,
+  node_id: string,
+  kind: string,
+): Promise<WorkflowId | undefined> {
+  const [row] = await db.query<{ workflow_id: WorkflowId }>(
+    `select workflow_id from operations where node_id = $1 and kind = $2 and status in ('queued', 'running') limit 1`,
+    [node_id, kind],
+  );
+  return row?.workflow_id;
+}
+
 /** Asks an operation to stop; one that nobody has started yet is over at once. Answers what it was. */
 export async function markCancelling(
   tx: Transaction,

@@ -267,6 +267,7 @@ describe('the audit', () => {
     'force-release': { node: 'cleaning', allocation: 'release_failed', bound: true },
     'apply-held-verdict': { node: 'offline', much: true },
     reimage: { node: 'ready', pool: 'local' },
+    'collect-diagnostics': { node: 'quarantined' },
     retire: { node: 'ready' },
   } satisfies Record<NodeActionName, Partial<Standing> & { node: NodeStatus; pool?: 'local' }>;
 

@@ -127,3 +127,69 @@ scenario({
     },
   ],
 });
+
+const kept = (world: World, id: string) =>
+  world.ledger.rows<{ layer: string; kind: string; allocation_id: string | null; workflow_id: string }>(
+    `select layer, kind, allocation_id, workflow_id from evidence where node_id = $1 and kind in ('evidence.frozen', 'evidence.missing') order by seq`,
+    [id],
+  );
+
+scenario({
+  name: 'a machine that is asked for what it alone knows',
+  async story(world) {
+    await externalPool(world, 'dock', { heartbeat, reuse: true });
+    const machine = await readyMachine(world, 'pier-3');
+    const id = machine.node_id;
+    try {
+      const { allocation } = await world.client.call('allocation-create', { body: { pool: 'dock' } });
+      const { allocation_id } = await becomesAllocation(world, allocation.allocation_id, 'active');
+
+      const asked = await act(world, id, 'collect-diagnostics', 'it is slow today');
+      const again = await act(world, id, 'collect-diagnostics', 'it is still slow');
+      expect(again.operation?.workflow_id, 'asked while it is asked').toBe(asked.operation?.workflow_id);
+      const ended = (workflow_id: string) =>
+        world.comes('the diagnosis to end', async () => {
+          const operation = await world.client.call('operation-get', { params: { id: workflow_id } });
+          return operation.status === 'succeeded' ? operation : undefined;
+        });
+      await machine.work(async () => (await kept(world, id)).length === 2);
+      const first = await ended(asked.operation?.workflow_id ?? '');
+      expect(first.progress.message).toBe('What its agent and its provider know was kept');
+      expect(await kept(world, id)).toMatchObject([
+        { layer: 'node', kind: 'evidence.frozen', allocation_id, workflow_id: first.workflow_id },
+        { layer: 'provider', kind: 'evidence.frozen', allocation_id, workflow_id: first.workflow_id },
+      ]);
+
+      // By way of its allocation, and with an agent that does not answer.
+      const through = await world.client.call('allocation-act', {
+        params: { id: allocation_id, action: 'collect-diagnostics' },
+        body: { reason: 'is it there?' },
+      });
+      expect(through.predicts.status).toBe('active');
+      const second = await ended(through.operation?.workflow_id ?? '');
+      expect(second.progress.message).toBe('What its provider knows was kept; its agent is silent');
+      expect((await kept(world, id)).slice(2)).toMatchObject([
+        { layer: 'workflow', kind: 'evidence.missing', allocation_id },
+        { layer: 'provider', kind: 'evidence.frozen', allocation_id },
+      ]);
+      expect(await nodeOf(world, id), 'it changes nothing').toMatchObject({ status: 'ready', allocation_id });
+    } finally {
+      await machine.life.stop();
+    }
+  },
+  counters: [
+    {
+      broken: 'a provider that cannot be asked',
+      composition: {
+        drivers: (built) =>
+          new Map(
+            [...built].map(([name, driver]) => [
+              name,
+              { ...driver, diagnose: () => Promise.reject(new Error('it is away')) },
+            ]),
+          ),
+      },
+      fails: /What its agent knows was k/,
+    },
+  ],
+});

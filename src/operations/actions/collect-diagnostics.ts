@@ -1,0 +1,13 @@
+/** `collect-diagnostics`: what the machine alone knows becomes evidence, before anybody decides about it. */
+import { diagnoseIn } from '../node-diagnose.ts';
+import type { Action } from './acting.ts';
+
+export const collectDiagnostics: Action = {
+  predict: ({ node }) => ({
+    status: node.status,
+    deadline_at: node.deadline_at,
+    says: 'its agent and its provider are asked, and what they say is kept in its timeline, kind evidence.frozen',
+  }),
+  act: ({ tx, services, shown, asked, asker, at }) =>
+    diagnoseIn(tx, services, shown, { ...asker, reason: asked.reason }, at),
+};

@@ -1,0 +1,91 @@
+/**
+ * Asks for what a machine alone knows, now, and keeps it as evidence: its agent, and the provider behind it. It changes nothing, and
+ * a machine whose agent is dead costs only the time of one look.
+ */
+import { newWorkflowId, type WorkflowId } from '../base/ids.ts';
+import type { Node } from '../contract/node.ts';
+import type { OperationContext, OperationDefinition } from '../engine/engine.ts';
+import { isFenced } from '../lifecycle/states.ts';
+import type { Transaction } from '../store/database.ts';
+import { openOperationOnNode, operationRow, queueOperation } from '../store/operations.ts';
+import type { AgentLine } from './agent-task.ts';
+import { freezeFromAgent, freezeFromDriver } from './freeze-evidence.ts';
+import type { Asker } from './requests.ts';
+import type { OperationServices } from './services.ts';
+import { type PlanStep, stage } from './stage.ts';
+import { steadily } from './steadily.ts';
+import { readSubject, type Subject } from './subject.ts';
+
+export const nodeDiagnoseKind = 'node-diagnose';
+
+const nodeDiagnosePlan: PlanStep[] = [
+  { name: 'ask-agent', label: 'Asking its agent', usual_seconds: 0.5, within_seconds: 60 },
+  { name: 'ask-provider', label: 'Asking its provider', usual_seconds: 0.5, within_seconds: 120 },
+];
+
+/** The caller holds the node's lock. Asking again while somebody asks is the same question. */
+export async function diagnoseIn(
+  tx: Transaction,
+  services: OperationServices,
+  node: Node,
+  asker: Asker,
+  at: Date,
+): Promise<WorkflowId> {
+  const under_way = await openOperationOnNode(tx, node.node_id, nodeDiagnoseKind);
+  if (under_way) return under_way;
+  const workflow_id = newWorkflowId(services.clock);
+  await queueOperation(
+    tx,
+    {
+      workflow_id,
+      kind: nodeDiagnoseKind,
+      revision: 1,
+      node_id: node.node_id as never,
+      node_instance_id: node.node_instance_id as never,
+      tenant: null,
+      correlation_id: asker.correlation_id,
+      actor: asker.actor,
+      // Not the operation's own allocation: whoever releases or retries that must not take this for its provision or release.
+      params: { allocation_id: node.allocation_id, reason: asker.reason ?? null },
+      steps: nodeDiagnosePlan,
+    },
+    at,
+  );
+  return workflow_id;
+}
+
+const words = (agent: boolean, provider: boolean): string => {
+  if (agent && provider) return 'What its agent and its provider know was kept';
+  if (agent) return 'What its agent knows was kept; its provider had nothing to say';
+  return provider
+    ? 'What its provider knows was kept; its agent is silent'
+    : 'Nothing could be had: its agent is silent, and its provider had nothing to say';
+};
+
+export function nodeDiagnose(services: OperationServices): OperationDefinition {
+  const subjectOf = async (context: OperationContext): Promise<Subject> => {
+    const operation = await steadily(services.clock, () => operationRow(services.db, context.workflow_id));
+    if (!operation?.node_id) throw new Error(`operation ${context.workflow_id} has no node`);
+    const allocation_id = (operation.params.allocation_id ?? null) as Subject['ids']['allocation_id'];
+    return readSubject(services, services.db, operation.node_id, { ...operation, allocation_id });
+  };
+  return {
+    kind: nodeDiagnoseKind,
+    revision: 1,
+    async run(context) {
+      const subject = await subjectOf(context);
+      const line: AgentLine = { silent: false };
+      const kept = { agent: false, provider: false };
+      // A fenced node is handed only what takes it down, and what is kept before that.
+      const type = isFenced(subject.node.status) ? 'release.freeze' : 'diagnostics.collect';
+      await stage(context, services, 'ask-agent', async () => {
+        kept.agent = await freezeFromAgent(context, services, 'ask-agent:agent', subject, line, type);
+      });
+      await stage(context, services, 'ask-provider', async () => {
+        kept.provider = await freezeFromDriver(context, services, 'ask-provider', subject);
+      });
+      await context.emit({ message: words(kept.agent, kept.provider) });
+      return null;
+    },
+  };
+}
