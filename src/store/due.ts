@@ -114,7 +114,7 @@ export function lockDueAllocations(
   );
 }
 
-/** Failed releases whose backoff is over: doubling from the pool's base to its maximum; after `max_retries`, hourly. */
+/** Failed releases whose backoff is over: doubling from the pool's base to its maximum; after `max_retries`, hourly, and never less often. */
 export function lockRetryableReleases(tx: Transaction, now: Date, limit: number): Promise<AllocationRow[]> {
   return tx.query<AllocationRow>(
     `select allocation.* from allocations allocation
@@ -122,7 +122,7 @@ export function lockRetryableReleases(tx: Transaction, now: Date, limit: number)
      join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
      where allocation.status = 'release_failed' and allocation.status_since + make_interval(secs =>
        case when allocation.release_tries > coalesce((generation.document #>> '{release,max_retries}')::int, 8) then 3600
-       else least(coalesce((generation.document #>> '{release,retry_max_seconds}')::double precision, 900),
+       else least(3600, coalesce((generation.document #>> '{release,retry_max_seconds}')::double precision, 900),
          coalesce((generation.document #>> '{release,retry_base_seconds}')::double precision, 30) * power(2, greatest(0, allocation.release_tries - 1))) end) <= $1
      order by allocation.status_since limit $2 for no key update of allocation skip locked`,
     [now, limit],
