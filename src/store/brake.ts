@@ -178,6 +178,8 @@ const freed = `
   left join maintenance_windows work on work.name = node.held ->> 'hold' and ${coversNodeNow('$1')}
   where node.held is not null and (
     (node.held ->> 'rule' = 'liveness' and beat.last_seen_at + make_interval(secs => beat.stale_seconds) >= $1)
+    or (node.held ->> 'rule' = 'drift' and not exists (select 1 from findings finding
+      where finding.subject = node.node_id and finding.kind = 'drift' and finding.status = 'open'))
     or (node.held ->> 'kind' = 'mass-failure' and (hold.ended_at is not null or hold.resumed_at is not null))
     or (node.held ->> 'kind' = 'maintenance' and work.name is null)
     or (node.held ->> 'held_until')::timestamptz < $1::timestamptz - interval '10 seconds'

@@ -5,6 +5,7 @@ import type { NodeId } from '../base/ids.ts';
 import type { Driver, DriverTarget, Observation } from '../drivers/driver.ts';
 import { defaultDriftSettings } from '../lifecycle/findings.ts';
 import type { FindingRow } from '../store/findings.ts';
+import { brakeWatch } from './brake-watch.ts';
 import { drift } from './drift.ts';
 import { createLooker } from './looker.ts';
 import type { SweepServices } from './services.ts';
@@ -154,6 +155,20 @@ describe('by policy', () => {
       expect(await facts('node.would_have')).toEqual([{ node_id: id }]);
     },
   );
+});
+
+test('a hold ends with what was found: machines that are there again wait for nothing', async () => {
+  const ids = await placed(10, { drift: { policy: 'quarantine' } });
+  for (const id of ids) says.set(id, gone);
+  const run = await passes(1, 3);
+  const heldNow = async () => (await stage.rows(ids)).filter(({ held }) => held !== null).length;
+  expect(await heldNow()).toBe(ids.length);
+  await brakeWatch(services).run(stage.at(3 * every_seconds));
+  expect(await heldNow(), 'as long as it is found, it is held').toBe(ids.length);
+  says.clear();
+  await run(4, 1);
+  await brakeWatch(services).run(stage.at(4 * every_seconds));
+  expect(await heldNow()).toBe(0);
 });
 
 test('what is set aside is looked at by the hour, and each look is on record', async () => {
