@@ -180,3 +180,8 @@ export async function listFindings(db: Queryable, filter: FindingFilter): Promis
 
 export const countOpenFindings = (db: Queryable): Promise<{ kind: FindingKind; count: number }[]> =>
   db.query(`select kind, count(*)::int as count from findings where status = 'open' group by 1 order by 1`);
+
+/** Evidence tells of them for longer. */
+export async function forgetFindings(db: Queryable, closed_before: Date): Promise<number> {
+  return (await db.query('delete from findings where closed_at < $1 returning 1', [closed_before])).length;
+}

@@ -1,16 +1,20 @@
-/** `housekeeping`: forgets idempotency keys whose day is over, and what the engine keeps of operations that ended long ago. */
+/** `housekeeping`: forgets idempotency keys whose day is over, findings that were closed long ago, and what the engine keeps of operations that ended long ago. */
+import { secondsLater } from '../base/clock.ts';
+import { forgetFindings } from '../store/findings.ts';
 import { forgetOldKeys } from '../store/idempotency.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
 /** Long enough to look into what went wrong; the evidence of an operation stays beyond it. */
 const engineKeepsSeconds = 7 * 24 * 3600;
+const findingsKeptSeconds = 30 * 24 * 3600;
 
 export const housekeeping = ({ db, engine }: SweepServices): Sweep => ({
   name: 'housekeeping',
   every_seconds: 600,
   async run(now) {
     const keys = await forgetOldKeys(db, now);
-    return { decided: keys + (await engine.collectFinished(engineKeepsSeconds)) };
+    const findings = await forgetFindings(db, secondsLater(now, -findingsKeptSeconds));
+    return { decided: keys + findings + (await engine.collectFinished(engineKeepsSeconds)) };
   },
 });
