@@ -56,14 +56,16 @@ async function answeredBefore(
 
 /** The ids of what a call touched, as its answer names them. */
 function idsIn(answer: unknown): KnownIds {
-  const { allocation, operation, node, residue } = (answer ?? {}) as {
+  const { allocation, operation, node, residue, finding } = (answer ?? {}) as {
     allocation?: KnownIds;
     operation?: KnownIds;
     node?: KnownIds;
     residue?: KnownIds;
+    finding?: KnownIds;
   };
   const { allocation_id, node_id, node_instance_id, workflow_id } = {
     ...(answer as KnownIds),
+    ...finding,
     ...node,
     ...operation,
     ...residue,

@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox';
 import { type FindingWhat, findingKinds, findingStatuses, findingWhats } from '../lifecycle/findings.ts';
 import { Actor } from './evidence.ts';
+import { Operation } from './operation.ts';
 import { Id, Name, nullable, OpenObject, pageOf, paging, strict, Timestamp } from './primitives.ts';
 
 export const Finding = Type.Object(
@@ -50,9 +51,11 @@ export const FindingDecision = Type.Object(
   { ...strict, $id: 'FindingDecision' },
 );
 
+/** `operation` is what takes the machine down from now on, where something does. */
 export const FindingDecided = Type.Object(
   {
     finding: Finding,
+    operation: nullable(Operation),
     dry_run: Type.Boolean(),
     predicts: Type.Object({ says: Type.String() }),
   },

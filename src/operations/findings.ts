@@ -1,5 +1,6 @@
 /** What a person decides about a finding: repair or accept it, with a reason. Each is one transaction; a dry run changes nothing. */
 import { now } from '../base/clock.ts';
+import type { WorkflowId } from '../base/ids.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import { expectedStatuses, type FindingWhat } from '../lifecycle/findings.ts';
 import type { Transaction } from '../store/database.ts';
@@ -26,8 +27,8 @@ interface Deciding {
 
 interface Decision {
   says(finding: FindingRow): string;
-  /** After it, the finding is settled. Throws where it no longer fits. */
-  act(deciding: Deciding): Promise<void>;
+  /** After it, the finding is settled. Throws where it no longer fits. Answers the operation that it queued. */
+  act(deciding: Deciding): Promise<WorkflowId | undefined>;
 }
 
 const agreesByNow = () =>
@@ -41,12 +42,14 @@ const rowOf = ({ finding: { allocation_id, subject }, asked, asker }: Deciding) 
   actor: asker.actor,
 });
 
-async function takeDown({ tx, services, finding, asked, asker, at }: Deciding): Promise<void> {
+async function takeDown({ tx, services, finding, asked, asker, at }: Deciding): Promise<WorkflowId> {
   const node = await lockNode(tx, finding.subject);
   const isExpected = expectedStatuses.some((status) => status === node?.status);
   if (!node || !isExpected || node.node_instance_id !== finding.node_instance_id) throw agreesByNow();
   const cited = { by: 'retire' as const, reason: asked.reason, actor: asker.actor };
-  if (!(await retireIn(tx, services, node, cited, at))) throw agreesByNow();
+  const workflow_id = await retireIn(tx, services, node, cited, at);
+  if (!workflow_id) throw agreesByNow();
+  return workflow_id;
 }
 
 const notByItself: Decision = {
@@ -56,7 +59,7 @@ const notByItself: Decision = {
       'Only a change of the pool or of what it is made from mends this. The finding closes by itself when it no longer holds; accept it if you know of it.',
     );
   },
-  act: async () => {},
+  act: async () => undefined,
 };
 
 const repairs: Record<FindingWhat, Decision> = {
@@ -68,6 +71,7 @@ const repairs: Record<FindingWhat, Decision> = {
     says: ({ theirs }) => `the row is set to what its evidence says: ${JSON.stringify(theirs)}`,
     async act(deciding) {
       if (!(await restoreRow(deciding.tx, rowOf(deciding), deciding.at))) throw agreesByNow();
+      return undefined;
     },
   },
   node_provisions: notByItself,
@@ -76,7 +80,7 @@ const repairs: Record<FindingWhat, Decision> = {
 
 const known: Decision = {
   says: () => 'it is not told of again as long as it stays as it is',
-  act: async () => {},
+  act: async () => undefined,
 };
 
 const acceptances: Record<FindingWhat, Decision> = {
@@ -85,6 +89,7 @@ const acceptances: Record<FindingWhat, Decision> = {
     says: ({ ours }) => `the row holds as it stands, and becomes its evidence: ${JSON.stringify(ours)}`,
     async act(deciding) {
       if (!(await restateRow(deciding.tx, rowOf(deciding), deciding.at))) throw agreesByNow();
+      return undefined;
     },
   },
   node_provisions: known,
@@ -94,6 +99,7 @@ const acceptances: Record<FindingWhat, Decision> = {
 export interface FindingOutcome {
   finding: FindingRow;
   says: string;
+  workflow_id?: WorkflowId | undefined;
 }
 
 function decide(
@@ -113,11 +119,11 @@ function decide(
     const decision = decisions[finding.what];
     const says = decision.says(finding);
     if (asked.dry_run) return { finding, says };
-    await decision.act({ tx, services, finding, asked, asker, at });
+    const workflow_id = await decision.act({ tx, services, finding, asked, asker, at });
     const settled = { reason: asked.reason, actor: asker.actor, ...settledAs(finding) };
     const closed = await settleFinding(tx, finding.finding_id, settled, at);
     if (!closed) throw new ApiProblem('action_illegal', 'Somebody else has decided on it meanwhile.');
-    return { finding: closed, says };
+    return { finding: closed, says, workflow_id };
   });
 }
 

@@ -4,8 +4,8 @@ import { findingWhats } from '../../lifecycle/findings.ts';
 import { acceptFinding, type FindingOutcome, repairFinding } from '../../operations/findings.ts';
 import { type FindingRow, listFindings } from '../../store/findings.ts';
 import { pageOf } from '../paging.ts';
-import type { Handlers } from '../services.ts';
-import { askerOf } from './allocations.ts';
+import type { ApiServices, Handlers } from '../services.ts';
+import { askerOf, operationOf } from './allocations.ts';
 
 const iso = (date: Date | null) => date?.toISOString() ?? null;
 
@@ -18,10 +18,11 @@ export const findingWire = (row: FindingRow): Finding => ({
   closed_at: iso(row.closed_at),
 });
 
-const decided = ({ finding, says }: FindingOutcome, dry_run = false) => ({
-  finding: findingWire(finding),
+const decided = async (outcome: FindingOutcome, services: ApiServices, dry_run = false) => ({
+  finding: findingWire(outcome.finding),
+  operation: await operationOf(outcome, services),
   dry_run,
-  predicts: { says },
+  predicts: { says: outcome.says },
 });
 
 export const driftHandlers: Pick<Handlers, 'drift-list' | 'drift-repair' | 'drift-accept'> = {
@@ -31,10 +32,10 @@ export const driftHandlers: Pick<Handlers, 'drift-list' | 'drift-repair' | 'drif
   },
   async 'drift-repair'(call, services) {
     const { params, body } = call;
-    return decided(await repairFinding(services, params.id, body, askerOf(call, body.reason)), body.dry_run);
+    return decided(await repairFinding(services, params.id, body, askerOf(call, body.reason)), services, body.dry_run);
   },
   async 'drift-accept'(call, services) {
     const { params, body } = call;
-    return decided(await acceptFinding(services, params.id, body, askerOf(call, body.reason)), body.dry_run);
+    return decided(await acceptFinding(services, params.id, body, askerOf(call, body.reason)), services, body.dry_run);
   },
 };

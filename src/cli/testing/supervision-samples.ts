@@ -161,6 +161,7 @@ export const sampleFinding = (fields: Partial<Finding> = {}): Finding => ({
 
 export const sampleDecided = (fields: Partial<FindingDecided> = {}): FindingDecided => ({
   finding: sampleFinding({ status: 'repaired', reason: 'the rack was sold', closed_at: at(6) }),
+  operation: null,
   dry_run: false,
   predicts: { says: 'the node is taken down with proof and retired' },
   ...fields,

@@ -1,0 +1,68 @@
+/** What is stuck is seen by its age: nodes that take nothing new, releases that failed, and what was found. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { moment, secondsLater } from '../base/clock.ts';
+import { virtualClock } from '../base/virtual-clock.ts';
+import { type Database, openDatabase } from '../store/database.ts';
+import { noteDisagreements } from '../store/findings.ts';
+import { declarePool } from '../store/pools.ts';
+import { placeNodes } from '../store/testing/placed-nodes.ts';
+import { createMetrics } from './metrics.ts';
+
+const clock = virtualClock();
+const now = moment(clock.nowMs());
+let database: TestDatabase;
+let db: Database;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  db = openDatabase({ url: database.url });
+  await db.transaction((tx) => declarePool(tx, 'gpu', { driver: 'external' }, now));
+});
+afterAll(async () => {
+  await db.close();
+  await database.drop();
+});
+
+test('ages and counts of what is fenced or parked, by pool', async () => {
+  const scrape = createMetrics(db, clock, () => []);
+  const place = (status: 'quarantined' | 'failed' | 'ready', count: number, after: number, seconds: number) =>
+    placeNodes(db, { pool: 'gpu', count, after, status, since: secondsLater(now, -seconds) });
+  await place('quarantined', 2, 0, 7200);
+  await place('quarantined', 1, 2, 60);
+  await place('failed', 1, 3, 90);
+  await place('ready', 1, 4, 1_000_000);
+  await db.query(
+    `insert into allocations (allocation_id, pool, tenant, status, status_since, correlation_id, created_at)
+     values ('alloc_1', 'gpu', 'default', 'release_failed', $1, 'c', $1)`,
+    [secondsLater(now, -600)],
+  );
+  const text = await scrape();
+  expect(text).toContain('slipway_fenced_nodes{pool="gpu",status="quarantined"} 3\n');
+  expect(text).toContain('slipway_fenced_oldest_seconds{pool="gpu",status="quarantined"} 7200\n');
+  expect(text).toContain('slipway_fenced_oldest_seconds{pool="gpu",status="failed"} 90\n');
+  expect(text).not.toMatch(/slipway_fenced\w*\{[^}]*status="ready"/);
+  expect(text).toContain('slipway_parked_allocations{pool="gpu",status="release_failed"} 1\n');
+  expect(text).toContain('slipway_parked_oldest_seconds{pool="gpu",status="release_failed"} 600\n');
+  expect(text).toContain('slipway_findings{kind="drift"} 0\n');
+});
+
+test('what was found is counted while it is open', async () => {
+  const scrape = createMetrics(db, clock, () => []);
+  const found = {
+    finding_id: 'find_1',
+    what: 'machine_absent' as const,
+    subject: 'node_1',
+    pool: 'gpu',
+    node_id: null,
+    node_instance_id: null,
+    allocation_id: null,
+    ours: {},
+    theirs: {},
+  };
+  const note = (at: Date) => db.transaction((tx) => noteDisagreements(tx, [found], at, at, (passes) => passes > 1));
+  await note(now);
+  expect(await scrape()).toContain('slipway_findings{kind="drift"} 0\n');
+  await note(secondsLater(now, 1));
+  expect(await scrape()).toContain('slipway_findings{kind="drift"} 1\n');
+});

@@ -1,0 +1,52 @@
+/** Findings, as a program meets the commands. */
+import { beforeEach, describe, expect, test } from 'vitest';
+import { runCli } from './testing/run-cli.ts';
+import { sampleIds, sampleNode } from './testing/samples.ts';
+import { ScriptedServer } from './testing/scripted-server.ts';
+import { sampleDecided, sampleExplanation, sampleFinding } from './testing/supervision-samples.ts';
+
+let server: ScriptedServer;
+beforeEach(async () => {
+  server = await new ScriptedServer().start();
+  server.nodes.set(sampleIds.node_id, sampleNode({ status: 'ready' }));
+  return () => server.stop();
+});
+const slipway = (...args: string[]) => runCli(args, { server: server.url });
+
+describe('drift', () => {
+  test('open findings with both sides', async () => {
+    server.on('drift-list', () => ({ body: { items: [sampleFinding()], next_cursor: null } }));
+    const { code, stdout } = await slipway('drift');
+    expect(code).toBe(0);
+    expect(stdout).toContain('find_1');
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain(
+      'we hold status ready, status_since 2026-01-01 12:02:00Z; found state absent, driver local',
+    );
+    expect(server.callsOf('drift-list')[0]?.query).not.toHaveProperty('status');
+  });
+  test('nothing found is said', async () => {
+    server.on('drift-list', () => ({ body: { items: [], next_cursor: null } }));
+    expect((await slipway('drift')).stdout).toBe('Nothing is found: what we hold is what is there.\n');
+    expect((await slipway('drift', 'list', '--status', 'accepted')).stdout).toBe('No finding is accepted.\n');
+  });
+  test('a decision with its reason, or only what would come of it', async () => {
+    server.on('drift-repair', () => ({ body: sampleDecided() }));
+    server.on('drift-accept', () => ({ body: sampleDecided({ dry_run: true }) }));
+    const done = await slipway('drift', 'repair', 'find_1', '--reason', 'the rack was sold');
+    expect(done.stdout).toBe('✔ find_1 is repaired: the node is taken down with proof and retired\n');
+    expect(server.callsOf('drift-repair')[0]).toMatchObject({
+      params: { id: 'find_1' },
+      body: { reason: 'the rack was sold' },
+    });
+    const predicted = await slipway('drift', 'accept', 'find_1', '--reason', 'x', '--dry-run');
+    expect(predicted.stdout).toMatch(/^○ Nothing was done\. To accept find_1 would mean: /);
+    expect(server.callsOf('drift-accept')[0]?.body).toEqual({ reason: 'x', dry_run: true });
+    expect((await slipway('drift', 'repair', 'find_1')).code).toBe(2);
+  });
+  test('an explanation names what was found', async () => {
+    server.on('node-explain', () => ({ body: sampleExplanation({ findings: [sampleFinding()] }) }));
+    const { stdout } = await slipway('explain', sampleIds.node_id);
+    expect(stdout).toContain('! Found: its provider shows nothing of the machine any more');
+    expect(stdout).toMatch(/slipway drift repair find_1 --reason "…" --dry-run/);
+  });
+});
