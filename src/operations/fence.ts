@@ -13,7 +13,7 @@ import { allocationOperation, idsOf } from './allocation-operation.ts';
 import { releasePolicy } from './release-policy.ts';
 import type { OperationServices } from './services.ts';
 import { drive } from './stage.ts';
-import type { Subject } from './subject.ts';
+import { type Subject, targetNow } from './subject.ts';
 
 const endWithinSeconds = 60;
 const pollSeconds = 1;
@@ -130,8 +130,6 @@ export async function abortIfUnborn(
     async () => subject !== undefined && subject.instance.registered_at === null,
   );
   if (!unborn || !subject) return;
-  await drive(context, services, 'fence:abort', () => subject.driver.abort(subject.target), {
-    policy: releasePolicy(subject.pool),
-    subject,
-  });
+  const abort = async () => subject.driver.abort(await targetNow(services, subject));
+  await drive(context, services, 'fence:abort', abort, { policy: releasePolicy(subject.pool), subject });
 }

@@ -76,6 +76,15 @@ export async function readSubject(
   };
 }
 
+/**
+ * The machine with what its driver asked us to keep so far. A driver that answers `wait` remembers there what it has begun, so
+ * each of its calls must see what the last one kept, or it would begin anew.
+ */
+export async function targetNow(services: OperationServices, subject: Subject): Promise<DriverTarget> {
+  const instance = await instanceRow(services.db, subject.node_instance_id);
+  return { ...subject.target, state: (instance?.driver_state as DriverState | undefined) ?? subject.target.state };
+}
+
 const observedWithinSeconds = 10;
 
 /** The provider says that nothing runs any more. What others bring, only they can see; and one that is silent says nothing. */

@@ -4,14 +4,14 @@ import type { OperationContext, RetryPolicy } from '../engine/engine.ts';
 import { StepFailed } from '../engine/engine.ts';
 import { resolveBudget } from '../lifecycle/budgets.ts';
 import { once } from '../store/executions.ts';
-import { fenceInstance, instanceRow } from '../store/instances.ts';
+import { fenceInstance } from '../store/instances.ts';
 import { hasLeasedWork } from '../store/tasks.ts';
 import { type AgentLine, askAgent } from './agent-task.ts';
 import { freezeFromAgent, freezeFromDriver } from './freeze-evidence.ts';
 import { proveByAgent, proveByDriver } from './proof.ts';
 import type { OperationServices } from './services.ts';
 import { drive, type PlanStep, stage } from './stage.ts';
-import type { Subject } from './subject.ts';
+import { type Subject, targetNow } from './subject.ts';
 
 export const takeDownPlan: PlanStep[] = [
   { name: 'freeze-evidence', label: 'Keeping what the machine knows', usual_seconds: 0.5, within_seconds: 300 },
@@ -44,15 +44,13 @@ async function endMachine(
   policy: RetryPolicy,
 ): Promise<void> {
   const options = { policy, subject };
+  const destroyIt = async () => subject.driver.destroy(await targetNow(services, subject));
   await drive(context, services, `${name}:stop`, () => stopWithMemory(services, subject), options);
-  await drive(context, services, `${name}:destroy`, () => subject.driver.destroy(subject.target), options);
+  await drive(context, services, `${name}:destroy`, destroyIt, options);
 }
 
-/** A driver keeps the time of its first polite request in its state, so each call must see what the last one kept. */
-async function stopWithMemory(services: OperationServices, subject: Subject) {
-  const instance = await instanceRow(services.db, subject.node_instance_id);
-  return subject.driver.stop({ ...subject.target, state: instance?.driver_state ?? subject.target.state });
-}
+const stopWithMemory = async (services: OperationServices, subject: Subject) =>
+  subject.driver.stop(await targetNow(services, subject));
 
 async function stopWorkload(
   context: OperationContext,
