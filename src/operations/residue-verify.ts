@@ -1,10 +1,9 @@
 /** Looks whether residue is still there: the driver first, then, on a machine that is to be used again, its own agent. */
 import { now } from '../base/clock.ts';
-import type { DriverProof } from '../drivers/driver.ts';
 import { type OperationContext, type OperationDefinition, StepFailed } from '../engine/engine.ts';
 import { once } from '../store/executions.ts';
 import { noteLook, settleResidue } from '../store/residue.ts';
-import { proveByAgent, proveIfPossible, wordsOf } from './proof.ts';
+import { type Looked, proveByAgent, proveIfPossible, wordsOf } from './proof.ts';
 import { reusesNodes } from './release-policy.ts';
 import { type ResidueSubject, readResidueSubject } from './residue-subject.ts';
 import type { OperationServices } from './services.ts';
@@ -22,8 +21,6 @@ export const mayBeProvenClean = ({ row }: ResidueSubject): boolean =>
   row.why === 'force-release' && row.present && row.document !== null && reusesNodes(row.document);
 
 export const residueOf = (params: unknown): string => (params as { residue_id: string }).residue_id;
-
-type Looked = { proof: DriverProof } | { proof: null; why_not: string };
 
 async function look(context: OperationContext, services: OperationServices, residue: ResidueSubject): Promise<Looked> {
   const { row, machine } = residue;

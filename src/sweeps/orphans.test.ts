@@ -188,6 +188,16 @@ test('a replica says nothing about what another host holds', async () => {
   expect(status).toEqual({ 'this-host': 'gone', 'other-host': 'open' });
 });
 
+test('what names no instance is gone when its driver no longer lists it', async () => {
+  const pass = replica();
+  listed = [thing(null, 'address/1')];
+  for (let i = 0; i < 3; i++) await pass();
+  expect(await ledger()).toMatchObject([{ resource: 'address/1', node_instance_id: null, status: 'open' }]);
+  listed = [];
+  await pass();
+  expect(await ledger()).toMatchObject([{ status: 'gone', seen: expect.stringContaining('nothing of that name') }]);
+});
+
 test('a driver that cannot list hides nobody else, and the sweep says so', async () => {
   const services = servicesOf();
   const deaf = tryingDriver({

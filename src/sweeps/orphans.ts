@@ -4,9 +4,9 @@
  * replica says nothing about what another host holds.
  */
 import { now as present, secondsLater } from '../base/clock.ts';
-import type { Driver } from '../drivers/driver.ts';
+import type { Driver, DriverProof } from '../drivers/driver.ts';
 import { answeredWithin } from '../operations/answered-within.ts';
-import { lookForProof, wordsOf } from '../operations/proof.ts';
+import { type Looked, lookForProof, wordsOf } from '../operations/proof.ts';
 import { byRule, verifyIn } from '../operations/residue-requests.ts';
 import { residueSubject } from '../operations/residue-subject.ts';
 import { mayBeProvenClean } from '../operations/residue-verify.ts';
@@ -47,12 +47,19 @@ async function listOf(services: SweepServices, driver: Driver): Promise<Listed[]
 /** What this replica saw without an owner, and when first. Forgotten by a restart, which costs one more pass. */
 type Sightings = Map<string, Date>;
 
+/** What each driver that could be asked lists in this pass, by name. */
+type Shown = Map<string, Set<string>>;
+
 const keyOf = ({ driver, resource, node_instance_id }: Listed) => `${driver} ${node_instance_id} ${resource}`;
 
 /** Listed before owners are asked for: a machine's row is written before its tag, so what is listed has its row. */
-async function findOrphans(services: SweepServices, driver: Driver, sightings: Sightings, now: Date): Promise<number> {
+async function findOrphans(
+  services: SweepServices,
+  { driver, all }: { driver: Driver; all: Listed[] },
+  sightings: Sightings,
+  now: Date,
+): Promise<number> {
   const { db, clock, environment } = services;
-  const all = await listOf(services, driver);
   await markSeen(db, all, now);
   const unowned = await unownedAmong(db, all);
   const suspects = all.filter((each) => unowned.has(each.resource));
@@ -66,38 +73,61 @@ async function findOrphans(services: SweepServices, driver: Driver, sightings: S
   return db.transaction((tx) => enterOrphans(tx, orphans, clock));
 }
 
-async function verify(services: SweepServices, row: ResidueWithMachine): Promise<boolean> {
+/** What names no instance can only be looked for by its name among what its driver lists. */
+function lookInList(row: ResidueWithMachine, shown: Shown): Looked {
+  const names = shown.get(row.driver);
+  if (!names) return { proof: null, why_not: 'the driver could not list what it holds' };
+  return names.has(row.resource) ? { proof: null, why_not: 'the driver lists it' } : { proof: notListed };
+}
+
+const notListed: DriverProof = {
+  kind: 'absent',
+  nonce: '',
+  checked: [{ what: 'what the driver lists under our tags', seen: 'nothing of that name' }],
+};
+
+async function verify(services: SweepServices, row: ResidueWithMachine, shown: Shown): Promise<boolean> {
   const { db, clock } = services;
   const residue = residueSubject(services, row);
-  if (!residue.machine) return false;
-  const { node_instance_id } = residue.machine;
-  const looked = await lookForProof(clock, residue.machine);
+  const { node_instance_id, residue_id } = row;
+  const looked = residue.machine ? await lookForProof(clock, residue.machine) : lookInList(row, shown);
   const at = present(clock);
   // What its own agent alone can prove clean is asked of it, by an operation that can wait for the answer.
-  const asksAgent = !looked.proof && mayBeProvenClean(residue) && (await isAgentFresh(db, node_instance_id, at));
+  const asksAgent =
+    !looked.proof &&
+    node_instance_id !== null &&
+    mayBeProvenClean(residue) &&
+    (await isAgentFresh(db, node_instance_id, at));
   return db.transaction(async (tx) => {
+    const still = await residueRow(tx, residue_id, 'for update');
     // Somebody was asked to do something about it while we looked: what comes of that is theirs to say.
-    if ((await residueRow(tx, row.residue_id, 'for update'))?.workflow_id !== row.workflow_id) return false;
+    if (still?.status !== 'open' || still.workflow_id !== row.workflow_id) return false;
     if (looked.proof) {
       const proven = { status: 'gone' as const, seen: wordsOf(looked.proof), proof: { ...looked.proof } };
-      return (await settleResidue(tx, { node_instance_id }, proven, { layer: 'rule' }, at)).length > 0;
+      const which = node_instance_id ? { node_instance_id } : { residue_id };
+      return (await settleResidue(tx, which, proven, { layer: 'rule' }, at)).length > 0;
     }
-    await noteLook(tx, row.residue_id, looked.why_not, { layer: 'rule' }, at);
-    if (asksAgent) await verifyIn(tx, services, row.residue_id, byRule('it is verified until it is gone'));
+    await noteLook(tx, residue_id, looked.why_not, { layer: 'rule' }, at);
+    if (asksAgent) await verifyIn(tx, services, residue_id, byRule('it is verified until it is gone'));
     return false;
   });
 }
 
-async function verifyOpen(services: SweepServices, now: Date): Promise<{ gone: number; more: boolean }> {
+/** One that cannot be looked at or written keeps nobody from looking at the others. */
+async function verifyOpen(services: SweepServices, shown: Shown, now: Date, failures: unknown[]) {
   const eyes = [...services.drivers.values()].map((driver) => ({ driver: driver.name, host: hostOf(driver) }));
   const not_since = secondsLater(now, -services.environment.orphans.every_seconds / 2);
   const due = await residueToVerify(services.db, eyes, not_since, batch);
   let gone = 0;
   for (let from = 0; from < due.length; from += atOnce) {
-    const some = await Promise.all(due.slice(from, from + atOnce).map((row) => verify(services, row)));
-    gone += some.filter(Boolean).length;
+    const some = await Promise.allSettled(due.slice(from, from + atOnce).map((row) => verify(services, row, shown)));
+    for (const each of some) {
+      if (each.status === 'rejected') failures.push(each.reason);
+      else if (each.value) gone++;
+    }
   }
-  return { gone, more: due.length === batch };
+  // Where some failed, the same ones would be due again at once.
+  return { gone, more: due.length === batch && failures.length === 0 };
 }
 
 export function orphans(services: SweepServices): Sweep {
@@ -108,15 +138,18 @@ export function orphans(services: SweepServices): Sweep {
     async run(now) {
       let found = 0;
       const failures: unknown[] = [];
-      for (const driver of services.drivers.values())
-        await findOrphans(services, driver, sightings, now).then(
-          (entered) => {
-            found += entered;
-          },
-          (error) => failures.push(error),
-        );
-      const { gone, more } = await verifyOpen(services, now);
-      // One driver that cannot list keeps nobody from looking at the others, but the sweep says so.
+      const shown: Shown = new Map();
+      for (const driver of services.drivers.values()) {
+        try {
+          const all = await listOf(services, driver);
+          shown.set(driver.name, new Set(all.map(({ resource }) => resource)));
+          found += await findOrphans(services, { driver, all }, sightings, now);
+        } catch (error) {
+          failures.push(error);
+        }
+      }
+      const { gone, more } = await verifyOpen(services, shown, now, failures);
+      // Whatever failed kept nobody from looking at the rest, but the sweep says so.
       if (failures.length > 0) throw failures[0];
       return { decided: found + gone, more };
     },
