@@ -100,6 +100,14 @@ describe('actions and act', () => {
     expect(stdout).toContain('status  ready → offline');
     expect(server.callsOf('node-act')[0]?.body).toEqual({ reason: 'burned', dry_run: true });
   });
+  test('a machine that enrols again: its token and the line to start its agent with', async () => {
+    server.on('node-act', () => ({ body: sampleActed({ enrollment_token: 'swe_once' }) }));
+    const { stdout } = await slipway('act', sampleIds.node_id, 're-enroll', '-r', 'a new disk');
+    expect(stdout).toMatch(/\nStart its agent on the machine, .* It is not shown again\.\n/);
+    expect(stdout).toContain(`\n  SLIPWAY_ENROLLMENT_TOKEN=swe_once slipway agent --server ${server.url}\n`);
+    const json = await slipway('act', sampleIds.node_id, 're-enroll', '-r', 'a new disk', '--json');
+    expect(JSON.parse(json.stdout).enrollment_token).toBe('swe_once');
+  });
   test('what is not open is refused: exit 4', async () => {
     const refusal = { code: 'action_illegal', status: 409, title: 'That cannot be done in this state' };
     server.refuse('node-act', { ...refusal, detail: 'No verdict is held back.' });

@@ -90,6 +90,9 @@ export const NodeActed = Type.Object(
     node: Node,
     operation: nullable(Operation),
     dry_run: Type.Boolean(),
+    enrollment_token: Type.Optional(
+      Type.String({ description: 're-enroll: for the agent on the machine. Shown once, and only to whoever asked.' }),
+    ),
     predicts: Type.Object({ status: NodeStatusName, deadline_at: nullable(Timestamp), says: Type.String() }),
   },
   { $id: 'NodeActed' },

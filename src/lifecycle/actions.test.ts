@@ -54,6 +54,7 @@ const openWhenFree: Record<NodeActionName, readonly NodeStatus[]> = {
   undrain: ['draining'],
   quarantine: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
   reactivate: ['quarantined'],
+  're-enroll': ['offline', 'failed', 'quarantined'],
   reimage: ['ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
   retire: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
   'retry-release': [],
@@ -74,6 +75,7 @@ test.each([
   ['reactivate', 'starting', 'reactivate'],
   ['retire', 'cleaning', 'retire'],
   ['reimage', 'cleaning', 'reimage'],
+  ['re-enroll', 'provisioning', 're-enroll'],
 ] as const)('%s has an edge to %s from everywhere it is open', (action, to, by) => {
   for (const from of openWhenFree[action]) expect(findEdge(nodeEdges, from, to, by), `${from} → ${to}`).toBeDefined();
 });
@@ -122,6 +124,20 @@ describe('what somebody uses', () => {
       open: false,
       why_not: 'The release of its allocation is under way; it has not failed.',
     });
+  });
+});
+
+describe('a machine whose credential was lost', () => {
+  const why = (over: Partial<ActionSubject>) => offer('re-enroll', { status: 'offline', ...over })?.why_not;
+  test('keeps its allocation where others bring it', () => {
+    expect(why({ occupancy: 'occupied', external: true })).toBeNull();
+    expect(why({ status: 'failed', occupancy: 'reserved', external: true })).toBeNull();
+    expect(why({ status: 'quarantined', occupancy: 'occupied', external: true })).toMatch(/release that first/);
+    expect(why({ occupancy: 'cleanup', external: true })).toMatch(/still being released/);
+  });
+  test('would lose it where a driver makes it anew', () => {
+    expect(why({ occupancy: 'occupied' })).toMatch(/launch another machine.*; release that first/);
+    expect(why({ status: 'failed', occupancy: 'reserved' })).toMatch(/retry brings that a new instance/);
   });
 });
 

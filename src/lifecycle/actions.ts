@@ -28,6 +28,16 @@ const hasResidue = ({ occupancy, allocation_status }: ActionSubject) =>
 /** Residue is in nobody's use: taking the machine down is one way to be rid of it. */
 const unlessInUse = (subject: ActionSubject) => (hasResidue(subject) ? null : (inUse[subject.occupancy] ?? null));
 
+/** The machine itself stays where others bring it, and with it what its tenant has there; one of a driver's is made anew. */
+function unlessItMayEnrol({ status, occupancy, external }: ActionSubject): string | null {
+  if (occupancy === 'free' || occupancy === 'cleanup') return inUse[occupancy] ?? null;
+  if (status === 'quarantined') return inUse[occupancy] ?? null;
+  if (external) return null;
+  return occupancy === 'reserved'
+    ? 'An allocation waits for it; retry brings that a new instance.'
+    : 'Its driver would launch another machine, without what its allocation has on this one; release that first.';
+}
+
 const but = (...statuses: NodeStatus[]) => liveNodeStatuses.filter((status) => !statuses.includes(status));
 
 /** Wherever what a machine alone knew is asked for after it went. */
@@ -77,6 +87,12 @@ export const nodeActions = {
       subject.external
         ? 'Its machine is brought by others, and nobody here can image it. Set it aside, image it yourself, then re-enroll it.'
         : unlessInUse(subject),
+  },
+  're-enroll': {
+    does: 'lets the same machine enrol again when its credential was lost, as a new instance; nothing that the old one says counts any more',
+    for: 'fleet',
+    from: ['offline', 'failed', 'quarantined'],
+    unless: unlessItMayEnrol,
   },
   retire: {
     does: 'takes it down for good, with proof',

@@ -180,8 +180,13 @@ describe('an allocation follows its node', () => {
 
   test('and never moves by itself for what its node alone can bring about', () => {
     const places: Place[] = ['provisioning/provisioning', 'ready/active', 'failed/failed', 'quarantined/failed'];
-    for (const place of places)
-      expect(waysBy(place, 'node-ready', 'node-failed', 'node-lost', 'rescue'), place).toEqual([]);
+    for (const place of places) expect(waysBy(place, 'node-ready', 'node-failed', 'node-lost'), place).toEqual([]);
+  });
+
+  test('and is rescued with it when the machine enrols anew', () => {
+    expect(waysBy('failed/failed', 'rescue')).toEqual(['operator: provisioning/provisioning by rescue']);
+    for (const place of ['quarantined/failed', 'offline/active', 'failed/over'] as Place[])
+      expect(waysBy(place, 'rescue'), place).toEqual([]);
   });
 });
 

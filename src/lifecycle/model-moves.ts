@@ -73,6 +73,11 @@ const jointChanges: readonly JointChange[] = [
     kind: 'operator',
   },
   {
+    node: { from: 'failed', to: 'provisioning', by: 're-enroll' },
+    allocation: { from: 'failed', to: 'provisioning', by: 'rescue' },
+    kind: 'operator',
+  },
+  {
     node: { from: 'cleaning', to: 'ready', by: 'proof' },
     allocation: { from: 'releasing', to: 'released', by: 'proof' },
     kind: 'automatic',

@@ -165,8 +165,11 @@ async function giveUp(context: OperationContext, services: OperationServices, fa
 export async function bringUp(context: OperationContext, services: OperationServices): Promise<void> {
   await stage(context, services, 'launch', () => launch(context, services));
   await stage(context, services, 'register', () => awaitLeaving(context, services, 'register', 'provisioning'));
-  await stage(context, services, 'start', () => awaitLeaving(context, services, 'start', 'starting'));
+  await awaitReady(context, services);
 }
+
+export const awaitReady = (context: OperationContext, services: OperationServices): Promise<void> =>
+  stage(context, services, 'start', () => awaitLeaving(context, services, 'start', 'starting'));
 
 /** What could not be brought up is given up, and what its machine knows is kept. */
 export async function giveUpAndFreeze(

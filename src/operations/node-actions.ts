@@ -16,6 +16,7 @@ import { collectDiagnostics } from './actions/collect-diagnostics.ts';
 import { drain, undrain } from './actions/drain.ts';
 import { extendDeadline } from './actions/extend-deadline.ts';
 import { type ByAllocation, byAllocation } from './actions/on-allocation.ts';
+import { reEnroll } from './actions/re-enroll.ts';
 import { reimage } from './actions/reimage.ts';
 import { retire } from './actions/retire.ts';
 import { quarantine, reactivate } from './actions/set-aside.ts';
@@ -30,6 +31,7 @@ const actions: Record<Exclude<NodeActionName, 'retry' | 'retry-release' | 'force
   quarantine,
   reactivate,
   reimage,
+  're-enroll': reEnroll,
   retire,
   'apply-held-verdict': applyHeldVerdict,
   'collect-diagnostics': collectDiagnostics,
@@ -90,8 +92,8 @@ export async function actOnNode(
     const acting = { tx, services, node, pool, shown, asked, asker, at };
     const prediction = await actions[action].predict(acting);
     if (asked.dry_run) return prediction;
-    const workflow_id = await actions[action].act(acting, prediction);
-    const done = { ...prediction, workflow_id };
+    const deed = await actions[action].act(acting, prediction);
+    const done = { ...prediction, ...(typeof deed === 'object' ? deed : { workflow_id: deed }) };
     await tellAction(tx, action, idsOf(shown), asked, asker, done, at);
     return done;
   });

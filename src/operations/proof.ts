@@ -114,7 +114,7 @@ export async function proveByDriver(
   return proof as unknown as DriverProof;
 }
 
-function isSignedByAgent(subject: Subject, answer: AgentAnswer): boolean {
+export function isSignedByAgent(subject: Subject, answer: AgentAnswer): boolean {
   if (!subject.instance.agent_public_key || !answer.signature) return false;
   const key = createPublicKey({
     key: Buffer.from(subject.instance.agent_public_key, 'base64'),

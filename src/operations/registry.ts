@@ -5,6 +5,8 @@ import { allocationRelease } from './allocation-release.ts';
 import { fleetRecover } from './fleet-recover.ts';
 import { nodeDiagnose } from './node-diagnose.ts';
 import { nodeProvision } from './node-provision.ts';
+import { nodeReEnroll } from './node-re-enroll.ts';
+import { nodeReactivate } from './node-reactivate.ts';
 import { nodeReimage } from './node-reimage.ts';
 import { nodeRetire } from './node-retire.ts';
 import { residueDelete } from './residue-delete.ts';
@@ -19,6 +21,8 @@ export const operationRegistry = (services: OperationServices): OperationDefinit
   residueDelete(services),
   nodeRetire(services),
   nodeReimage(services),
+  nodeReEnroll(services),
+  nodeReactivate(services),
   fleetRecover(services),
   nodeDiagnose(services),
 ];

@@ -208,7 +208,10 @@ export type ToldNode = Pick<NodeRow, 'node_id' | 'status' | 'verdict'>;
 /** What an active allocation is told of its machine, which leaves it active all the same. */
 function wordOf({ from, node }: { from: NodeStatus; node: ToldNode }): string | undefined {
   if (node.status === 'offline') return `its machine is offline: ${node.verdict?.reason ?? 'it is silent'}`;
-  if (from === 'offline' && (node.status === 'ready' || node.status === 'degraded')) return 'its machine is back';
+  if (from === 'offline' && node.status === 'provisioning') return 'its machine enrols anew';
+  // One that enrolled anew comes back by way of starting; one that starts for the first time has no active allocation.
+  if ((from === 'offline' || from === 'starting') && (node.status === 'ready' || node.status === 'degraded'))
+    return 'its machine is back';
   return undefined;
 }
 

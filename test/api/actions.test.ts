@@ -268,6 +268,7 @@ describe('the audit', () => {
     'apply-held-verdict': { node: 'offline', much: true },
     reimage: { node: 'ready', pool: 'local' },
     'collect-diagnostics': { node: 'quarantined' },
+    're-enroll': { node: 'offline' },
     retire: { node: 'ready' },
   } satisfies Record<NodeActionName, Partial<Standing> & { node: NodeStatus; pool?: 'local' }>;
 

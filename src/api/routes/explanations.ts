@@ -100,6 +100,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       node: await mustFind(id, null, services),
       operation: await operationOf(predicted, services),
       dry_run: call.body.dry_run ?? false,
+      ...(predicted.enrollment_token && { enrollment_token: predicted.enrollment_token }),
       predicts: { status: predicted.status, deadline_at: iso(predicted.deadline_at), says: predicted.says },
     };
   },

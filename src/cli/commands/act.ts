@@ -7,7 +7,7 @@ import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure } from '../failure.ts';
 import { nodeBehind } from '../node-behind.ts';
 import { duration } from '../option-values.ts';
-import { type ActionName, actedLines } from '../render/actions.ts';
+import { type ActionName, actedLines, enrolLines } from '../render/actions.ts';
 import type { Session } from '../session.ts';
 import { kindOfId } from '../subject.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
@@ -59,6 +59,7 @@ export const makeAct: MakeCommand = (cli) =>
       'slipway act node_… extend-deadline --seconds 10m --reason "the image is large today"',
       'slipway act node_… drain --then retire --reason "the host is replaced"',
       'slipway act node_… apply-held-verdict --reason "it burned down" --dry-run',
+      'slipway act node_… reimage --reason "a new kernel"',
       'slipway act alloc_… retry-release --reason "the disk is writable again"',
     )
     .action(
@@ -68,7 +69,11 @@ export const makeAct: MakeCommand = (cli) =>
         const { out } = session.terminal;
         const context = { ...fitOf(out), nowMs: session.clock.nowMs(), commandLine: session.commandLine };
         if (session.json) printJson(out, acted);
-        else printLines(out, actedLines(action, acted, context));
+        else {
+          printLines(out, actedLines(action, acted, context));
+          const token = 'enrollment_token' in acted ? acted.enrollment_token : undefined;
+          if (token) printLines(out, enrolLines(token, session.server, context));
+        }
         return undefined;
       }),
     );

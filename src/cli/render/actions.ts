@@ -51,6 +51,13 @@ const actedOn = (acted: NodeActed | AllocationActed) =>
     ? { id: acted.node.node_id, ...acted.node }
     : { id: acted.allocation.allocation_id, ...acted.allocation };
 
+/** Given by the environment: a command line can be read by everybody on the machine. */
+export const enrolLines = (token: string, server: string, { paint }: ClosingContext): string[] => [
+  '',
+  `${paint('strong', 'Start its agent on the machine, as it was started before, with this token.')} It is not shown again.`,
+  `  SLIPWAY_ENROLLMENT_TOKEN=${printable(token)} slipway agent --server ${printable(server)}`,
+];
+
 export function actedLines(action: string, acted: NodeActed | AllocationActed, context: ClosingContext): string[] {
   const { paint, nowMs, commandLine } = context;
   const { dry_run, predicts, operation } = acted;

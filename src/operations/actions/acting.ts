@@ -23,6 +23,8 @@ export interface Prediction<Status extends string = string> {
   says: string;
   /** The operation that does it, once it is asked for. */
   workflow_id?: WorkflowId | undefined;
+  /** Shown to whoever asked, once, and kept nowhere. */
+  enrollment_token?: string;
   /** What else there is to keep of it. */
   data?: Record<string, unknown>;
 }
@@ -41,10 +43,12 @@ export interface Acting {
   at: Date;
 }
 
+export type Deed = Pick<Prediction, 'workflow_id' | 'enrollment_token'>;
+
 export interface Action {
   predict(acting: Acting): Prediction<NodeStatus> | Promise<Prediction<NodeStatus>>;
-  /** Answers the operation that it queued, if it did. */
-  act(acting: Acting, prediction: Prediction<NodeStatus>): Promise<WorkflowId | undefined>;
+  /** Answers the operation that it queued, if it did, and a secret where there is one to show. */
+  act(acting: Acting, prediction: Prediction<NodeStatus>): Promise<WorkflowId | undefined | Deed>;
 }
 
 export const changedMeanwhile = (what = 'The node has changed meanwhile; look at it again.') =>

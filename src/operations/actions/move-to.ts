@@ -1,10 +1,12 @@
-/** The actions that are one change of status, and nothing else. */
+/** The actions that are one change of status, and at most an operation that follows it. */
 import { secondsLater } from '../../base/clock.ts';
+import { newWorkflowId } from '../../base/ids.ts';
 import { type NodeStatus, nodeStatuses } from '../../lifecycle/states.ts';
 import type { Cause } from '../../lifecycle/transitions.ts';
 import type { NodeChanges } from '../../store/door.ts';
 import { transition } from '../../store/door.ts';
 import { budgetOf } from '../../store/door-rules.ts';
+import { type NewOperation, queueOperation } from '../../store/operations.ts';
 import { type Acting, type Action, changedMeanwhile, citing } from './acting.ts';
 
 interface Move {
@@ -12,12 +14,15 @@ interface Move {
   by: Cause;
   says(acting: Acting): string;
   set?(acting: Acting): NodeChanges;
+  /** Follows what comes of it, until it is over. */
+  followed_by?: Pick<NewOperation, 'kind' | 'revision' | 'tenant' | 'params' | 'steps'>;
   /** Looks at what the table cannot see; throws where it must not be. */
   check?(acting: Acting): Promise<void>;
 }
 
-export const moveTo = ({ to, by, says, set, check }: Move): Action => ({
-  predict(acting) {
+export const moveTo = ({ to, by, says, set, check, followed_by }: Move): Action => ({
+  async predict(acting) {
+    await check?.(acting);
     const { node, pool, services, at } = acting;
     const phase = nodeStatuses[to].deadline;
     const budget = phase && budgetOf(phase, pool, services.environment, node.requested_provision_seconds);
@@ -25,17 +30,22 @@ export const moveTo = ({ to, by, says, set, check }: Move): Action => ({
   },
   async act(acting) {
     const { tx, services, node, at } = acting;
-    await check?.(acting);
+    const { actor, correlation_id } = citing(acting);
+    const operation = followed_by && { workflow_id: newWorkflowId(services.clock), correlation_id };
     const move = {
       node_id: node.node_id,
       from: [node.status],
       to,
       by,
       ...citing(acting),
-      ...(set && { set: set(acting) }),
+      ...operation,
+      set: { ...set?.(acting), ...operation },
     };
     const [outcome] = await transition(tx, [move], at, services.environment);
     if (!outcome?.moved) throw changedMeanwhile();
-    return undefined;
+    const { node_id, node_instance_id } = node;
+    if (followed_by && operation)
+      await queueOperation(tx, { ...followed_by, ...operation, actor, node_id, node_instance_id }, at);
+    return operation?.workflow_id;
   },
 });

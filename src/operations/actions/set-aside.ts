@@ -1,6 +1,7 @@
 /** `quarantine` and `reactivate`: a node is set aside for a person to look at, and let back in. */
 import { ApiProblem } from '../../contract/errors.ts';
 import { instanceRow } from '../../store/instances.ts';
+import { reactivation } from '../node-reactivate.ts';
 import { moveTo } from './move-to.ts';
 
 export const quarantine = moveTo({
@@ -15,13 +16,14 @@ export const quarantine = moveTo({
 export const reactivate = moveTo({
   to: 'starting',
   by: 'reactivate',
-  says: () => 'it serves again once it beats and says ready',
+  says: () => 'it serves again once it beats and says ready; a ping then proves that it answers',
+  followed_by: reactivation,
   async check({ tx, node }) {
     const instance = node.node_instance_id ? await instanceRow(tx, node.node_instance_id) : undefined;
     if (!instance || instance.fenced_at)
       throw new ApiProblem(
         'action_illegal',
-        `Nothing that it says is believed any more (${instance?.fence_reason ?? 'it has no instance'}); reimage it or retire it.`,
+        `Nothing that it says is believed any more (${instance?.fence_reason ?? 'it has no instance'}); re-enroll it, reimage it or retire it.`,
       );
   },
 });

@@ -11,6 +11,10 @@ import type { World } from './scenario.ts';
 const bundle = fileURLToPath(new URL('../../../dist/agent.mjs', import.meta.url));
 
 export interface RealAgent {
+  /** Where it keeps everything. */
+  dir: string;
+  /** Tells it to stop; it says goodbye. */
+  stop(): Promise<unknown>;
   /** Everything it logged so far. */
   output(): string;
   /** Its exit code, once it has ended by itself or was told to. */
@@ -45,6 +49,11 @@ export async function startAgent(world: World, told: object): Promise<RealAgent>
   });
   const exitFile = join(dir, 'agent.exit.json');
   return {
+    dir,
+    stop() {
+      agent.kill('SIGTERM');
+      return ended;
+    },
     output: () => text,
     ended,
     hasEnded: () => over,

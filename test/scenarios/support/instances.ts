@@ -21,6 +21,12 @@ export async function voiceOf(world: World, node_instance_id: string): Promise<V
   return { credential: identity.credential, enrollment_token };
 }
 
+/** Of an agent that joined by itself. */
+export async function voiceIn(dir: string): Promise<Voice> {
+  const { identity } = await readJson(join(dir, '.agent', 'state.json'));
+  return { credential: identity.credential, enrollment_token: null };
+}
+
 /** Whatever it says, it hears that its instance no longer counts; never that its credential is wrong. */
 export async function expectFenced(world: World, { credential, enrollment_token }: Voice): Promise<void> {
   const { url } = world.server;
