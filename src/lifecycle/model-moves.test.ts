@@ -58,6 +58,7 @@ describe('where only a few things can happen, these are all of them', () => {
         'automatic: provisioning/none by proof',
         'automatic: retired/none by proof',
         'automatic: quarantined/none by clean-deadline',
+        'automatic: quarantined/none by clean-error',
         'operator: quarantined/none by quarantine',
         'chance: quarantined/none by drift',
       ],
@@ -231,9 +232,9 @@ describe('a release', () => {
 
   test('owns the cleanup, so nothing else ends it', () => {
     for (const allocation of ['releasing', 'release_failed'] as const)
-      expect(waysBy(`cleaning/${allocation}`, 'clean-deadline'), allocation).toEqual([]);
+      expect(waysBy(`cleaning/${allocation}`, 'clean-deadline', 'clean-error'), allocation).toEqual([]);
     for (const allocation of ['none', 'failed', 'released', 'over'] as const)
-      expect(waysBy(`cleaning/${allocation}`, 'clean-deadline'), allocation).toHaveLength(1);
+      expect(waysBy(`cleaning/${allocation}`, 'clean-deadline', 'clean-error'), allocation).toHaveLength(2);
   });
 });
 

@@ -110,6 +110,7 @@ const nodeGuards: Partial<Record<Cause, (allocation: AllocationPart) => boolean>
   release: (allocation) => allocation === 'releasing',
   proof: (allocation) => !ownsCleanup(allocation),
   'clean-deadline': (allocation) => !ownsCleanup(allocation),
+  'clean-error': (allocation) => !ownsCleanup(allocation),
   'node-create': (allocation) => allocation === 'none',
   join: (allocation) => allocation === 'none',
 };

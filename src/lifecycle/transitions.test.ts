@@ -63,6 +63,7 @@ const additions: Record<string, string> = {
   'requested → failed by provision-error': 'the operation can end in error before any machine was assigned',
   'provisioning → failed by node-lost': 'its node can be retired or set aside before it ever was ready',
   'starting → failed by prerequisite-missing': 'a machine that joined by itself learns what is asked of it only then',
+  'cleaning → quarantined by clean-error': 'an operation can end in error long before its deadline, and knows why',
   'ready → degraded by liveness': 'silent, but it answers a probe',
   'degraded → ready by heartbeat-returned': 'it was degraded by silence alone, and beats again',
   'release_failed → released by force-release': 'forcing is most needed where releasing has failed',
@@ -142,7 +143,7 @@ test('verdicts are what the rules decide, and an operation that ends in error', 
     'drift',
   ];
   const verdicts = (Object.keys(causes) as Cause[]).filter(isVerdict);
-  expect(verdicts.sort()).toEqual([...rules, 'provision-error', 'node-failed'].sort());
+  expect(verdicts.sort()).toEqual([...rules, 'provision-error', 'clean-error', 'node-failed'].sort());
 });
 
 test('findEdge knows exactly the edges of the table', () => {

@@ -103,7 +103,7 @@ async function setAside(
     const at = now(services.clock);
     return once(services.db, workflow_id, 'set-aside', services.executor, at, async (tx) => {
       if (!isOurs(await lockNode(tx, node_id), workflow_id)) return null;
-      const move = { node_id, node_instance_id, to: 'quarantined', by: 'clean-deadline', reason, workflow_id } as const;
+      const move = { node_id, node_instance_id, to: 'quarantined', by: 'clean-error', reason, workflow_id } as const;
       await transition(tx, [move], at, services.environment);
       await fenceInstance(tx, node_instance_id, { ...ids, workflow_id, reason, revoke: true }, at);
       return null;

@@ -170,7 +170,7 @@ scenario({
     await rm(cleanable);
     expect((await act(world, node_id, { reason: 'a new kernel' })).status).toBe(200);
     const aside = await becomesNode(world, node_id, 'quarantined');
-    expect(aside).toMatchObject({ node_instance_id: former, fenced: true, verdict: { rule: 'clean-deadline' } });
+    expect(aside).toMatchObject({ node_instance_id: former, fenced: true, verdict: { rule: 'clean-error' } });
     expect(aside.verdict?.reason).toMatch(/^imaging it anew failed at step clean \(owner node\): .*code 3/);
     // Half taken down it must not be brought back by its own word, nor by somebody else's.
     await expectFenced(world, voice);

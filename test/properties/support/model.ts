@@ -30,7 +30,7 @@ ${but('cleaning')} > cleaning by release reimage retire
 cleaning > ready by proof
 cleaning > provisioning by proof
 cleaning > retired by proof
-cleaning > quarantined by clean-deadline force-release
+cleaning > quarantined by clean-deadline clean-error force-release
 ${but('quarantined')} > quarantined by quarantine drift
 quarantined > starting by reactivate
 quarantined > provisioning by re-enroll
@@ -91,6 +91,7 @@ export const verdictRules = [
   'drain-deadline',
   'queue-deadline',
   'clean-deadline',
+  'clean-error',
   'degraded',
   'drift',
   'node-failed',

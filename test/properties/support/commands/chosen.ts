@@ -88,7 +88,7 @@ const byStatus: Record<NodeStatus, Weights> = {
     retire: 0.1,
   },
   draining: { undrain: 2, drained: 2, wait: 6, claim: 0.5, extend: 0.3, 'register-again': 0.2, retire: 0.2 },
-  cleaning: { prove: 4, wait: 5, claim: 0.5, 'register-again': 0.3, extend: 0.2, quarantine: 0.5 },
+  cleaning: { prove: 4, 'clean-error': 0.5, wait: 5, claim: 0.5, 'register-again': 0.3, extend: 0.2, quarantine: 0.5 },
   quarantined: {
     reactivate: 3,
     're-enroll': 2,
@@ -123,8 +123,11 @@ const owned = ['releasing', 'release_failed'];
 function ofMachine({ sequence, node, allocations }: Turn): Weights {
   if (!node) return {};
   const open: Weights = { ...(sequence.life === 'agentless' ? agentless : byStatus)[node.status], ...anywhere };
-  // A release proves by itself what it takes down.
-  if (allocations.some(({ node_id, status }) => node_id === node.node_id && owned.includes(status))) delete open.prove;
+  // A release proves by itself what it takes down, and tries again by itself.
+  if (allocations.some(({ node_id, status }) => node_id === node.node_id && owned.includes(status))) {
+    delete open.prove;
+    delete open['clean-error'];
+  }
   // A fenced instance is not brought back, it needs a successor; nor is a machine that was never proven clean.
   if (node.fenced || node.unproven) delete open.reactivate;
   if (node.held) open['apply-held'] = 3;

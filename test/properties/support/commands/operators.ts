@@ -79,6 +79,7 @@ export const doorMoves = {
   reactivate: () => ({ to: 'starting', by: 'reactivate' }),
   reimage: () => ({ to: 'cleaning', by: 'reimage' }),
   error: () => ({ to: 'failed', by: 'provision-error' }),
+  'clean-error': () => ({ to: 'quarantined', by: 'clean-error' }),
   ensured: () => ({ to: 'starting', by: 'ensured' }),
   'upstream-ready': () => ({ to: 'ready', by: 'upstream-ready' }),
   'unheard-of': unheardOf,
