@@ -186,6 +186,45 @@ describe('actions and act on an allocation', () => {
   });
 });
 
+describe('recover', () => {
+  const recovery = { dry_run: false, matched: 0, first: [], operation: null };
+  const flags = [
+    '--pool',
+    'gpu',
+    '--label',
+    'rack=7',
+    '--older-than',
+    '10m',
+    '--per-minute',
+    '30',
+    '-r',
+    'disk is free',
+  ];
+  test('asks for the usual way back from a status, with its filter and its pace', async () => {
+    server.on('fleet-recover', () => ({ status: 202, body: recovery }));
+    const { code, stdout } = await slipway('recover', '--status', 'release_failed', ...flags);
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('Nothing to recover') });
+    expect(server.callsOf('fleet-recover')[0]?.body).toEqual({
+      action: 'retry-release',
+      filter: { status: 'release_failed', pool: 'gpu', labels: { rack: '7' }, older_than_seconds: 600 },
+      reason: 'disk is free',
+      canary: 1,
+      per_minute: 30,
+      stop_after_failures: 3,
+    });
+  });
+  test('a dry run says how many there are and which go first', async () => {
+    const preview = { ...recovery, dry_run: true, matched: 12, first: ['alloc_1', 'alloc_2'] };
+    server.on('fleet-recover', () => ({ status: 202, body: preview }));
+    const { stdout } = await slipway('recover', '--status', 'release_failed', '--dry-run', '-r', 'x');
+    expect(stdout).toContain('Would recover 12: tries failed releases again; nothing was changed');
+    expect(stdout).toContain('alloc_1 · alloc_2 · and 10 more');
+  });
+  test('without a status that has a way back it wants to know what to do: exit 2', async () => {
+    expect((await slipway('recover', '--status', 'ready', '--pool', 'gpu', '-r', 'x')).code).toBe(2);
+  });
+});
+
 describe('brake', () => {
   test('shows holds, and resumes one or all with a reason', async () => {
     server.on('brake-get', () => ({ body: sampleBrake({ holding: true, holds: [sampleHold()] }) }));
