@@ -60,6 +60,15 @@ test('what carries no instance of ours, or whose driver is not here, is not dele
   await expect(requestResidueDelete(services, foreign, asker)).rejects.toMatchObject(refused('no driver elsewhere'));
 });
 
+test('a machine that others bring is not deleted while it is in the fleet', async () => {
+  services = { ...services, drivers: new Map([['yard', tryingDriver({ name: 'yard', launches: false })]]) };
+  const id = await left();
+  await nodeIs('quarantined');
+  await expect(requestResidueDelete(services, id, asker)).rejects.toMatchObject(refused('not ours to destroy'));
+  await nodeIs('retired');
+  expect(await requestResidueDelete(services, id, asker)).toMatchObject({ residue_id: id });
+});
+
 test('asking again is answered with the same operation, and nobody else gets in between', async () => {
   await nodeIs('quarantined');
   const id = await left();

@@ -92,6 +92,8 @@ function whyNotDeleted(row: ResidueWithMachine, services: OperationServices): st
     return `This server has no driver ${row.driver}; remove it by hand, and adopt it.`;
   if (!row.node_instance_id)
     return 'It names no instance of ours, so nothing here may destroy it; remove it by hand, and adopt it.';
+  if (row.present_instance_id && !services.drivers.get(row.driver)?.launches)
+    return 'Its machine is brought by others and not ours to destroy; retire its node, or adopt it.';
   if (row.present && row.node_status !== 'quarantined')
     return `It is what node ${row.node_id} runs, which is ${row.node_status}; only what a quarantined or retired node left is deleted.`;
   return null;

@@ -16,16 +16,31 @@ export const residueVerifyPlan: PlanStep[] = [
   { name: 'look', label: 'Looking whether it is still there', usual_seconds: 1, within_seconds: 300 },
 ];
 
-/** Only a machine that stays, and is the one its node runs now, can be cleaned where it stands. */
-export const mayBeProvenClean = ({ row }: ResidueSubject): boolean =>
-  row.why === 'force-release' && row.present && row.document !== null && reusesNodes(row.document);
+/**
+ * A machine that others bring is let go by ending its credential, which proves something only once its node is retired: one that
+ * stays in the fleet, with whatever credential, may still have on it what was left there.
+ */
+export const driverMayProve = ({ row, machine }: ResidueSubject): boolean =>
+  machine?.driver.final_proof !== 'revoked' || row.present_instance_id === null;
+
+export const onlyAgentMayProve = 'its machine is still in the fleet; only its agent can prove it clean';
+
+/** Only a machine that stays can be cleaned where it stands: the one its node runs now, under whatever instance where others bring it. */
+export const mayBeProvenClean = ({ row, machine }: ResidueSubject): boolean =>
+  row.why === 'force-release' &&
+  row.document !== null &&
+  reusesNodes(row.document) &&
+  (row.present || (machine !== null && !machine.driver.launches && row.present_instance_id !== null));
 
 export const residueOf = (params: unknown): string => (params as { residue_id: string }).residue_id;
 
 async function look(context: OperationContext, services: OperationServices, residue: ResidueSubject): Promise<Looked> {
   const { row, machine } = residue;
   if (!machine) return { proof: null, why_not: `nobody here can look at it: ${whyBlind(residue)}` };
-  const looked = await proveIfPossible(context, services, 'look:driver', machine);
+  const asksDriver = await context.step('look:where', async () => driverMayProve(residue));
+  const looked: Looked = asksDriver
+    ? await proveIfPossible(context, services, 'look:driver', machine)
+    : { proof: null, why_not: onlyAgentMayProve };
   const asksAgent = await context.step('look:stays', async () => mayBeProvenClean(residue) && row.node_id !== null);
   if (looked.proof || !asksAgent || !row.node_id) return looked;
   const ids = {

@@ -1,6 +1,6 @@
 /** What the `orphans` sweep asks and writes: each a statement over all that a driver listed, never one for each thing. */
 import { type Clock, now as present } from '../base/clock.ts';
-import { newResidueId } from '../base/ids.ts';
+import { type NodeInstanceId, newResidueId } from '../base/ids.ts';
 import type { PoolDocument } from '../contract/pool.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import type { Queryable, Transaction } from './database.ts';
@@ -76,6 +76,8 @@ export interface ResidueWithMachine extends ResidueRow {
   document: PoolDocument | null;
   /** It is what its node runs now: an agent there may still speak for it. */
   present: boolean;
+  /** What its node runs now, whatever this is about; null when the node was retired or never was. */
+  present_instance_id: NodeInstanceId | null;
   /** An operation works on it. */
   busy: boolean;
 }
@@ -86,6 +88,7 @@ const isBusy = `exists (select 1 from operations work where work.workflow_id = r
 const withMachine = `
   select residue.*, instance.driver_state, node.name as node_name, node.zone, node.status as node_status, generation.document,
     coalesce(node.node_instance_id = residue.node_instance_id and node.status <> 'retired', false) as present,
+    case when node.status <> 'retired' then node.node_instance_id end as present_instance_id,
     ${isBusy} as busy
   from residue
   left join instances instance on instance.node_instance_id = residue.node_instance_id

@@ -188,6 +188,26 @@ test('a replica says nothing about what another host holds', async () => {
   expect(status).toEqual({ 'this-host': 'gone', 'other-host': 'open' });
 });
 
+test('a machine that others bring and that stays is not proven clean by a credential that was ended', async () => {
+  driver = { launches: false, final_proof: 'revoked' };
+  const [node] = await stage.rows(await stage.nodes({ pool: 'yard', count: 1 }));
+  const left = {
+    ...{ driver: 'yard', pool: 'yard', host: null, kind: 'machine', resource: 'm', node_id: node?.node_id ?? null },
+    ...{ node_instance_id: node?.node_instance_id ?? null, allocation_id: null, correlation_id: null },
+    ...{ workflow_id: null, reason: 'forced', forced_by: null, seen: 'unproven', cost_per_hour: null },
+  };
+  await stage.db.transaction((tx) => leaveResidue(tx, [left], { layer: 'operator' }, stage.clock));
+  proven.add(node?.node_instance_id ?? '');
+  // It enrolled again: what was left on it is on it still.
+  await stage.db.query(`update nodes set node_instance_id = 'inst_anew'`);
+  const pass = replica();
+  await pass();
+  expect(await ledger()).toMatchObject([{ status: 'open', seen: expect.stringContaining('only its agent') }]);
+  await stage.db.query(`update nodes set status = 'retired'`);
+  await pass();
+  expect(await ledger()).toMatchObject([{ status: 'gone', proof: { kind: 'revoked' } }]);
+});
+
 test('what names no instance is gone when its driver no longer lists it', async () => {
   const pass = replica();
   listed = [thing(null, 'address/1')];

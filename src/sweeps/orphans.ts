@@ -3,13 +3,13 @@
  * what is on it is looked at again until it is gone. It destroys nothing. A host-bound driver sees its own host alone, so a
  * replica says nothing about what another host holds.
  */
-import { now as present, secondsLater } from '../base/clock.ts';
+import { type Clock, now as present, secondsLater } from '../base/clock.ts';
 import type { Driver, DriverProof } from '../drivers/driver.ts';
 import { answeredWithin } from '../operations/answered-within.ts';
 import { type Looked, lookForProof, wordsOf } from '../operations/proof.ts';
 import { byRule, verifyIn } from '../operations/residue-requests.ts';
-import { residueSubject } from '../operations/residue-subject.ts';
-import { mayBeProvenClean } from '../operations/residue-verify.ts';
+import { type ResidueSubject, residueSubject } from '../operations/residue-subject.ts';
+import { driverMayProve, mayBeProvenClean, onlyAgentMayProve } from '../operations/residue-verify.ts';
 import { isAgentFresh } from '../store/instances.ts';
 import {
   enterOrphans,
@@ -86,18 +86,23 @@ const notListed: DriverProof = {
   checked: [{ what: 'what the driver lists under our tags', seen: 'nothing of that name' }],
 };
 
+async function look(clock: Clock, residue: ResidueSubject, shown: Shown): Promise<Looked> {
+  if (!residue.machine) return lookInList(residue.row, shown);
+  return driverMayProve(residue) ? lookForProof(clock, residue.machine) : { proof: null, why_not: onlyAgentMayProve };
+}
+
 async function verify(services: SweepServices, row: ResidueWithMachine, shown: Shown): Promise<boolean> {
   const { db, clock } = services;
   const residue = residueSubject(services, row);
-  const { node_instance_id, residue_id } = row;
-  const looked = residue.machine ? await lookForProof(clock, residue.machine) : lookInList(row, shown);
+  const { node_instance_id, residue_id, present_instance_id } = row;
+  const looked = await look(clock, residue, shown);
   const at = present(clock);
   // What its own agent alone can prove clean is asked of it, by an operation that can wait for the answer.
   const asksAgent =
     !looked.proof &&
-    node_instance_id !== null &&
+    present_instance_id !== null &&
     mayBeProvenClean(residue) &&
-    (await isAgentFresh(db, node_instance_id, at));
+    (await isAgentFresh(db, present_instance_id, at));
   return db.transaction(async (tx) => {
     const still = await residueRow(tx, residue_id, 'for update');
     // Somebody was asked to do something about it while we looked: what comes of that is theirs to say.
