@@ -133,7 +133,10 @@ describe('a machine whose credential was lost', () => {
     expect(why({ occupancy: 'occupied', external: true })).toBeNull();
     expect(why({ status: 'failed', occupancy: 'reserved', external: true })).toBeNull();
     expect(why({ status: 'quarantined', occupancy: 'occupied', external: true })).toMatch(/release that first/);
-    expect(why({ occupancy: 'cleanup', external: true })).toMatch(/still being released/);
+    expect(why({ occupancy: 'cleanup', allocation_status: 'releasing', external: true })).toMatch(
+      /still being released/,
+    );
+    expect(why({ status: 'quarantined', occupancy: 'cleanup', allocation_status: null })).toMatch(/residue first/);
   });
   test('would lose it where a driver makes it anew', () => {
     expect(why({ occupancy: 'occupied' })).toMatch(/launch another machine.*; release that first/);

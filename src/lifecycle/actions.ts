@@ -25,11 +25,14 @@ const inUse: Partial<Record<Occupancy, string>> = {
 };
 const hasResidue = ({ occupancy, allocation_status }: ActionSubject) =>
   occupancy === 'cleanup' && allocation_status === null;
+const residueFirst = 'What a forced release left on it is not proven gone; verify, delete or adopt its residue first.';
 /** Residue is in nobody's use: taking the machine down is one way to be rid of it. */
 const unlessInUse = (subject: ActionSubject) => (hasResidue(subject) ? null : (inUse[subject.occupancy] ?? null));
 
 /** The machine itself stays where others bring it, and with it what its tenant has there; one of a driver's is made anew. */
-function unlessItMayEnrol({ status, occupancy, external }: ActionSubject): string | null {
+function unlessItMayEnrol(subject: ActionSubject): string | null {
+  const { status, occupancy, external } = subject;
+  if (hasResidue(subject)) return residueFirst;
   if (occupancy === 'free' || occupancy === 'cleanup') return inUse[occupancy] ?? null;
   if (status === 'quarantined') return inUse[occupancy] ?? null;
   if (external) return null;
@@ -72,8 +75,7 @@ export const nodeActions = {
     for: 'fleet',
     from: ['quarantined'],
     unless: (subject) => {
-      if (hasResidue(subject))
-        return 'What a forced release left on it is not proven gone; verify, delete or adopt its residue first.';
+      if (hasResidue(subject)) return residueFirst;
       return subject.occupancy === 'free'
         ? null
         : 'What its last allocation left on it is not proven gone; release that first.';
