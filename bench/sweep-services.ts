@@ -39,6 +39,7 @@ export async function sweepServices(db: Database): Promise<SweepServices> {
     drivers: new Map(),
     server_url: () => 'http://127.0.0.1',
     other_server_urls: async () => [],
+    probe: async () => ({ ok: true, detail: 'status 200 in 1 ms' }),
     cancelRun: async () => {},
     engine: createVirtualEngine({ clock: virtualClock(), listener: engineListener(() => services) }),
     host,

@@ -23,6 +23,8 @@ import { engineListener } from './operations/engine-listener.ts';
 import { ensureAdminToken, ensureLocalPool } from './operations/first-start.ts';
 import { operationRegistry } from './operations/registry.ts';
 import type { OperationServices } from './operations/services.ts';
+import { saidBy } from './probe/http-probe.ts';
+import { probeMany } from './probe/probe-many.ts';
 import { createAgentSessions } from './store/agent-sessions.ts';
 import { openDatabase } from './store/database.ts';
 import { databaseClock } from './store/database-clock.ts';
@@ -160,6 +162,11 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
     drivers: openDrivers(opening, store),
     server_url,
     other_server_urls: () => otherAddresses(db, executor.replica_id, now(clock)),
+    probe: async (target) => {
+      const [answer] = await probeMany([target], { clock });
+      if (!answer) throw new Error('a probe was not answered');
+      return { ok: answer.ok, detail: saidBy(answer) };
+    },
     cancelRun: async (workflow_id, attempt) => {
       await engine.cancel(workflow_id, attempt);
     },

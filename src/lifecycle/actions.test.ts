@@ -59,6 +59,7 @@ const openWhenFree: Record<NodeActionName, readonly NodeStatus[]> = {
   retire: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
   'retry-release': [],
   'force-release': [],
+  probe: ['provisioning', 'starting', 'ready', 'degraded', 'offline'],
   'collect-diagnostics': liveNodeStatuses,
   'apply-held-verdict': ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
 };
@@ -209,6 +210,26 @@ describe('a verdict that is held back', () => {
       open: false,
       why_not: 'No verdict is held back.',
     });
+  });
+});
+
+describe('whether a machine lives', () => {
+  test('is asked of an instance', () => {
+    expect(offer('probe', { node_instance_id: null })).toMatchObject({
+      open: false,
+      why_not: 'It has no instance that could be asked.',
+    });
+  });
+
+  test('is asked at its address, or of its agent as long as that takes tasks', () => {
+    for (const status of liveNodeStatuses) {
+      const open = !['failed', 'draining', 'cleaning', 'quarantined'].includes(status);
+      expect(offer('probe', { status, endpoint: 'http://pier' })).toMatchObject({ open: true });
+      expect(offer('probe', { status, endpoint: null })).toMatchObject({
+        open,
+        why_not: open ? null : 'It gave no address to ask at, and while it is fenced its agent is given no such task.',
+      });
+    }
   });
 });
 

@@ -1,6 +1,6 @@
 /** What an operator may do about a node, and when. Data: the API, the CLI and the console read the same table. Pure. */
 import { type ActionRow, type Offer, type Onlooker, offersOf, whyNot } from './action-table.ts';
-import { type AllocationStatus, liveNodeStatuses, type NodeStatus, type Occupancy } from './states.ts';
+import { type AllocationStatus, isFenced, liveNodeStatuses, type NodeStatus, type Occupancy } from './states.ts';
 
 /** What the preconditions look at. */
 export interface ActionSubject {
@@ -127,6 +127,17 @@ export const nodeActions = {
     for: 'fleet',
     from: ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
     unless: ({ held }) => (held === null ? 'No verdict is held back.' : null),
+  },
+  probe: {
+    does: 'asks it whether it lives, now, and keeps what was seen as evidence',
+    for: 'fleet',
+    from: liveNodeStatuses,
+    unless: ({ node_instance_id, endpoint, status }) => {
+      if (node_instance_id === null) return 'It has no instance that could be asked.';
+      return endpoint === null && isFenced(status)
+        ? 'It gave no address to ask at, and while it is fenced its agent is given no such task.'
+        : null;
+    },
   },
   'collect-diagnostics': {
     does: 'asks its agent and its provider for what they alone know, and keeps it as evidence',

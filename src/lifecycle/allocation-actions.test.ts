@@ -54,6 +54,7 @@ const openWithMachine: Record<AllocationActionName, readonly AllocationStatus[]>
   'force-release': ['releasing', 'release_failed'],
   'extend-deadline': ['requested', 'provisioning', 'releasing', 'failed'],
   'apply-held-verdict': allocationStatusNames,
+  probe: allocationStatusNames,
   'collect-diagnostics': allocationStatusNames,
 };
 
@@ -66,6 +67,7 @@ const openWithout: Record<AllocationActionName, readonly AllocationStatus[]> = {
   ...openWithMachine,
   'extend-deadline': ['requested', 'releasing'],
   'apply-held-verdict': [],
+  probe: [],
   'collect-diagnostics': [],
 };
 
@@ -106,6 +108,7 @@ describe('why not', () => {
     ['extend-deadline', { node: machine({ deadline_at: null }) }, 'Of its machine: It has no deadline.'],
     ['extend-deadline', { status: 'failed', node: null }, 'Its machine is no longer its own.'],
     ['extend-deadline', { status: 'failed', node: null, node_id: null }, 'It has no machine.'],
+    ['probe', { node: null }, 'Its machine is no longer its own.'],
     [
       'collect-diagnostics',
       { node: null },

@@ -71,6 +71,12 @@ export const allocationActions = {
     from: allocationStatusNames,
     unless: onItsMachine('apply-held-verdict', gone),
   },
+  probe: {
+    does: 'asks its machine whether it lives, now, and keeps what was seen as evidence',
+    for: 'fleet',
+    from: allocationStatusNames,
+    unless: onItsMachine('probe', gone),
+  },
   'collect-diagnostics': {
     does: 'asks its machine for what that alone knows, and keeps it as evidence',
     for: 'fleet',

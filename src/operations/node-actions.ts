@@ -16,6 +16,7 @@ import { collectDiagnostics } from './actions/collect-diagnostics.ts';
 import { drain, undrain } from './actions/drain.ts';
 import { extendDeadline } from './actions/extend-deadline.ts';
 import { type ByAllocation, byAllocation } from './actions/on-allocation.ts';
+import { probe } from './actions/probe.ts';
 import { reEnroll } from './actions/re-enroll.ts';
 import { reimage } from './actions/reimage.ts';
 import { retire } from './actions/retire.ts';
@@ -34,6 +35,7 @@ const actions: Record<Exclude<NodeActionName, 'retry' | 'retry-release' | 'force
   're-enroll': reEnroll,
   retire,
   'apply-held-verdict': applyHeldVerdict,
+  probe,
   'collect-diagnostics': collectDiagnostics,
 };
 

@@ -4,17 +4,16 @@
  */
 import { newWorkflowId, type WorkflowId } from '../base/ids.ts';
 import type { Node } from '../contract/node.ts';
-import type { OperationContext, OperationDefinition } from '../engine/engine.ts';
+import type { OperationDefinition } from '../engine/engine.ts';
 import { isFenced } from '../lifecycle/states.ts';
 import type { Transaction } from '../store/database.ts';
-import { openOperationOnNode, operationRow, queueOperation } from '../store/operations.ts';
+import { openOperationOnNode, queueOperation } from '../store/operations.ts';
 import type { AgentLine } from './agent-task.ts';
 import { freezeFromAgent, freezeFromDriver } from './freeze-evidence.ts';
 import type { Asker } from './requests.ts';
 import type { OperationServices } from './services.ts';
 import { type PlanStep, stage } from './stage.ts';
-import { steadily } from './steadily.ts';
-import { readSubject, type Subject } from './subject.ts';
+import { nodeSubjectOf } from './subject.ts';
 
 export const nodeDiagnoseKind = 'node-diagnose';
 
@@ -63,17 +62,11 @@ const words = (agent: boolean, provider: boolean): string => {
 };
 
 export function nodeDiagnose(services: OperationServices): OperationDefinition {
-  const subjectOf = async (context: OperationContext): Promise<Subject> => {
-    const operation = await steadily(services.clock, () => operationRow(services.db, context.workflow_id));
-    if (!operation?.node_id) throw new Error(`operation ${context.workflow_id} has no node`);
-    const allocation_id = (operation.params.allocation_id ?? null) as Subject['ids']['allocation_id'];
-    return readSubject(services, services.db, operation.node_id, { ...operation, allocation_id });
-  };
   return {
     kind: nodeDiagnoseKind,
     revision: 1,
     async run(context) {
-      const subject = await subjectOf(context);
+      const subject = await nodeSubjectOf(services, context);
       const line: AgentLine = { silent: false };
       const kept = { agent: false, provider: false };
       // A fenced node is handed only what takes it down, and what is kept before that.

@@ -4,6 +4,7 @@ import { allocationForceRelease } from './allocation-force-release.ts';
 import { allocationRelease } from './allocation-release.ts';
 import { fleetRecover } from './fleet-recover.ts';
 import { nodeDiagnose } from './node-diagnose.ts';
+import { nodeProbe } from './node-probe.ts';
 import { nodeProvision } from './node-provision.ts';
 import { nodeReEnroll } from './node-re-enroll.ts';
 import { nodeReactivate } from './node-reactivate.ts';
@@ -25,4 +26,5 @@ export const operationRegistry = (services: OperationServices): OperationDefinit
   nodeReactivate(services),
   fleetRecover(services),
   nodeDiagnose(services),
+  nodeProbe(services),
 ];

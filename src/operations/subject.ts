@@ -3,9 +3,11 @@ import type { Clock } from '../base/clock.ts';
 import type { CorrelationId, KnownIds, NodeInstanceId, WorkflowId } from '../base/ids.ts';
 import type { PoolDocument } from '../contract/pool.ts';
 import type { Driver, DriverState, DriverTarget } from '../drivers/driver.ts';
+import type { OperationContext } from '../engine/engine.ts';
 import type { Queryable } from '../store/database.ts';
 import { type InstanceRow, instanceRow } from '../store/instances.ts';
 import { type NodeRow, nodeRow } from '../store/nodes.ts';
+import { operationRow } from '../store/operations.ts';
 import { poolGeneration } from '../store/pools.ts';
 import { answeredWithin } from './answered-within.ts';
 import type { OperationServices } from './services.ts';
@@ -83,6 +85,14 @@ export async function readSubject(
 export async function targetNow(services: OperationServices, subject: Subject): Promise<DriverTarget> {
   const instance = await instanceRow(services.db, subject.node_instance_id);
   return { ...subject.target, state: (instance?.driver_state as DriverState | undefined) ?? subject.target.state };
+}
+
+/** Of an operation on a node that belongs to no allocation's life; whose node it was when it was asked for is only named. */
+export async function nodeSubjectOf(services: OperationServices, { workflow_id }: OperationContext): Promise<Subject> {
+  const operation = await steadily(services.clock, () => operationRow(services.db, workflow_id));
+  if (!operation?.node_id) throw new Error(`operation ${workflow_id} has no node`);
+  const allocation_id = (operation.params.allocation_id ?? null) as KnownIds['allocation_id'];
+  return readSubject(services, services.db, operation.node_id, { ...operation, allocation_id });
 }
 
 const observedWithinSeconds = 10;

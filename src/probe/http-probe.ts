@@ -35,6 +35,12 @@ export type ProbeAnswer =
   | { ok: true; status: number; milliseconds: number }
   | { ok: false; because: ProbeFailure; detail: string };
 
+/** In words for whoever reads of it. */
+export const saidBy = (answer: ProbeAnswer): string =>
+  answer.ok
+    ? `status ${answer.status} in ${Math.round(answer.milliseconds)} ms`
+    : `${answer.because}: ${answer.detail}`;
+
 type Failed = Extract<ProbeAnswer, { ok: false }>;
 
 const failed = (because: ProbeFailure, detail: string): Failed => ({ ok: false, because, detail });

@@ -1,5 +1,5 @@
 /** What active probes found. Written by the prober ahead of the rules, which only read it. */
-import type { NodeId, NodeInstanceId } from '../base/ids.ts';
+import type { KnownIds, NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Database, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
 import { type JudgedNode, judgedColumns } from './judged.ts';
@@ -10,6 +10,18 @@ export interface ProbeSettings {
   timeout_seconds?: number;
   allow_private?: boolean;
 }
+
+/** Whom to ask, and how. */
+export interface ProbeTarget extends Required<ProbeSettings> {
+  base_url: string;
+}
+
+export const probeTargetOf = (base_url: string, settings: ProbeSettings | null): ProbeTarget => ({
+  base_url,
+  path: settings?.path ?? '/health',
+  timeout_seconds: settings?.timeout_seconds ?? 2,
+  allow_private: settings?.allow_private ?? false,
+});
 
 export interface ProbedNode {
   node_id: NodeId;
@@ -45,9 +57,11 @@ export interface KeptAnswer {
   ok: boolean;
   /** Why not, or how it answered. */
   detail: string;
+  /** Somebody wanted to know: told whether or not it is news. */
+  asked_for?: KnownIds;
 }
 
-/** Keeps all answers in one statement; a change from answering to not, or back, is told. */
+/** Keeps all answers in one statement; a change from answering to not, or back, is told, and whatever somebody asked for. */
 export async function keepAnswers(db: Database, answers: KeptAnswer[], now: Date): Promise<void> {
   if (answers.length === 0) return;
   await db.transaction(async (tx) => {
@@ -66,13 +80,14 @@ export async function keepAnswers(db: Database, answers: KeptAnswer[], now: Date
     await recordEvidence(
       tx,
       answers
-        .filter((answer) => known.get(answer.node_instance_id) !== answer.ok)
-        .map(({ node_id, node_instance_id, ok, detail }) => ({
+        .filter((answer) => answer.asked_for || known.get(answer.node_instance_id) !== answer.ok)
+        .map(({ node_id, node_instance_id, ok, detail, asked_for }) => ({
           at: now,
           layer: 'transport',
           kind: ok ? 'probe.answered' : 'probe.unanswered',
           summary: ok ? `it answers its probe (${detail})` : `it does not answer its probe: ${detail}`,
           data: { detail },
+          ...asked_for,
           node_id,
           node_instance_id,
         })),

@@ -3,30 +3,20 @@
  * delays nobody: rules read only what is written here, and a round does not wait for the stragglers of the one before.
  */
 import { now as present } from '../base/clock.ts';
-import type { ProbeAnswer } from '../probe/http-probe.ts';
+import { saidBy } from '../probe/http-probe.ts';
 import { probeMany } from '../probe/probe-many.ts';
-import { type KeptAnswer, keepAnswers, nodesToProbe, type ProbedNode } from '../store/probes.ts';
+import { type KeptAnswer, keepAnswers, nodesToProbe, type ProbedNode, probeTargetOf } from '../store/probes.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
 const batch = 500;
-const defaultPath = '/health';
-const defaultTimeoutSeconds = 2;
 /** Answers that come together are written together. */
 const gatherMs = 50;
-
-const detailOf = (answer: ProbeAnswer) =>
-  answer.ok
-    ? `status ${answer.status} in ${Math.round(answer.milliseconds)} ms`
-    : `${answer.because}: ${answer.detail}`;
 
 const targetOf = ({ node_id, node_instance_id, endpoint, settings }: ProbedNode) => ({
   node_id,
   node_instance_id,
-  base_url: endpoint,
-  path: settings?.path ?? defaultPath,
-  timeout_seconds: settings?.timeout_seconds ?? defaultTimeoutSeconds,
-  allow_private: settings?.allow_private ?? false,
+  ...probeTargetOf(endpoint, settings),
 });
 
 export function prober({ db, clock, suspects }: SweepServices): Sweep {
@@ -58,7 +48,7 @@ export function prober({ db, clock, suspects }: SweepServices): Sweep {
       void probeMany(targets, {
         clock,
         answered: ({ node_id, node_instance_id }, answer) =>
-          gather({ node_id, node_instance_id, ok: answer.ok, detail: detailOf(answer) }),
+          gather({ node_id, node_instance_id, ok: answer.ok, detail: saidBy(answer) }),
       });
       if (lost) {
         const error = lost;

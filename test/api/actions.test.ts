@@ -267,6 +267,7 @@ describe('the audit', () => {
     'force-release': { node: 'cleaning', allocation: 'release_failed', bound: true },
     'apply-held-verdict': { node: 'offline', much: true },
     reimage: { node: 'ready', pool: 'local' },
+    probe: { node: 'ready' },
     'collect-diagnostics': { node: 'quarantined' },
     're-enroll': { node: 'offline' },
     retire: { node: 'ready' },

@@ -108,6 +108,7 @@ export async function openWorkshop(parts: WorkshopParts): Promise<Workshop> {
       drivers: new Map([driver(upstream.driver), external].map((each) => [each.name, each])),
       server_url: () => 'http://127.0.0.1',
       other_server_urls: async () => [],
+      probe: async () => ({ ok: true, detail: 'status 200 in 1 ms' }),
       cancelRun: async (workflow_id, attempt) => {
         await runs.cancel(workflow_id, attempt);
       },

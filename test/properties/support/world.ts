@@ -95,6 +95,7 @@ async function openReplica(db: Database, clock: VirtualClock, installation: Inst
     ),
     server_url: () => 'http://127.0.0.1',
     other_server_urls: async () => [],
+    probe: async () => ({ ok: true, detail: 'status 200 in 1 ms' }),
     cancelRun: async () => {},
     engine: createVirtualEngine({ clock, listener: engineListener(() => services) }),
     host: 'here',

@@ -1,0 +1,15 @@
+/** `probe`: the machine is asked whether it lives, now, and not when its turn comes. */
+import { probeIn } from '../node-probe.ts';
+import type { Action } from './acting.ts';
+
+export const probe: Action = {
+  predict: ({ node }) => ({
+    status: node.status,
+    deadline_at: node.deadline_at,
+    says: node.endpoint
+      ? `it is asked at ${node.endpoint} whether it lives, and the answer is kept in its timeline`
+      : 'its agent is given a task, and whether it answers is kept in its timeline',
+  }),
+  act: ({ tx, services, shown, asked, asker, at }) =>
+    probeIn(tx, services, shown, { ...asker, reason: asked.reason }, at),
+};
