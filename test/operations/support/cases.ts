@@ -1,5 +1,5 @@
 /** Runs cases side by side, each in a pool of its own, until nothing moves any more; and tells how each ended. */
-import { now } from '../../../src/base/clock.ts';
+import { moment, now } from '../../../src/base/clock.ts';
 import { newCorrelationId, newTokenId } from '../../../src/base/ids.ts';
 import { ApiProblem } from '../../../src/contract/errors.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
@@ -48,7 +48,7 @@ const budgets = {
 const ownDocument = (name: string, pool: Partial<PoolDocument> = {}): PoolDocument => ({
   ...{ name, driver: 'yard', budgets, heartbeat },
   brake: { fraction: 1, min_nodes: 1_000_000 },
-  release: { step_tries: 2, retry_base_seconds: 2, retry_max_seconds: 4 },
+  release: { step_tries: 2, retry_base_seconds: 10, retry_max_seconds: 10 },
   ...pool,
 });
 
@@ -63,6 +63,7 @@ interface Stage extends EndedCase {
   pool: string;
   correlation_id: string;
   asked: boolean;
+  asked_at: Date;
   /** In which tick it last did something. */
   acted: number;
   view: View;
@@ -81,14 +82,16 @@ const ownerSql = `
   left join allocations a on a.allocation_id = operation.allocation_id left join nodes n on n.node_id = operation.node_id
   where operation.workflow_id = $1`;
 
+/** Since each case asked ($2, for the pools $1): how long a situation took to come about is not what is compared. */
 const changesSql = `
   select pool, count(*) || ' × ' || what as change from (
-    select pool, entity || ' ' || "from" || ' → ' || "to" || ' by ' || by as what from told where "to" is not null and sets ? 'status'
-    union all select coalesce(a.pool, n.pool), 'operation ' || kind || ' ' || operation.status from operations operation
+    select pool, at, entity || ' ' || "from" || ' → ' || "to" || ' by ' || by as what from told where "to" is not null and sets ? 'status'
+    union all select coalesce(a.pool, n.pool), operation.created_at, 'operation ' || kind || ' ' || operation.status from operations operation
       left join allocations a on a.allocation_id = operation.allocation_id left join nodes n on n.node_id = operation.node_id
-    union all select node.pool, 'task ' || type || ' ' || task.status from tasks task join nodes node on node.node_id = task.node_id
-    union all select node.pool, 'instance of a node' from instances instance join nodes node on node.node_id = instance.node_id
-  ) happened group by pool, what order by what`;
+    union all select node.pool, task.created_at, 'task ' || type || ' ' || task.status from tasks task join nodes node on node.node_id = task.node_id
+    union all select node.pool, instance.created_at, 'instance of a node' from instances instance join nodes node on node.node_id = instance.node_id
+  ) happened join unnest($1::text[], $2::timestamptz[]) as asked(own, since) on own = pool and at >= since
+  group by pool, what order by what`;
 
 const joinSecret = (pool: string) => `swj_${pool}`;
 
@@ -112,6 +115,7 @@ function siteOf(stage: Stage, { services, agents }: Workshop): Site {
 
 async function play(stage: Stage, site: Site): Promise<void> {
   await stage.situation.bring(site);
+  stage.asked_at = now(site.services.clock);
   stage.asked = true;
   try {
     stage.refused = !(await stage.ask.ask(site, { dry_run: false }));
@@ -152,6 +156,7 @@ export async function runCases(cases: readonly Case[], broken: Broken = {}): Pro
   const stages = cases.map(
     (each, index): Stage => ({
       ...each,
+      asked_at: moment(0),
       ...{
         pool: `own-${index}`,
         correlation_id: newCorrelationId(),
@@ -221,7 +226,10 @@ export async function runCases(cases: readonly Case[], broken: Broken = {}): Pro
     await Promise.race([Promise.all(plays), workshop.quiet()]);
     await look();
     violations.push(...(await checks.lookBack()));
-    const changes = await workshop.db.query<{ pool: string; change: string }>(changesSql);
+    const changes = await workshop.db.query<{ pool: string; change: string }>(changesSql, [
+      pools,
+      stages.map(({ asked_at }) => asked_at),
+    ]);
     for (const stage of stages) {
       stage.reached = stage.armed?.reached ?? false;
       stage.nodes = stage.view.nodes.map(({ status }) => status);

@@ -33,6 +33,9 @@ const distinct = (seen: SeenStep[]): SeenStep[] => [
   ...new Map(seen.map((each) => [`${each.step} ${each.wait?.answered}`, each])).values(),
 ];
 
+/** A step that is taken round after round, as often as time passes: the first two stand for all. */
+const isFurtherRound = ({ step }: SeenStep) => Number(/#(\d+)$/.exec(step)?.[1] ?? 1) > 2;
+
 /** Each step is tried where it was seen first: in that situation, by that ask, in that run. */
 export function everyFault(undisturbed: readonly EndedCase[]): Case[] {
   const tried = new Set<string>();
@@ -40,6 +43,7 @@ export function everyFault(undisturbed: readonly EndedCase[]): Case[] {
   for (const { situation, ask, runs } of undisturbed)
     for (const { kind, ordinal, seen } of runs)
       for (const each of distinct(seen)) {
+        if (isFurtherRound(each)) continue;
         const key = `${kind} ${each.step} ${each.wait?.answered}`;
         if (tried.has(key)) continue;
         tried.add(key);

@@ -243,9 +243,9 @@ const ofResidue = (
   act: (services: OperationServices, id: string, asker: Asker) => Promise<unknown>,
 ): Ask => ({
   name,
-  async ask({ pool, services, asker }) {
+  async ask({ pool, services, asker }, { dry_run }) {
     const [left] = (await listResidue(services.db, { status: 'open', pool, limit: 1 })).items;
-    if (left) await act(services, left.residue_id, asker);
+    if (left && !dry_run) await act(services, left.residue_id, asker);
     return left !== undefined;
   },
 });
@@ -262,9 +262,10 @@ export const asks: Ask[] = [
   { name: 'nothing', ask: async () => true },
   {
     name: 'recover all that failed to release',
-    async ask({ pool, services, asker }) {
+    async ask({ pool, services, asker }, { dry_run }) {
       const { release: policy } = (await currentPool(services.db, pool))?.document ?? {};
       if (policy?.retry_base_seconds !== patientRelease.retry_base_seconds) return false;
+      if (dry_run) return true;
       const asked = { action: 'retry-release' as const, filter: { pool }, reason: 'to see' };
       return (await requestRecovery(services, asked, asker)).workflow_id !== null;
     },
