@@ -51,15 +51,25 @@ export interface Workshop {
   close(): Promise<void>;
 }
 
-/** Counts what is under way, so that a tick can wait for it. */
+/** As many as are ever at work at once; hundreds of operations would else wait for a connection longer than they may. */
+const connections = 12;
+
+/** Counts what is under way, so that a tick can wait for it, and lets nobody begin who would have to wait for a connection. */
 function counting(db: Database): { db: Database; quiet(): Promise<void> } {
   let underWay = 0;
+  let free = connections;
+  const waiting: (() => void)[] = [];
   const counted = async <T>(work: () => Promise<T>): Promise<T> => {
     underWay++;
+    if (free > 0) free--;
+    else await new Promise<void>((go) => waiting.push(go));
     try {
       return await work();
     } finally {
       underWay--;
+      const next = waiting.shift();
+      if (next) next();
+      else free++;
     }
   };
   const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -93,7 +103,7 @@ const asItIs = <T>(whole: T): T => whole;
 export async function openWorkshop(parts: WorkshopParts): Promise<Workshop> {
   const { driver = asItIs, sweeps: composed = asItIs, watch, begun } = parts;
   const database = await testDatabase();
-  const { db, quiet } = counting(openDatabase({ url: preparing(database.url), max_connections: 12 }));
+  const { db, quiet } = counting(openDatabase({ url: preparing(database.url), max_connections: connections }));
   const clock = virtualClock();
   const installation = await openInstallation(db, now(clock));
   const upstream = createUpstream();
