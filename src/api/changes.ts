@@ -74,6 +74,10 @@ function idsIn(answer: unknown): KnownIds {
   return { allocation_id, node_id, node_instance_id: node_instance_id ?? node?.node_instance_id, workflow_id };
 }
 
+/** A dry run changes nothing and is as often asked as anything is read; told each time, it would bury what was done. */
+const isLookAhead = ({ body }: FastifyRequest): boolean =>
+  (body as { dry_run?: unknown } | null | undefined)?.dry_run === true;
+
 /** Who asked for what, as evidence of its own layer; the change itself has its evidence already. */
 const tellServed = (
   tx: Transaction,
@@ -118,7 +122,7 @@ export async function changeOnce(
       },
     });
     const answer = { status: body === undefined ? 204 : reply.statusCode, body };
-    await tellServed(tx, request, person, answer, services);
+    if (!isLookAhead(request)) await tellServed(tx, request, person, answer, services);
     if (scope) await keepAnswer(tx, scope, answer.status, body);
     return { answer, again: false };
   });

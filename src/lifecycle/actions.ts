@@ -60,7 +60,7 @@ export const nodeActions = {
     unless: ({ deadline_at }) => (deadline_at === null ? 'It has no deadline.' : null),
   },
   drain: {
-    does: 'lets it take nothing new; once it is empty it is set aside, or retired with --then retire',
+    does: 'lets it take nothing new; once it is empty it is set aside, or retired if that was asked',
     for: 'fleet',
     from: ['ready', 'degraded', 'offline'],
   },
