@@ -1,9 +1,10 @@
 /** Reads of allocations, and what may be done with them. */
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import type { AllocationCreate } from '../../../src/contract/allocation.ts';
+import type { AllocationActionName } from '../../../src/lifecycle/allocation-actions.ts';
 import { allocationId } from '../live/apply.ts';
 import { noteArrival } from '../live/received.ts';
-import { act, call } from './client.ts';
+import { act, type BodyOf, call } from './client.ts';
 import { type Filters, keys } from './keys.ts';
 import { firstPage, nextPage, readOne, readPage } from './lists.ts';
 
@@ -42,6 +43,20 @@ export const allocate = (body: AllocationCreate, idempotency_key: string) =>
 
 export const release = (id: string, reason: string | undefined, idempotency_key: string) =>
   act('allocation-release', { params: { id }, body: { reason }, idempotency_key });
+
+/** What may be done about it, and what not, and why not; the same table that the server asks when it is done. */
+export const offersQuery = (id: string) =>
+  queryOptions({
+    queryKey: keys.offer(id),
+    queryFn: async ({ signal }) => (await call('allocation-actions', { params: { id }, signal })).items,
+  });
+
+export const actOnAllocation = (
+  id: string,
+  action: AllocationActionName,
+  body: BodyOf<'allocation-act'>,
+  idempotency_key: string,
+) => act('allocation-act', { params: { id, action }, body, idempotency_key });
 
 export const retryAllocation = (id: string, reason: string | undefined, idempotency_key: string) =>
   act('allocation-retry', { params: { id }, body: { reason }, idempotency_key });

@@ -19,6 +19,8 @@ export const addressOf = client.address;
 export const act = <Name extends OperationName>(name: Name, input: CallInput<Name>) =>
   client.call(name, { idempotency_key: newKey(), ...input });
 
+export type BodyOf<Name extends OperationName> = NonNullable<CallInput<Name>['body']>;
+
 /** `crypto.randomUUID` exists only on secure pages; a console behind a plain proxy needs keys too. */
 export const newKey = (): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');

@@ -23,6 +23,13 @@ export const keys = {
   explanation: (node_id: string) => ['explanation', node_id] as const,
   brake: () => ['brake'] as const,
   sweeps: () => ['sweeps'] as const,
+  offers: () => ['offers'] as const,
+  offer: (allocation_id: string) => ['offers', allocation_id] as const,
+  foresight: (dialog: string, asked: object) => ['foresight', dialog, asked] as const,
+  findings: () => ['findings'] as const,
+  findingList: (by: Filters) => ['findings', by] as const,
+  residues: () => ['residue'] as const,
+  residueList: (by: Filters) => ['residue', by] as const,
   boots: () => ['boot'] as const,
   boot: (node_id: string, instance: string | null) => ['boot', node_id, instance] as const,
 };

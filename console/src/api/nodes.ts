@@ -6,7 +6,7 @@ import { type NodeStatus, nodeStatuses, nodeStatusNames } from '../../../src/lif
 import { nodeId } from '../live/apply.ts';
 import { journal } from '../live/journal.ts';
 import { patchMap } from '../live/patch.ts';
-import { act, call } from './client.ts';
+import { act, type BodyOf, call } from './client.ts';
 import { keys } from './keys.ts';
 import { firstPage, nextPage, readOne, readPage } from './lists.ts';
 
@@ -55,12 +55,8 @@ export const explanationQuery = (id: string) =>
     queryFn: ({ signal }) => call('node-explain', { params: { id }, signal }),
   });
 
-export const actOnNode = (
-  id: string,
-  action: NodeActionName,
-  body: { reason: string; seconds?: number },
-  idempotency_key: string,
-) => act('node-act', { params: { id, action }, body, idempotency_key });
+export const actOnNode = (id: string, action: NodeActionName, body: BodyOf<'node-act'>, idempotency_key: string) =>
+  act('node-act', { params: { id, action }, body, idempotency_key });
 
 export const bootQuery = (id: string, instance: string | null) =>
   queryOptions({

@@ -4,8 +4,9 @@ import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import { allocationStatusNames } from '../../../src/lifecycle/states.ts';
-import type { Action } from '../dialogs/ActionDialog.tsx';
-import { canRelease, canRetry, releaseAction, releaseWord, retryAction } from '../dialogs/allocation-actions.ts';
+import type { Action } from '../dialogs/action.ts';
+import { allocationAction, nameOf, plainByStatus } from '../dialogs/allocation-actions.ts';
+import { allocationActionLabel, isEnding } from '../words/actions.ts';
 import { hasEnded } from '../words/progress.ts';
 import { Ago } from './Ago.tsx';
 import { CopyId, shortId } from './CopyId.tsx';
@@ -84,27 +85,22 @@ const actionsColumn = (onAction: (action: Action) => void): Column<Allocation> =
   key: 'actions',
   heading: 'Actions',
   end: true,
-  cell: (allocation) => {
-    if (!canRetry(allocation) && !canRelease(allocation)) return null;
-    const name = allocation.name ?? allocation.allocation_id;
-    return (
-      <Group gap={6} justify="flex-end" wrap="nowrap">
-        {canRetry(allocation) && (
-          <Button size="compact-xs" aria-label={`Retry ${name}`} onClick={() => onAction(retryAction(allocation))}>
-            Retry
-          </Button>
-        )}
-        {canRelease(allocation) && (
+  cell: (allocation) => (
+    <Group gap={6} justify="flex-end" wrap="nowrap">
+      {plainByStatus(allocation.status).map((offer) => {
+        const label = allocationActionLabel(offer.action, allocation.status);
+        return (
           <Button
+            key={offer.action}
             size="compact-xs"
-            variant="default"
-            aria-label={`${releaseWord(allocation)} ${name}`}
-            onClick={() => onAction(releaseAction(allocation))}
+            variant={isEnding(offer.action) ? 'default' : 'filled'}
+            aria-label={`${label} ${nameOf(allocation)}`}
+            onClick={() => onAction(allocationAction(allocation, offer))}
           >
-            {releaseWord(allocation)}
+            {label}
           </Button>
-        )}
-      </Group>
-    );
-  },
+        );
+      })}
+    </Group>
+  ),
 });

@@ -3,10 +3,11 @@ import { Button } from '@mantine/core';
 import { IconEye, IconPlayerPause } from '@tabler/icons-react';
 import type { Explanation } from '../../../src/contract/explanation.ts';
 import type { Node } from '../../../src/contract/node.ts';
-import type { Action } from '../dialogs/ActionDialog.tsx';
-import { applyHeldAction, isOpen } from '../dialogs/node-actions.ts';
+import type { Action } from '../dialogs/action.ts';
+import { nodeAction } from '../dialogs/node-actions.ts';
 import { toneStyle } from '../theme.ts';
-import { whyHeld } from '../words/explanation.ts';
+import { actionLabel } from '../words/actions.ts';
+import { openOffer, whyHeld } from '../words/explanation.ts';
 import { Ago } from './Ago.tsx';
 import styles from './Because.module.css';
 
@@ -18,6 +19,7 @@ interface Props {
 
 export function DoubtNotice({ node, explanation, onAction }: Props) {
   const { held, would_have, status } = explanation;
+  const apply = openOffer(explanation, 'apply-held-verdict');
   return (
     <div className={styles.notice} style={toneStyle(held ? 'held' : 'warn')}>
       {held && (
@@ -51,9 +53,9 @@ export function DoubtNotice({ node, explanation, onAction }: Props) {
           </div>
         </div>
       )}
-      {held && onAction && isOpen(explanation, 'apply-held-verdict') && (
-        <Button color="red" variant="light" onClick={() => onAction(applyHeldAction(node, held))}>
-          Apply the held verdict
+      {onAction && apply && (
+        <Button color="red" variant="light" onClick={() => onAction(nodeAction(node, apply))}>
+          {actionLabel(apply.action)}
         </Button>
       )}
     </div>

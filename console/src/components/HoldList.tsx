@@ -1,6 +1,6 @@
 /** What the brake holds now, each with its reason, its end and the way to let it go on. */
 import { Button } from '@mantine/core';
-import type { Action } from '../dialogs/ActionDialog.tsx';
+import type { Action } from '../dialogs/action.ts';
 import { resumeAction } from '../dialogs/brake-actions.ts';
 import { toneStyle } from '../theme.ts';
 import { afterwardsWords, effectWords, type Hold } from '../words/supervision.ts';

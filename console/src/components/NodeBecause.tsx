@@ -2,10 +2,10 @@
 import { Button } from '@mantine/core';
 import type { Explanation } from '../../../src/contract/explanation.ts';
 import type { Node } from '../../../src/contract/node.ts';
-import type { Action } from '../dialogs/ActionDialog.tsx';
-import { extendDeadlineAction, isOpen } from '../dialogs/node-actions.ts';
+import type { Action } from '../dialogs/action.ts';
+import { nodeAction } from '../dialogs/node-actions.ts';
 import { useTicking } from '../live/clock.ts';
-import { findings, isAhead, isInDoubt, waitingWords } from '../words/explanation.ts';
+import { findings, isAhead, isInDoubt, openOffer, waitingWords } from '../words/explanation.ts';
 import { Ago } from './Ago.tsx';
 import styles from './Because.module.css';
 import { Because, BudgetLine } from './Because.tsx';
@@ -46,7 +46,7 @@ function Reason({ explanation }: { explanation: Explanation }) {
     <>
       {verdict && <p className={styles.reason}>{verdict}</p>}
       <p className={styles.dim}>
-        {rule && (
+        {rule && rule !== explanation.status && (
           <>
             by <code>{rule}</code>,{' '}
           </>
@@ -69,6 +69,7 @@ function Reason({ explanation }: { explanation: Explanation }) {
 
 function Next({ node, explanation, onAction }: Props) {
   const { waiting_for, next, held } = explanation;
+  const extend = openOffer(explanation, 'extend-deadline');
   return (
     <>
       {waiting_for && !held && <p className={styles.waits}>{waitingWords(waiting_for)}</p>}
@@ -79,12 +80,12 @@ function Next({ node, explanation, onAction }: Props) {
       </ul>
       {next.length === 0 && !waiting_for && <p className={styles.dim}>Nothing follows.</p>}
       <BudgetLine {...explanation} />
-      {onAction && isOpen(explanation, 'extend-deadline') && (
+      {onAction && extend && (
         <Button
           className={styles.extend}
           size="compact-sm"
           variant="default"
-          onClick={() => onAction(extendDeadlineAction(node))}
+          onClick={() => onAction(nodeAction(node, extend))}
         >
           Extend deadline
         </Button>

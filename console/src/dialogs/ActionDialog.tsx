@@ -1,25 +1,16 @@
-/** Asks once more before something is done, says what it will do, and takes a reason that is kept as evidence. */
-import { Button, Group, Modal, NumberInput, Stack, Textarea } from '@mantine/core';
-import { useMutation } from '@tanstack/react-query';
-import { type ReactNode, useState } from 'react';
+/** Asks once more before something is done, says what will come of it, and takes a reason that is kept as evidence. */
+import { Button, Group, Modal, Stack, Textarea } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
+import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import { newKey } from '../api/client.ts';
+import { keys } from '../api/keys.ts';
 import { FailurePanel } from '../components/FailurePanel.tsx';
 import { say } from '../notices.ts';
-
-export interface Action {
-  title: string;
-  /** What will happen, for somebody who has not done it before. */
-  says: ReactNode;
-  button: string;
-  /** Takes something away. */
-  destructive?: boolean;
-  done: string;
-  /** It is refused without a reason. */
-  needsReason?: boolean;
-  /** Asks by how many minutes, beginning with so many. */
-  minutes?: number;
-  run: (reason: string | undefined, idempotency_key: string, minutes: number) => Promise<unknown>;
-}
+import type { Action, Extras, Outcome } from './action.ts';
+import { EnrolmentToken } from './EnrolmentToken.tsx';
+import { ExtraField, firstExtras } from './ExtraField.tsx';
+import { ForesightBox } from './ForesightBox.tsx';
 
 interface Props {
   action: Action | null;
@@ -27,36 +18,80 @@ interface Props {
 }
 
 export function ActionDialog({ action, onClose }: Props) {
+  const [token, setToken] = useState<string | null>(null);
+  const close = () => {
+    setToken(null);
+    onClose();
+  };
+  const finish = ({ says, enrollment_token }: Outcome) => {
+    say.done(says);
+    if (enrollment_token) setToken(enrollment_token);
+    else close();
+  };
   return (
     <Modal
       opened={action !== null}
-      onClose={onClose}
+      onClose={close}
       title={action?.title}
       closeButtonProps={{ 'aria-label': 'Close' }}
+      // A slip must not lose what is never shown again.
+      closeOnClickOutside={token === null}
+      closeOnEscape={token === null}
     >
-      {action && <ActionForm action={action} onClose={onClose} />}
+      {action && token === null && <ActionForm action={action} onDone={finish} onClose={close} />}
+      {token !== null && <EnrolmentToken token={token} onClose={close} />}
     </Modal>
   );
 }
 
-function ActionForm({ action, onClose }: { action: Action; onClose: () => void }) {
+/** Whoever types a number is not asked about for each digit. */
+const typingMs = 300;
+
+/** Nothing to foresee counts as foreseen. */
+function useForesight(action: Action, extras: Extras, key: string) {
+  const [asked] = useDebouncedValue(extras, typingMs);
+  const foresight = useQuery({
+    queryKey: keys.foresight(key, asked),
+    queryFn: () => action.foresee?.(asked) ?? null,
+    enabled: action.foresee !== undefined,
+    placeholderData: keepPreviousData,
+    gcTime: 0,
+    retry: false,
+  });
+  return {
+    ...foresight,
+    isKnown: action.foresee === undefined || (foresight.isSuccess && !foresight.isPlaceholderData && asked === extras),
+  };
+}
+
+interface FormProps {
+  action: Action;
+  onDone: (outcome: Outcome) => void;
+  onClose: () => void;
+}
+
+function ActionForm({ action, onDone, onClose }: FormProps) {
   const [key] = useState(newKey);
   const [reason, setReason] = useState('');
-  const [minutes, setMinutes] = useState<number | string>(action.minutes ?? 0);
-  const isComplete = !(action.needsReason && reason.trim() === '') && typeof minutes === 'number';
+  const [extras, setExtras] = useState<Extras | null>(() => firstExtras(action.asks ?? []));
+  const [lastWhole, setLastWhole] = useState<Extras>(extras ?? {});
+  const foresight = useForesight(action, lastWhole, key);
+  const isComplete = extras !== null && foresight.isKnown && !(action.needsReason && reason.trim() === '');
   const mutation = useMutation({
-    mutationFn: () => action.run(reason.trim() || undefined, key, Number(minutes)),
-    onSuccess: () => {
-      onClose();
-      say.done(action.done);
-    },
+    mutationFn: () => action.run({ ...lastWhole, reason: reason.trim() || undefined }, key),
+    onSuccess: onDone,
   });
+  const change = (next: Extras | null) => {
+    setExtras(next);
+    if (next) setLastWhole(next);
+  };
   return (
     <Stack gap="md">
       <div>{action.says}</div>
-      {action.minutes !== undefined && (
-        <NumberInput label="By how long" suffix=" min" min={1} max={525_600} value={minutes} onChange={setMinutes} />
-      )}
+      {action.asks?.map((name) => (
+        <ExtraField key={name} name={name} extras={lastWhole} onChange={change} />
+      ))}
+      {action.foresee && <ForesightBox foresight={foresight.data ?? null} error={foresight.error} />}
       <Textarea
         label="Reason"
         description={`${action.needsReason ? 'Needed' : 'Optional'}. It is kept as evidence, under your name`}

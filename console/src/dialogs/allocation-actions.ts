@@ -1,43 +1,50 @@
-/** What may be done with an allocation, and in which of its statuses. */
+/** What may be done about an allocation. */
 import type { Allocation } from '../../../src/contract/allocation.ts';
+import {
+  type AllocationActionName,
+  allocationActionNames,
+  allocationActions,
+  type OfferedAllocationAction,
+} from '../../../src/lifecycle/allocation-actions.ts';
 import type { AllocationStatus } from '../../../src/lifecycle/states.ts';
-import { release, retryAllocation } from '../api/allocations.ts';
-import type { Action } from './ActionDialog.tsx';
+import { actOnAllocation, release, retryAllocation } from '../api/allocations.ts';
+import { allocationActionLabel, isWayOut } from '../words/actions.ts';
+import { type Action, andSay } from './action.ts';
+import { offeredAction } from './offered-action.ts';
 
-const nameOf = (allocation: Allocation) => allocation.name ?? allocation.allocation_id;
+export const nameOf = (allocation: Allocation): string => allocation.name ?? allocation.allocation_id;
 
-const releasable: ReadonlySet<AllocationStatus> = new Set([
-  'requested',
-  'provisioning',
-  'active',
-  'failed',
-  'release_failed',
-]);
+type WithoutReason = (id: string, reason: string | undefined, idempotency_key: string) => Promise<unknown>;
 
-export const canRelease = ({ status }: Allocation): boolean => releasable.has(status);
-export const canRetry = ({ status }: Allocation): boolean => status === 'failed';
+/** What everybody does every day goes without a reason too, by a route of its own. */
+const everyday: Partial<Record<AllocationActionName, { send: WithoutReason; says: string }>> = {
+  release: { send: release, says: 'Releasing' },
+  retry: { send: retryAllocation, says: 'Trying again:' },
+};
 
-/** Before it is active, giving it back is a cancel that is verified. */
-const notYetActive: ReadonlySet<AllocationStatus> = new Set(['requested', 'provisioning']);
+export function allocationAction(allocation: Allocation, offer: OfferedAllocationAction): Action {
+  const { allocation_id, status } = allocation;
+  const name = nameOf(allocation);
+  const label = allocationActionLabel(offer.action, status);
+  const action = {
+    ...offeredAction(offer, name, (body, key) => actOnAllocation(allocation_id, offer.action, body, key)),
+    title: `${label} · ${name}`,
+    button: label,
+  };
+  const plain = everyday[offer.action];
+  if (!plain) return action;
+  return {
+    ...action,
+    needsReason: false,
+    run: ({ reason }, key) => andSay(`${plain.says} ${name}`, plain.send(allocation_id, reason, key)),
+  };
+}
 
-export const releaseWord = ({ status }: Allocation): string =>
-  status === 'release_failed' ? 'Retry release' : notYetActive.has(status) ? 'Cancel' : 'Release';
+/** What stands on the page itself while it is open: the ways out, and giving it back. */
+export const isPlain = (action: string): boolean => isWayOut(action) || action === 'release';
 
-export const releaseAction = (allocation: Allocation): Action => ({
-  title: `${releaseWord(allocation)} ${nameOf(allocation)}?`,
-  says: notYetActive.has(allocation.status)
-    ? 'What has begun is aborted and taken down, and it is proven that nothing is left. The machine can no longer register.'
-    : 'The machine is fenced, its last evidence is saved, it is stopped and cleaned, and it is proven gone. Whatever runs on it ends. This cannot be undone.',
-  button: releaseWord(allocation),
-  destructive: true,
-  done: `Releasing ${nameOf(allocation)}`,
-  run: (reason, key) => release(allocation.allocation_id, reason, key),
-});
-
-export const retryAction = (allocation: Allocation): Action => ({
-  title: `Retry ${nameOf(allocation)}?`,
-  says: 'The failed instance is fenced, destroyed and proven absent; then a new one is brought up. The rescue window of the old one ends at once.',
-  button: 'Retry',
-  done: `Trying ${nameOf(allocation)} again`,
-  run: (reason, key) => retryAllocation(allocation.allocation_id, reason, key),
-});
+/** For a list, where to ask about every row would be a request a row: the same table, by the status alone. */
+export const plainByStatus = (status: AllocationStatus): OfferedAllocationAction[] =>
+  allocationActionNames
+    .filter((action) => isPlain(action) && allocationActions[action].from.some((from) => from === status))
+    .map((action) => ({ action, does: allocationActions[action].does, open: true, why_not: null }));

@@ -1,7 +1,7 @@
 /** Letting go what the brake holds. */
 import { resumeBrake } from '../api/supervision.ts';
 import type { Hold } from '../words/supervision.ts';
-import type { Action } from './ActionDialog.tsx';
+import { type Action, andSay } from './action.ts';
 
 const consequences: Record<Hold['effect'], string> = {
   hold: 'Every verdict that it holds takes effect within seconds, on all machines that are still silent then. Be sure that it is they who are gone, and not the way to them.',
@@ -14,6 +14,6 @@ export const resumeAction = (hold: Hold): Action => ({
   button: 'Resume',
   destructive: hold.effect === 'hold',
   needsReason: true,
-  done: `${hold.rule} in ${hold.scope} ${hold.name} goes on`,
-  run: (reason, key) => resumeBrake(hold.hold_id, reason ?? '', key),
+  run: ({ reason = '' }, key) =>
+    andSay(`${hold.rule} in ${hold.scope} ${hold.name} goes on`, resumeBrake(hold.hold_id, reason, key)),
 });

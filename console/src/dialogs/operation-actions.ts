@@ -2,7 +2,7 @@
 import type { Operation } from '../../../src/contract/operation.ts';
 import { cancelOperation, retryOperation } from '../api/operations.ts';
 import { asWords } from '../words/progress.ts';
-import type { Action } from './ActionDialog.tsx';
+import { type Action, andSay } from './action.ts';
 
 export const canCancel = ({ status }: Operation): boolean => status === 'queued' || status === 'running';
 export const canRetryOperation = ({ status }: Operation): boolean => status === 'failed';
@@ -12,14 +12,13 @@ export const cancelAction = (operation: Operation): Action => ({
   says: 'It is asked to stop at its next step. What it has made so far is taken down by its own rules, not left behind.',
   button: 'Ask it to stop',
   destructive: true,
-  done: 'The operation was asked to stop',
-  run: (reason, key) => cancelOperation(operation.workflow_id, reason, key),
+  run: ({ reason }, key) =>
+    andSay('The operation was asked to stop', cancelOperation(operation.workflow_id, reason, key)),
 });
 
 export const retryOperationAction = (operation: Operation): Action => ({
   title: `Retry ${asWords(operation.kind).toLowerCase()}?`,
   says: 'It continues at the step that failed; what is done stays done.',
   button: 'Retry',
-  done: 'The operation goes on',
-  run: (reason, key) => retryOperation(operation.workflow_id, reason, key),
+  run: ({ reason }, key) => andSay('The operation goes on', retryOperation(operation.workflow_id, reason, key)),
 });

@@ -88,9 +88,9 @@ class Inbox {
     applyChanges(this.#cache, changes);
     const { explained, now, soon } = staleAfter(changes);
     for (const queryKey of now) void this.#cache.invalidateQueries({ queryKey });
-    if (explained.size > 0)
+    for (const queryKey of explained.size > 0 ? [keys.explanations(), keys.offers()] : [])
       void this.#cache.invalidateQueries({
-        queryKey: keys.explanations(),
+        queryKey,
         predicate: ({ queryKey }) => explained.has(String(queryKey.at(-1))),
       });
     this.#recountSoon(soon);

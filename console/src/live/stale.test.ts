@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Allocation } from '../../../src/contract/allocation.ts';
 import type { Evidence } from '../../../src/contract/evidence.ts';
 import type { Node } from '../../../src/contract/node.ts';
 import type { Operation } from '../../../src/contract/operation.ts';
@@ -30,6 +31,18 @@ describe('after live changes', () => {
       now: [],
       soon: [keys.pools(), keys.overview()],
     });
+  });
+  it('what is found or left behind is listed anew once, however much it is', () => {
+    const burst = Array.from({ length: 100 }, () => [fact('finding.opened', 'n'), fact('residue.left', 'n')]).flat();
+    expect(staleAfter(burst)).toEqual({
+      ...none,
+      explained: new Set(['n']),
+      soon: [keys.findings(), keys.residues()],
+    });
+  });
+  it('what happens to an allocation or its machine changes what may be done about it', () => {
+    const allocation: Change = { topic: 'allocation', value: { allocation_id: 'a', node_id: 'n' } as Allocation };
+    expect(staleAfter([allocation]).explained).toEqual(new Set(['n', 'a']));
   });
   it('boot stages are read again, and what nobody counts is left alone', () => {
     expect(staleAfter([fact('boot.stage')])).toEqual({ ...none, now: [keys.boots()] });

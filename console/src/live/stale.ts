@@ -5,7 +5,7 @@ import type { Change } from './journal.ts';
 type Key = readonly unknown[];
 
 export interface Stale {
-  /** Nodes to be explained anew; there may be thousands, of which one is looked at. */
+  /** Nodes and allocations of which it is asked anew why they stand where they stand and what may be done; there may be thousands, of which one is looked at. */
   explained: Set<string>;
   /** Somebody may be looking at the very thing that changed. */
   now: Key[];
@@ -20,25 +20,29 @@ interface Watched {
 }
 
 const brake = keys.brake();
+const findings = keys.findings();
+const residues = keys.residues();
 const counted: Key[] = [keys.pools(), keys.overview()];
 
 /** Facts that change what another read answers. */
 const watched: Watched[] = [
   { kinds: /^boot\./, now: [keys.boots()], soon: [] },
   { kinds: /^(brake|maintenance)\./, now: [brake], soon: [] },
+  { kinds: /^finding\./, now: [], soon: [findings] },
+  { kinds: /^residue\./, now: [], soon: [residues] },
   { kinds: /^node\.held(_over)?$/, now: [], soon: [brake] },
 ];
 
-/** A node's explanation rests on itself, on the operation that works on it, and on what was found out about it. */
-const explainedBy = (change: Change): string | null => (change.topic === 'allocation' ? null : change.value.node_id);
+/** An explanation rests on the thing itself, on the operation that works on it, and on what was found out about it. */
+const explainedBy = ({ value: { node_id, allocation_id } }: Change): string[] =>
+  [node_id, allocation_id].filter((id) => typeof id === 'string');
 
 export function staleAfter(changes: Change[]): Stale {
   const explained = new Set<string>();
   const now = new Set<Key>();
   const soon = new Set<Key>();
   for (const change of changes) {
-    const node_id = explainedBy(change);
-    if (node_id !== null) explained.add(node_id);
+    for (const id of explainedBy(change)) explained.add(id);
     if (change.topic === 'node' || change.topic === 'allocation') for (const key of counted) soon.add(key);
     if (change.topic !== 'evidence') continue;
     for (const stale of watched) {

@@ -1,13 +1,11 @@
 /** One claim on a machine: where it stands and why, how far its operation is, and all evidence that carries its id. */
 
-import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import { allocationQuery } from '../api/allocations.ts';
 import { isNotFound } from '../api/failure.ts';
-import { mayOperate, useSession } from '../api/session.ts';
 import { Ago } from '../components/Ago.tsx';
 import { AllocationBecause } from '../components/AllocationBecause.tsx';
 import columns from '../components/Columns.module.css';
@@ -15,13 +13,13 @@ import { CopyId, shortId } from '../components/CopyId.tsx';
 import { Facts } from '../components/Facts.tsx';
 import { FailurePanel } from '../components/FailurePanel.tsx';
 import { Labels } from '../components/Labels.tsx';
+import { AllocationButtons } from '../components/OfferedButtons.tsx';
 import { OperationPanel } from '../components/OperationPanel.tsx';
 import { PageHeader } from '../components/PageHeader.tsx';
 import { Panel } from '../components/Panel.tsx';
 import { DetailSkeleton } from '../components/Skeletons.tsx';
 import { Timeline } from '../components/Timeline.tsx';
-import type { Action } from '../dialogs/ActionDialog.tsx';
-import { canRelease, canRetry, releaseAction, releaseWord, retryAction } from '../dialogs/allocation-actions.ts';
+import type { Action } from '../dialogs/action.ts';
 import { ActionDialog } from '../dialogs/on-demand.tsx';
 
 const route = getRouteApi('/frame/allocations/$id');
@@ -30,7 +28,6 @@ export function AllocationPage() {
   const { id } = route.useParams();
   const { layer } = route.useSearch();
   const navigate = route.useNavigate();
-  const session = useSession();
   const { data: allocation, error } = useQuery(allocationQuery(id));
   const [action, setAction] = useState<Action | null>(null);
 
@@ -51,18 +48,7 @@ export function AllocationPage() {
         tab={allocation.name ?? shortId(id)}
         above={<Back />}
         below={<CopyId id={id} />}
-        actions={
-          mayOperate(session) && (
-            <>
-              {canRetry(allocation) && <Button onClick={() => setAction(retryAction(allocation))}>Retry</Button>}
-              {canRelease(allocation) && (
-                <Button color="red" variant="light" onClick={() => setAction(releaseAction(allocation))}>
-                  {releaseWord(allocation)}
-                </Button>
-              )}
-            </>
-          )
-        }
+        actions={<AllocationButtons allocation={allocation} onAction={setAction} />}
       />
       <div className={columns.stack}>
         <AllocationBecause allocation={allocation} />

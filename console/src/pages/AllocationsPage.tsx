@@ -21,7 +21,7 @@ import { PillFilter } from '../components/PillFilter.tsx';
 import { SearchField } from '../components/SearchField.tsx';
 import { TableSkeleton } from '../components/Skeletons.tsx';
 import toolbar from '../components/Toolbar.module.css';
-import type { Action } from '../dialogs/ActionDialog.tsx';
+import type { Action } from '../dialogs/action.ts';
 import { ActionDialog, AllocateDialog } from '../dialogs/on-demand.tsx';
 import { allocationLooks } from '../status-looks.ts';
 

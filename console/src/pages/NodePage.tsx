@@ -4,6 +4,9 @@ import { Button, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
+import type { Explanation } from '../../../src/contract/explanation.ts';
+import type { Node } from '../../../src/contract/node.ts';
+import type { Session } from '../../../src/contract/token.ts';
 import { allocationQuery } from '../api/allocations.ts';
 import { isNotFound } from '../api/failure.ts';
 import { explanationQuery, nodeQuery } from '../api/nodes.ts';
@@ -16,14 +19,17 @@ import { Logs } from '../components/Logs.tsx';
 import { NodeBecause } from '../components/NodeBecause.tsx';
 import { NodeFacts } from '../components/NodeFacts.tsx';
 import { NodeOperations } from '../components/NodeOperations.tsx';
+import { AllocationButtons, NodeMenu, NodeWaysOut } from '../components/OfferedButtons.tsx';
 import { OperationPanel } from '../components/OperationPanel.tsx';
 import { PageHeader } from '../components/PageHeader.tsx';
 import { Panel } from '../components/Panel.tsx';
 import { DetailSkeleton } from '../components/Skeletons.tsx';
 import { Timeline } from '../components/Timeline.tsx';
-import type { Action } from '../dialogs/ActionDialog.tsx';
-import { canRelease, canRetry, releaseAction, releaseWord, retryAction } from '../dialogs/allocation-actions.ts';
+import type { Action } from '../dialogs/action.ts';
+import { isPlain } from '../dialogs/allocation-actions.ts';
 import { ActionDialog } from '../dialogs/on-demand.tsx';
+
+const mayActOnNodes = (session: Session) => mayOperate(session) && seesWholeFleet(session);
 
 const route = getRouteApi('/frame/nodes/$id');
 
@@ -55,14 +61,14 @@ export function NodePage() {
         tab={node.name}
         above={<Back pool={node.pool} />}
         below={<CopyId id={node.node_id} />}
-        actions={node.allocation_id && <AllocationButtons allocation_id={node.allocation_id} />}
+        actions={<Buttons node={node} offers={explanation.data?.actions} onAction={setAction} />}
       />
       <div className={columns.stack}>
         {explanation.data ? (
           <NodeBecause
             node={node}
             explanation={explanation.data}
-            onAction={mayOperate(session) && seesWholeFleet(session) ? setAction : undefined}
+            onAction={mayActOnNodes(session) ? setAction : undefined}
           />
         ) : (
           <FailurePanel error={explanation.error} />
@@ -119,26 +125,35 @@ const Back = ({ pool }: { pool?: string }) => (
   </>
 );
 
-/** What may be done with the claim on this machine; what may be done with the machine itself stands with its explanation. */
-function AllocationButtons({ allocation_id }: { allocation_id: string }) {
-  const session = useSession();
-  const { data: allocation } = useQuery(allocationQuery(allocation_id));
-  const [action, setAction] = useState<Action | null>(null);
-  if (!allocation) return null;
+/** Whoever may act on machines finds the machine's own actions here; a tenant's operator, those of the claim on it. */
+interface ButtonsProps {
+  node: Node;
+  offers: Explanation['actions'] | undefined;
+  onAction: (action: Action) => void;
+}
+
+function Buttons({ node, offers, onAction }: ButtonsProps) {
+  const acts = mayActOnNodes(useSession()) && offers ? { node, offers, onAction } : null;
+  const { data: allocation } = useQuery({
+    ...allocationQuery(node.allocation_id ?? ''),
+    enabled: node.allocation_id !== null,
+  });
   return (
     <>
-      <Button variant="default" component={Link} to="/allocations/$id" params={{ id: allocation_id } as never}>
-        Allocation
-      </Button>
-      {mayOperate(session) && canRetry(allocation) && (
-        <Button onClick={() => setAction(retryAction(allocation))}>Retry</Button>
-      )}
-      {mayOperate(session) && canRelease(allocation) && (
-        <Button color="red" variant="light" onClick={() => setAction(releaseAction(allocation))}>
-          {releaseWord(allocation)}
+      {node.allocation_id && (
+        <Button variant="default" component={Link} to="/allocations/$id" params={{ id: node.allocation_id } as never}>
+          Allocation
         </Button>
       )}
-      <ActionDialog action={action} onClose={() => setAction(null)} />
+      {acts && <NodeWaysOut {...acts} />}
+      {allocation && (
+        <AllocationButtons
+          allocation={allocation}
+          onAction={onAction}
+          only={acts ? (action) => action === 'release' : isPlain}
+        />
+      )}
+      {acts && <NodeMenu {...acts} />}
     </>
   );
 }

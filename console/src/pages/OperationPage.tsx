@@ -20,7 +20,7 @@ import { DetailSkeleton } from '../components/Skeletons.tsx';
 import { OperationStatusBadge } from '../components/StatusBadges.tsx';
 import { Timeline } from '../components/Timeline.tsx';
 import { Took } from '../components/Took.tsx';
-import type { Action } from '../dialogs/ActionDialog.tsx';
+import type { Action } from '../dialogs/action.ts';
 import { ActionDialog } from '../dialogs/on-demand.tsx';
 import { canCancel, cancelAction, canRetryOperation, retryOperationAction } from '../dialogs/operation-actions.ts';
 import { asWords } from '../words/progress.ts';

@@ -17,7 +17,7 @@ import { Panel } from '../components/Panel.tsx';
 import { GapTable, PastHolds } from '../components/PastHolds.tsx';
 import { TableSkeleton } from '../components/Skeletons.tsx';
 import { SweepTable } from '../components/SweepTable.tsx';
-import type { Action } from '../dialogs/ActionDialog.tsx';
+import type { Action } from '../dialogs/action.ts';
 import { ActionDialog } from '../dialogs/on-demand.tsx';
 import { hearingWords, heldHeadline, isOpenHold } from '../words/supervision.ts';
 

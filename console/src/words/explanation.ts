@@ -2,6 +2,7 @@
 import type { Evidence } from '../../../src/contract/evidence.ts';
 import type { Explanation } from '../../../src/contract/explanation.ts';
 import type { Held } from '../../../src/contract/node.ts';
+import type { NodeActionName, OfferedAction } from '../../../src/lifecycle/actions.ts';
 
 type Doubt = Pick<Explanation, 'held' | 'would_have'>;
 
@@ -34,3 +35,7 @@ export function findings({ status, because }: Pick<Explanation, 'status' | 'beca
   const seen = new Set([`node.${status}`, ...toldElsewhere]);
   return because.evidence.filter(({ kind }) => !seen.has(kind) && seen.add(kind));
 }
+
+/** An action that stands beside what it is about, and not only in the menu. */
+export const openOffer = ({ actions }: Pick<Explanation, 'actions'>, name: NodeActionName): OfferedAction | undefined =>
+  actions.find(({ action, open }) => action === name && open);

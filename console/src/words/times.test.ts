@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { absolute, age, relative } from './times.ts';
+import { absolute, age, relative, withLocalTimes } from './times.ts';
 
 const now = Date.parse('2026-03-01T12:00:00Z');
 const before = (seconds: number) => now - seconds * 1000;
@@ -20,5 +20,15 @@ describe('times', () => {
 
   it('keeps the UTC that logs carry in the absolute time', () => {
     expect(absolute('2026-03-01T12:00:00.123Z')).toContain('2026-03-01T12:00:00.123Z');
+  });
+});
+
+describe('moments in a sentence of the server', () => {
+  it('are read in the reader’s own time, and the rest is left alone', () => {
+    const at = '2026-03-04T05:06:07.890Z';
+    const local = withLocalTimes(`it has until ${at}`);
+    expect(local).toMatch(/^it has until .*2026/);
+    expect(local).not.toContain('T05');
+    expect(withLocalTimes('it takes work again')).toBe('it takes work again');
   });
 });

@@ -24,6 +24,13 @@ const local = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyl
 /** The whole truth, for the hover: local time with its zone, and the UTC that logs carry. */
 export const absolute = (iso: string): string => `${local.format(Date.parse(iso))} · ${iso}`;
 
+const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const iso = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;
+
+/** The server writes moments in its sentences as logs do; a person reads them in their own time. */
+export const withLocalTimes = (sentence: string): string =>
+  sentence.replaceAll(iso, (at) => moment.format(Date.parse(at)));
+
 const clockFace = new Intl.DateTimeFormat(undefined, {
   hour: '2-digit',
   minute: '2-digit',

@@ -1,0 +1,38 @@
+/** An action that the server offers, as a dialog: its own words for what it does, and its own prediction before it is done. */
+import type { AllocationActed } from '../../../src/contract/allocation-action.ts';
+import type { NodeActed } from '../../../src/contract/explanation.ts';
+import type { Offer } from '../../../src/lifecycle/action-table.ts';
+import { newKey } from '../api/client.ts';
+import { type ActionName, actionLabel, extrasOf, isEnding, sentence } from '../words/actions.ts';
+import { withLocalTimes } from '../words/times.ts';
+import { type Action, type Extras, type Foresight, lookingAhead, type Outcome } from './action.ts';
+
+type Acted = NodeActed | AllocationActed;
+type Send = (body: Extras & { reason: string; dry_run?: boolean }, idempotency_key: string) => Promise<Acted>;
+
+function foreseen(acted: Acted): Foresight {
+  const { says, deadline_at } = acted.predicts;
+  const told = { says: sentence(withLocalTimes(says)), deadline_at };
+  return 'node' in acted
+    ? { ...told, leads: { of: 'node', from: acted.node.status, to: acted.predicts.status } }
+    : { ...told, leads: { of: 'allocation', from: acted.allocation.status, to: acted.predicts.status } };
+}
+
+const tokenIn = (acted: Acted): string | undefined =>
+  'enrollment_token' in acted && typeof acted.enrollment_token === 'string' ? acted.enrollment_token : undefined;
+
+const outcomeOf = (name: string, acted: Acted): Outcome => ({
+  says: `${name}: ${withLocalTimes(acted.predicts.says)}`,
+  enrollment_token: tokenIn(acted),
+});
+
+export const offeredAction = ({ action, does }: Offer<ActionName>, name: string, send: Send): Action => ({
+  title: `${actionLabel(action)} · ${name}`,
+  says: sentence(does),
+  button: actionLabel(action),
+  destructive: isEnding(action),
+  needsReason: true,
+  asks: extrasOf(action),
+  foresee: async (extras) => foreseen(await send({ ...extras, ...lookingAhead }, newKey())),
+  run: async ({ reason = '', ...extras }, key) => outcomeOf(name, await send({ ...extras, reason }, key)),
+});
