@@ -1,10 +1,18 @@
 /** The places of the console, in order. A page that is not built yet is not listed; adding it here is all it takes. */
-import { IconBox, IconGavel, IconGridDots, IconProgressCheck, IconStack2 } from '@tabler/icons-react';
+import {
+  IconBox,
+  IconGavel,
+  IconGridDots,
+  IconLeaf,
+  IconProgressCheck,
+  IconScale,
+  IconStack2,
+} from '@tabler/icons-react';
 import type { Session } from '../../src/contract/token.ts';
 import { seesWholeFleet } from './api/session.ts';
 
 export interface Place {
-  to: '/fleet' | '/allocations' | '/operations' | '/pools' | '/supervision';
+  to: '/fleet' | '/allocations' | '/operations' | '/pools' | '/supervision' | '/residue' | '/drift';
   /** Addresses below which this place is where one is. */
   covers: string[];
   label: string;
@@ -27,4 +35,6 @@ export const places: Place[] = [
     key: 's',
     isFor: seesWholeFleet,
   },
+  { to: '/residue', covers: ['/residue'], label: 'Residue', icon: IconLeaf, key: 'r', isFor: seesWholeFleet },
+  { to: '/drift', covers: ['/drift'], label: 'Drift', icon: IconScale, key: 'd', isFor: seesWholeFleet },
 ];

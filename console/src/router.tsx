@@ -105,6 +105,20 @@ const supervisionRoute = createRoute({
   component: lazyRouteComponent(() => import('./pages/SupervisionPage.tsx'), 'SupervisionPage'),
 });
 
+const residueRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/residue',
+  validateSearch: fields('status', 'pool', 'sort'),
+  component: lazyRouteComponent(() => import('./pages/ResiduePage.tsx'), 'ResiduePage'),
+});
+
+const driftRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/drift',
+  validateSearch: fields('status'),
+  component: lazyRouteComponent(() => import('./pages/DriftPage.tsx'), 'DriftPage'),
+});
+
 const nowhereRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '$',
@@ -123,6 +137,8 @@ const routeTree = rootRoute.addChildren([
     operationRoute,
     poolsRoute,
     supervisionRoute,
+    residueRoute,
+    driftRoute,
     nowhereRoute,
   ]),
 ]);

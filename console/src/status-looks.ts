@@ -6,16 +6,22 @@ import {
   IconCheck,
   IconCircleDashed,
   IconClock,
+  IconEye,
   IconLock,
   IconMinus,
   IconPlayerPlay,
   IconPlugOff,
   IconProgress,
   IconRefreshAlert,
+  IconThumbUp,
+  IconTool,
   IconTrash,
   IconUpload,
+  IconUser,
   IconX,
 } from '@tabler/icons-react';
+import type { FindingStatus } from '../../src/lifecycle/findings.ts';
+import type { ResidueStatus } from '../../src/lifecycle/residue.ts';
 import type { AllocationStatus, NodeStatus, OperationStatus, StepStatus } from '../../src/lifecycle/states.ts';
 import type { Tone } from './theme.ts';
 
@@ -68,4 +74,18 @@ export const stepLooks: Record<StepStatus, Look> = {
   done: { tone: 'ok', icon: IconCheck, letter: 'D' },
   skipped: { tone: 'idle', icon: IconMinus, letter: 'S' },
   failed: { tone: 'bad', icon: IconX, letter: 'F' },
+};
+
+export const findingLooks: Record<FindingStatus, Look> = {
+  open: { tone: 'warn', icon: IconAlertTriangle, letter: 'O', loud: true },
+  seen: { tone: 'busy', icon: IconEye, letter: 'S' },
+  resolved: { tone: 'ok', icon: IconCheck, letter: 'R' },
+  repaired: { tone: 'ok', icon: IconTool, letter: 'P' },
+  accepted: { tone: 'idle', icon: IconThumbUp, letter: 'A' },
+};
+
+export const residueLooks: Record<ResidueStatus, Look> = {
+  open: { tone: 'warn', icon: IconAlertTriangle, letter: 'O', loud: true },
+  gone: { tone: 'ok', icon: IconCheck, letter: 'G' },
+  adopted: { tone: 'idle', icon: IconUser, letter: 'A' },
 };

@@ -31,6 +31,8 @@ beforeAll(async () => {
     '/nodes/node_nobody': 'There is no such node',
     '/pools': 'After release',
     '/supervision': 'Last run',
+    '/residue': 'Nothing is left behind',
+    '/drift': 'Both sides agree',
     '/nowhere': 'There is nothing at this address',
   };
 });

@@ -4,16 +4,17 @@ import { AppShell, Burger, Group, NavLink, ScrollArea } from '@mantine/core';
 import { useDisclosure, useMediaQuery } from '@mantine/hooks';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
-import { useEffect } from 'react';
+import { type ReactNode, useEffect } from 'react';
 import { sessionQuery, useSession } from '../api/session.ts';
 import { KeyboardHelp } from '../dialogs/on-demand.tsx';
 import { useKeyboard } from '../keyboard.ts';
 import { startLive } from '../live/live.ts';
-import { places } from '../navigation.ts';
+import { type Place, places } from '../navigation.ts';
 import { Account } from './Account.tsx';
 import { Brand } from './Brand.tsx';
 import styles from './Frame.module.css';
 import { HeldLink, HeldMark } from './HeldSign.tsx';
+import { DriftMark, ResidueMark } from './OpenMark.tsx';
 import { StaleSign, StreamSign } from './StreamSign.tsx';
 
 const chord = (key: string) => (
@@ -21,6 +22,18 @@ const chord = (key: string) => (
     g {key}
   </kbd>
 );
+
+/** What there is to know of a place before one goes there. */
+const marks: Partial<Record<Place['to'], typeof HeldMark>> = {
+  '/supervision': HeldMark,
+  '/residue': ResidueMark,
+  '/drift': DriftMark,
+};
+
+function PlaceMark({ to, otherwise }: { to: Place['to']; otherwise: ReactNode }) {
+  const Mark = marks[to];
+  return Mark ? <Mark otherwise={otherwise} /> : otherwise;
+}
 
 export function Frame() {
   const session = useSession();
@@ -79,7 +92,7 @@ export function Frame() {
                 to={to}
                 label={label}
                 leftSection={<Icon size={18} stroke={1.75} aria-hidden />}
-                rightSection={to === '/supervision' ? <HeldMark otherwise={chord(key)} /> : chord(key)}
+                rightSection={<PlaceMark to={to} otherwise={chord(key)} />}
                 active={covers.some((path) => pathname.startsWith(path))}
                 className={styles.place}
                 onClick={menu.close}

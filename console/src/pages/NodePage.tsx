@@ -15,6 +15,7 @@ import { BootStages } from '../components/BootStages.tsx';
 import columns from '../components/Columns.module.css';
 import { CopyId } from '../components/CopyId.tsx';
 import { FailurePanel } from '../components/FailurePanel.tsx';
+import { FindingList } from '../components/FindingList.tsx';
 import { Logs } from '../components/Logs.tsx';
 import { NodeBecause } from '../components/NodeBecause.tsx';
 import { NodeFacts } from '../components/NodeFacts.tsx';
@@ -72,6 +73,15 @@ export function NodePage() {
           />
         ) : (
           <FailurePanel error={explanation.error} />
+        )}
+        {explanation.data && explanation.data.findings.length > 0 && (
+          <Panel title="Found about it" flush>
+            <FindingList
+              findings={explanation.data.findings}
+              onAction={mayActOnNodes(session) ? setAction : undefined}
+              bare
+            />
+          </Panel>
         )}
         {node.workflow_id && <OperationPanel workflow_id={node.workflow_id} />}
         <div className={columns.columns}>

@@ -1,0 +1,109 @@
+/** Findings, each with both sides, and the way to decide about it. */
+import { Button, Group } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import type { Finding } from '../../../src/contract/finding.ts';
+import type { Action } from '../dialogs/action.ts';
+import { decisionAction, decisionLabels, decisionsOn } from '../dialogs/finding-actions.ts';
+import { findingLooks } from '../status-looks.ts';
+import { toneStyle } from '../theme.ts';
+import { sentence } from '../words/actions.ts';
+import { aboutWords, sideFacts } from '../words/findings.ts';
+import { Ago } from './Ago.tsx';
+import { shortId } from './CopyId.tsx';
+import { Facts } from './Facts.tsx';
+import styles from './FindingList.module.css';
+import { StatusBadge } from './StatusBadge.tsx';
+
+interface Props {
+  findings: Finding[];
+  /** Left out for those who may only look. */
+  onAction: ((action: Action) => void) | undefined;
+  /** On the page of what they are about, that need not be said. */
+  bare?: boolean;
+}
+
+export const FindingList = ({ findings, onAction, bare }: Props) => (
+  <ul className={styles.list}>
+    {findings.map((finding) => (
+      <li key={finding.finding_id} className={styles.finding} style={toneStyle(findingLooks[finding.status].tone)}>
+        <div className={styles.head}>
+          <div className={styles.words}>
+            <h3 className={styles.title}>{sentence(finding.says)}</h3>
+            <p className={styles.dim}>
+              <StatusBadge look={findingLooks[finding.status]} status={finding.status} />
+              <span>{finding.kind.replaceAll('-', ' ')}</span>
+              {!bare && <About finding={finding} />}
+              <span>
+                since <Ago at={finding.opened_at ?? finding.first_seen_at} />
+              </span>
+              <span>
+                seen last <Ago at={finding.seen_at} />
+              </span>
+            </p>
+          </div>
+          {onAction && <Decisions finding={finding} onAction={onAction} />}
+        </div>
+        <div className={styles.sides}>
+          <Side heading="We hold" side={finding.ours} />
+          <Side heading="Found" side={finding.theirs} />
+        </div>
+        {finding.closed_at && <End finding={finding} />}
+      </li>
+    ))}
+  </ul>
+);
+
+function About({ finding }: { finding: Finding }) {
+  const { node_id, allocation_id, pool } = finding;
+  if (node_id)
+    return (
+      <Link to="/nodes/$id" params={{ id: node_id }} title={node_id}>
+        node <code>{shortId(node_id)}</code> of {pool}
+      </Link>
+    );
+  if (allocation_id)
+    return (
+      <Link to="/allocations/$id" params={{ id: allocation_id }} title={allocation_id}>
+        allocation <code>{shortId(allocation_id)}</code> in {pool}
+      </Link>
+    );
+  return (
+    <Link to="/fleet" search={{ pool }}>
+      {aboutWords(finding)}
+    </Link>
+  );
+}
+
+const Side = ({ heading, side }: { heading: string; side: Finding['ours'] }) => (
+  <div className={styles.side}>
+    <h4 className={styles.heading}>{heading}</h4>
+    <Facts facts={sideFacts(side)} />
+  </div>
+);
+
+const End = ({ finding: { status, closed_at, actor, reason } }: { finding: Finding }) => (
+  <p className={styles.dim}>
+    {status} {closed_at && <Ago at={closed_at} />}
+    {actor && ` by ${actor.name}`}
+    {reason && `: ${reason}`}
+  </p>
+);
+
+function Decisions({ finding, onAction }: { finding: Finding; onAction: (action: Action) => void }) {
+  return (
+    <Group gap="xs">
+      {decisionsOn(finding).map((decision) => (
+        <Button
+          key={decision}
+          size="compact-md"
+          variant={decision === 'repair' ? 'light' : 'default'}
+          color={decision === 'repair' ? 'red' : undefined}
+          aria-label={`${decisionLabels[decision]} ${aboutWords(finding)}`}
+          onClick={() => onAction(decisionAction(finding, decision))}
+        >
+          {decisionLabels[decision]}
+        </Button>
+      ))}
+    </Group>
+  );
+}

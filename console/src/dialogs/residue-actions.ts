@@ -1,0 +1,41 @@
+/** What a person does about something that is left upstream. */
+import type { Residue } from '../../../src/contract/residue.ts';
+import { type Deed, dealWithResidue } from '../api/residue.ts';
+import { residueName } from '../words/residue.ts';
+import { type Action, andSay } from './action.ts';
+
+interface DeedWords {
+  label: string;
+  says: string;
+  done: string;
+}
+
+/** As the command line says them. */
+export const deeds: Record<Deed, DeedWords> = {
+  verify: { label: 'Verify', says: 'Look now whether it is still there.', done: 'is being looked at' },
+  adopt: {
+    label: 'Adopt',
+    says: 'Take it over under your name; from then on it is yours, and nobody counts it as left behind.',
+    done: 'is yours now',
+  },
+  delete: {
+    label: 'Delete',
+    says: 'Destroy what carries our tags, and prove it gone. This cannot be undone.',
+    done: 'is being destroyed',
+  },
+};
+
+export const deedNames = Object.keys(deeds) as Deed[];
+
+export const residueAction = (residue: Residue, deed: Deed): Action => {
+  const { label, says, done } = deeds[deed];
+  return {
+    title: `${label} · ${residueName(residue)}`,
+    says,
+    button: label,
+    destructive: deed === 'delete',
+    needsReason: true,
+    run: ({ reason = '' }, key) =>
+      andSay(`${residueName(residue)} ${done}`, dealWithResidue(residue.residue_id, deed, reason, key)),
+  };
+};

@@ -1,0 +1,79 @@
+/** Where what we hold and what is there disagree, and what fails again and again; with both sides, for a person to decide. */
+import { Button } from '@mantine/core';
+import { IconScale } from '@tabler/icons-react';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { useState } from 'react';
+import { type FindingStatus, findingStatuses } from '../../../src/lifecycle/findings.ts';
+import { findingsQuery } from '../api/findings.ts';
+import { filters } from '../api/keys.ts';
+import { mayOperate, useSession } from '../api/session.ts';
+import { Empty } from '../components/Empty.tsx';
+import { FailurePanel } from '../components/FailurePanel.tsx';
+import { FindingList } from '../components/FindingList.tsx';
+import { LoadMore } from '../components/LoadMore.tsx';
+import { PageHeader } from '../components/PageHeader.tsx';
+import { Panel } from '../components/Panel.tsx';
+import { PillFilter } from '../components/PillFilter.tsx';
+import { TableSkeleton } from '../components/Skeletons.tsx';
+import toolbar from '../components/Toolbar.module.css';
+import type { Action } from '../dialogs/action.ts';
+import { ActionDialog } from '../dialogs/on-demand.tsx';
+import { findingLooks } from '../status-looks.ts';
+
+const route = getRouteApi('/frame/drift');
+
+const isStatus = (word: string | undefined): word is FindingStatus => findingStatuses.some((status) => status === word);
+
+export function DriftPage() {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const choose = (status: string | undefined) =>
+    void navigate({ search: status === 'open' || !status ? {} : { status }, replace: true });
+  const session = useSession();
+  const [action, setAction] = useState<Action | null>(null);
+  const status = isStatus(search.status) ? search.status : 'open';
+  const list = useInfiniteQuery(findingsQuery(filters({ status })));
+  const findings = list.data?.pages.flatMap((page) => page.items);
+  return (
+    <>
+      <PageHeader
+        title="Drift"
+        tab="Drift"
+        below="Where what we hold and what is there disagree, and what fails again and again"
+      />
+      <div className={toolbar.toolbar}>
+        <PillFilter
+          label="Status"
+          looks={findingLooks}
+          always={findingStatuses}
+          chosen={new Set([status])}
+          onChange={(chosen) => choose([...chosen].findLast((word) => word !== status))}
+        />
+      </div>
+      {list.error && <FailurePanel error={list.error} />}
+      <Panel title="Findings" flush>
+        {!findings && !list.error && <TableSkeleton />}
+        {findings?.length === 0 && (
+          <Empty icon={IconScale} title={status === 'open' ? 'Both sides agree' : `No finding is ${status}`}>
+            {status === 'open' ? (
+              <p>
+                Every machine and every row is compared with what its provider and its evidence say. What disagrees
+                twice is shown here, with both sides, to be repaired or accepted.
+              </p>
+            ) : (
+              <Button variant="default" onClick={() => choose(undefined)}>
+                Show the open ones
+              </Button>
+            )}
+          </Empty>
+        )}
+        {findings && findings.length > 0 && (
+          <FindingList findings={findings} onAction={mayOperate(session) ? setAction : undefined} />
+        )}
+        <LoadMore list={list} />
+      </Panel>
+      <ActionDialog action={action} onClose={() => setAction(null)} />
+    </>
+  );
+}
