@@ -25,6 +25,11 @@ export const ActionDialog = onDemand(
   async () => (await import('./ActionDialog.tsx')).ActionDialog,
 );
 
+export const RecoverDialog = onDemand(
+  ({ opened }) => opened,
+  async () => (await import('./RecoverDialog.tsx')).RecoverDialog,
+);
+
 export const KeyboardHelp = onDemand(
   ({ opened }) => opened,
   async () => (await import('./KeyboardHelp.tsx')).KeyboardHelp,

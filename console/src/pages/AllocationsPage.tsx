@@ -22,7 +22,7 @@ import { SearchField } from '../components/SearchField.tsx';
 import { TableSkeleton } from '../components/Skeletons.tsx';
 import toolbar from '../components/Toolbar.module.css';
 import type { Action } from '../dialogs/action.ts';
-import { ActionDialog, AllocateDialog } from '../dialogs/on-demand.tsx';
+import { ActionDialog, AllocateDialog, RecoverDialog } from '../dialogs/on-demand.tsx';
 import { allocationLooks } from '../status-looks.ts';
 
 const route = getRouteApi('/frame/allocations');
@@ -58,9 +58,25 @@ export function AllocationsPage() {
     </Button>
   );
 
+  const recoverAll = mayOperate(session) && seesWholeFleet(session) && status === 'release_failed' && (
+    <Button variant="default" disabled={all?.length === 0} onClick={() => change({ dialog: 'recover' })}>
+      Recover all…
+    </Button>
+  );
+
   return (
     <>
-      <PageHeader title="Allocations" tab="Allocations" below="Claims on machines, newest first" actions={allocate} />
+      <PageHeader
+        title="Allocations"
+        tab="Allocations"
+        below="Claims on machines, newest first"
+        actions={
+          <>
+            {recoverAll}
+            {allocate}
+          </>
+        }
+      />
       <div className={toolbar.toolbar}>
         <SearchField label="Search names and ids" value={search.q} onChange={(q) => change({ q })} />
         <div className={toolbar.wide}>
@@ -104,6 +120,11 @@ export function AllocationsPage() {
       </Panel>
       <AllocateDialog
         opened={search.dialog === 'allocate'}
+        onClose={() => change({ dialog: undefined })}
+        pool={search.pool}
+      />
+      <RecoverDialog
+        opened={search.dialog === 'recover'}
         onClose={() => change({ dialog: undefined })}
         pool={search.pool}
       />

@@ -1,0 +1,221 @@
+/** Every way back, as a person takes it: what can be pressed and why not, what will come of it, and what then becomes of the machine. */
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import type { Composition } from '../../src/main.ts';
+import { type BeatingFleet, beatingFleet } from '../scenarios/support/fleet.ts';
+import type { World } from '../scenarios/support/scenario.ts';
+import { type StubbornMachines, stubbornMachines, stubbornPool } from '../scenarios/support/stubborn-machines.ts';
+import { type Ledger, openLedger } from '../support/ledger.ts';
+import { allBecome, allocate, becomes, release } from '../support/machine-life.ts';
+import { inProcessServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
+import { expectNoBarriers, openBrowser, signIn, statusOf, visit } from './support/console.ts';
+
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
+
+const composition: Composition = {
+  environment: (built) => ({
+    ...built,
+    drift: { ...built.drift, every_seconds: 0.5 },
+    // Only the person of the story looks at what is left.
+    orphans: { ...built.orphans, every_seconds: 3600 },
+  }),
+};
+/** Long enough that nobody is given up for silence on a loaded machine. */
+const heartbeat = { interval_seconds: 3, stale_after_seconds: 600 };
+
+let server: TestServer;
+let browser: Browser;
+let ledger: Ledger;
+let fleet: BeatingFleet;
+let stubborn: StubbornMachines;
+let forced: string;
+let stuck: string[];
+beforeAll(async () => {
+  [server, browser] = await Promise.all([inProcessServer({ composition }), openBrowser()]);
+  const { client } = server;
+  ledger = await openLedger(server.database_url);
+  await client.call('pool-put', { params: { pool: 'pier' }, body: { driver: 'external', heartbeat } });
+  fleet = await beatingFleet({ server, client } as World, 'pier', 2, 0.5);
+  await client.call('pool-put', { params: { pool: 'stubborn' }, body: stubbornPool });
+  stubborn = await stubbornMachines(server, 'stubborn', 3);
+  const held = await Promise.all(Array.from({ length: 3 }, () => allocate(client, 'stubborn')));
+  await allBecome(client, held, 'active');
+  await Promise.all(held.map((id) => release(client, id)));
+  await allBecome(client, held, 'release_failed');
+  [forced = '', ...stuck] = held;
+});
+afterAll(async () => {
+  await browser?.close();
+  await fleet?.end();
+  await ledger?.close();
+  await server?.stop();
+  await stubborn?.end();
+});
+
+const machine = (i: number): string => fleet.machines[i]?.node_id ?? '';
+const dialogOf = (page: Page) => page.getByRole('dialog');
+const foreseen = (page: Page) => dialogOf(page).getByRole('region', { name: 'What will come of it' });
+
+async function choose(page: Page, action: RegExp): Promise<void> {
+  await page.getByRole('button', { name: 'Actions' }).click();
+  await page.getByRole('menuitem', { name: action }).click();
+}
+
+/** Nothing can be done before a reason is given. */
+async function confirm(page: Page, button: string, reason: string): Promise<void> {
+  const dialog = dialogOf(page);
+  const confirming = dialog.getByRole('button', { name: button });
+  expect(await confirming.isDisabled()).toBe(true);
+  await dialog.getByLabel('Reason').fill(reason);
+  await confirming.click();
+  await dialog.waitFor({ state: 'detached' });
+}
+
+it('a machine is drained, set aside and let back in, each after a look ahead', async () => {
+  const { page, context, complaints } = await visit(browser);
+  await signIn(page, server, `/nodes/${machine(0)}`);
+  await statusOf(page, 'ready').waitFor();
+
+  // What is closed says why, and cannot be pressed; the keyboard reaches it all.
+  await page.getByRole('button', { name: 'Actions' }).focus();
+  await page.keyboard.press('Enter');
+  const focused = (name: RegExp) => page.locator(':focus').and(page.getByRole('menuitem', { name })).waitFor();
+  await focused(/^Drain/);
+  await page.keyboard.press('ArrowDown');
+  await focused(/^(?!Drain)/);
+  const undrain = page.getByRole('menuitem', { name: /^Undrain/ });
+  await undrain.getByText('It is ready; this needs draining.').waitFor();
+  await undrain.click({ force: true });
+  expect(await dialogOf(page).count()).toBe(0);
+  await expectNoBarriers(page, 'the open menu');
+  await page.getByRole('menuitem', { name: /^Drain/ }).click();
+
+  await foreseen(page).getByText('draining').waitFor();
+  await foreseen(page)
+    .getByText(/it is set aside\.$/)
+    .waitFor();
+  await dialogOf(page).getByLabel('Retire it').click();
+  await foreseen(page)
+    .getByText(/it is taken down for good\.$/)
+    .waitFor();
+  await dialogOf(page).getByLabel('Set it aside').click();
+  await foreseen(page)
+    .getByText(/it is set aside\.$/)
+    .waitFor();
+  await expectNoBarriers(page, 'the dialog');
+  expect((await server.client.call('node-get', { params: { id: machine(0) } })).status).toBe('ready');
+  // Looking ahead is reading: it leaves nothing on the timeline.
+  const told = `select 1 from evidence where node_id = $1 and kind = 'request.served'`;
+  expect(await ledger.count(told, [machine(0)])).toBe(0);
+  await confirm(page, 'Drain', 'its fan is loud');
+
+  await statusOf(page, 'quarantined').waitFor();
+  await page.getByRole('button', { name: 'Reactivate' }).click();
+  await confirm(page, 'Reactivate', 'the fan was cleaned');
+  await statusOf(page, 'ready').waitFor();
+
+  await choose(page, /^Quarantine/);
+  await foreseen(page).getByText('quarantined').waitFor();
+  await confirm(page, 'Quarantine', 'it is loud again');
+  await statusOf(page, 'quarantined').waitFor();
+  await page
+    .getByText(/it is loud again/)
+    .first()
+    .waitFor();
+  expect(complaints).toEqual([]);
+  await context.close();
+});
+
+it('what disagrees is seen with both sides, on its own page and on the machine’s, and accepted', async () => {
+  const { page, context, complaints } = await visit(browser);
+  await signIn(page, server, '/drift');
+  await page.getByText('Both sides agree').waitFor();
+  await ledger.rows('update nodes set status = $2 where node_id = $1', [machine(1), 'degraded']);
+  const place = page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: /Drift/ });
+  await place.getByText('1 open').waitFor();
+  await page.getByRole('heading', { name: 'Its row is not what its evidence says.' }).waitFor();
+  await page.getByRole('heading', { name: 'We hold' }).waitFor();
+  await page.getByRole('heading', { name: 'Found', exact: true }).waitFor();
+  await expectNoBarriers(page, 'drift');
+  await page.getByRole('link', { name: /^node/ }).click();
+  await page.getByRole('heading', { name: 'Found about it' }).waitFor();
+  await page.getByRole('button', { name: /^Accept/ }).click();
+  await foreseen(page)
+    .getByText(/the row holds as it stands/i)
+    .waitFor();
+  await confirm(page, 'Accept', 'I wrote it myself');
+  await page.getByRole('heading', { name: 'Found about it' }).waitFor({ state: 'detached' });
+  await page.goto(`${server.url}/drift?status=accepted`);
+  await page.getByText(/by admin: I wrote it myself/).waitFor();
+  expect(complaints).toEqual([]);
+  await context.close();
+});
+
+it('a release that fails is forced, and what may be left is on the ledger until somebody owns it', async () => {
+  const { page, context, complaints } = await visit(browser);
+  await signIn(page, server, `/allocations/${forced}`);
+  await statusOf(page, 'release failed').waitFor();
+  await page.getByRole('button', { name: 'Retry release' }).waitFor();
+  await choose(page, /^Force release/);
+  await foreseen(page).getByText('released', { exact: true }).waitFor();
+  await foreseen(page)
+    .getByText(/residue/)
+    .waitFor();
+  await confirm(page, 'Force release', 'the tenant cannot wait');
+  await page.locator('[data-badge="released"]').first().waitFor();
+
+  const place = page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: /Residue/ });
+  await place.getByText('1 open').waitFor();
+  await place.click();
+  const row = page.getByRole('row').filter({ hasText: 'the tenant cannot wait' });
+  await row.getByText('Its release was forced by admin.').waitFor();
+  await expectNoBarriers(page, 'residue');
+  await row.getByRole('button', { name: /^Verify/ }).click();
+  await confirm(page, 'Verify', 'somebody went there');
+  // While that looks, nothing else is done about it.
+  await until('the look to end', async () => {
+    const { items } = await server.client.call('operation-list', { query: { kind: 'residue-verify' } });
+    return items.length > 0 && items.every(({ finished_at }) => finished_at !== null);
+  });
+  await row.getByRole('button', { name: /^Adopt/ }).click();
+  await confirm(page, 'Adopt', 'kept for the investigation');
+  await page.getByText('Nothing is left behind').waitFor();
+  await page.getByRole('button', { name: 'adopted' }).click();
+  await page.waitForURL(/status=adopted/);
+  await page.getByText('kept for the investigation').waitFor();
+  expect(complaints).toEqual([]);
+  await context.close();
+});
+
+it('releases that failed are tried again all at once, and watched', async () => {
+  const { page, context, complaints } = await visit(browser);
+  await signIn(page, server, '/allocations?status=release_failed');
+  await page.getByRole('button', { name: 'Recover all…' }).click();
+  await foreseen(page)
+    .getByText(/^2 allocations; first .*\. Canary 1, then at most 60 a minute/)
+    .waitFor();
+  await expectNoBarriers(page, 'the recovery dialog');
+  stubborn.relent();
+  await confirm(page, 'Recover all', 'the disks are empty again');
+  await page.waitForURL(/\/operations\//);
+  await page.getByRole('heading', { name: 'Fleet recover' }).waitFor();
+  await statusOf(page, 'succeeded').waitFor();
+  await Promise.all(stuck.map((id) => becomes(server.client, id, 'released')));
+  expect(complaints).toEqual([]);
+  await context.close();
+});
+
+it('offers nothing to those who may only look', async () => {
+  const made = await server.client.call('token-create', { body: { name: 'guest', role: 'viewer' } });
+  const { page, context } = await visit(browser);
+  await page.goto(`${server.url}/nodes/${machine(0)}`);
+  await page.getByLabel('Token', { exact: true }).fill(made.token ?? '');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await statusOf(page, 'quarantined').waitFor();
+  expect(await page.getByRole('button', { name: /Actions|Reactivate/ }).count()).toBe(0);
+  await page.goto(`${server.url}/allocations?status=release_failed`);
+  await page.getByRole('heading', { name: 'Allocations' }).waitFor();
+  expect(await page.getByRole('button', { name: /Recover/ }).count()).toBe(0);
+  await context.close();
+});
