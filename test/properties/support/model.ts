@@ -27,6 +27,7 @@ draining > ready by undrain
 draining > quarantined by drained drain-deadline
 draining > cleaning by drained drain-deadline
 ${but('cleaning')} > cleaning by release reimage retire
+starting ready degraded offline quarantined > cleaning by drift
 cleaning > ready by proof
 cleaning > provisioning by proof
 cleaning > retired by proof
