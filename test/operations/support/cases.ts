@@ -1,5 +1,5 @@
 /** Runs cases side by side, each in a pool of its own, until nothing moves any more; and tells how each ended. */
-import { moment, now } from '../../../src/base/clock.ts';
+import { now } from '../../../src/base/clock.ts';
 import { newCorrelationId, newTokenId } from '../../../src/base/ids.ts';
 import { ApiProblem } from '../../../src/contract/errors.ts';
 import type { PoolDocument } from '../../../src/contract/pool.ts';
@@ -63,7 +63,8 @@ interface Stage extends EndedCase {
   pool: string;
   correlation_id: string;
   asked: boolean;
-  asked_at: Date;
+  /** What had happened in its pool before it asked. */
+  before: ReadonlySet<string>;
   /** In which tick it last did something. */
   acted: number;
   view: View;
@@ -82,16 +83,27 @@ const ownerSql = `
   left join allocations a on a.allocation_id = operation.allocation_id left join nodes n on n.node_id = operation.node_id
   where operation.workflow_id = $1`;
 
-/** Since each case asked ($2, for the pools $1): how long a situation took to come about is not what is compared. */
-const changesSql = `
-  select pool, count(*) || ' × ' || what as change from (
-    select pool, at, entity || ' ' || "from" || ' → ' || "to" || ' by ' || by as what from told where "to" is not null and sets ? 'status'
-    union all select coalesce(a.pool, n.pool), operation.created_at, 'operation ' || kind || ' ' || operation.status from operations operation
+/** Everything that happened in these pools, each once. */
+const happeningsSql = `
+  select pool, key, what from (
+    select pool, xid || '-' || seq as key, entity || ' ' || "from" || ' → ' || "to" || ' by ' || by as what from told where "to" is not null and sets ? 'status'
+    union all select coalesce(a.pool, n.pool), operation.workflow_id, 'operation ' || kind || ' ' || operation.status from operations operation
       left join allocations a on a.allocation_id = operation.allocation_id left join nodes n on n.node_id = operation.node_id
-    union all select node.pool, task.created_at, 'task ' || type || ' ' || task.status from tasks task join nodes node on node.node_id = task.node_id
-    union all select node.pool, instance.created_at, 'instance of a node' from instances instance join nodes node on node.node_id = instance.node_id
-  ) happened join unnest($1::text[], $2::timestamptz[]) as asked(own, since) on own = pool and at >= since
-  group by pool, what order by what`;
+    union all select node.pool, task.task_id, 'task ' || type || ' ' || task.status from tasks task join nodes node on node.node_id = task.node_id
+    union all select node.pool, instance.node_instance_id, 'instance of a node' from instances instance join nodes node on node.node_id = instance.node_id
+  ) happened where pool = any($1)`;
+
+interface Happening {
+  pool: string;
+  key: string;
+  what: string;
+}
+
+/** How long a situation took to come about is not what is compared: only what was not there when the case asked. */
+function changesOf({ pool, before }: Stage, happened: readonly Happening[]): string[] {
+  const since = happened.filter((each) => each.pool === pool && !before.has(each.key));
+  return [...Map.groupBy(since, ({ what }) => what)].map(([what, all]) => `${all.length} × ${what}`).sort();
+}
 
 const joinSecret = (pool: string) => `swj_${pool}`;
 
@@ -115,7 +127,8 @@ function siteOf(stage: Stage, { services, agents }: Workshop): Site {
 
 async function play(stage: Stage, site: Site): Promise<void> {
   await stage.situation.bring(site);
-  stage.asked_at = now(site.services.clock);
+  const happened = await site.services.db.query<Happening>(happeningsSql, [[stage.pool]]);
+  stage.before = new Set(happened.map(({ key }) => key));
   stage.asked = true;
   try {
     stage.refused = !(await stage.ask.ask(site, { dry_run: false }));
@@ -156,7 +169,7 @@ export async function runCases(cases: readonly Case[], broken: Broken = {}): Pro
   const stages = cases.map(
     (each, index): Stage => ({
       ...each,
-      asked_at: moment(0),
+      before: new Set<string>(),
       ...{
         pool: `own-${index}`,
         correlation_id: newCorrelationId(),
@@ -226,15 +239,12 @@ export async function runCases(cases: readonly Case[], broken: Broken = {}): Pro
     await Promise.race([Promise.all(plays), workshop.quiet()]);
     await look();
     violations.push(...(await checks.lookBack()));
-    const changes = await workshop.db.query<{ pool: string; change: string }>(changesSql, [
-      pools,
-      stages.map(({ asked_at }) => asked_at),
-    ]);
+    const happened = await workshop.db.query<Happening>(happeningsSql, [pools]);
     for (const stage of stages) {
       stage.reached = stage.armed?.reached ?? false;
       stage.nodes = stage.view.nodes.map(({ status }) => status);
       stage.allocations = stage.view.allocations.map(({ status }) => status);
-      stage.changes = changes.filter(({ pool }) => pool === stage.pool).map(({ change }) => change);
+      stage.changes = changesOf(stage, happened);
       const machines = [...workshop.upstream.machines.values()].filter(({ pool }) => pool === stage.pool);
       stage.launches = machines.reduce((sum, { launches }) => sum + launches, 0);
       if (!stage.asked) stage.mistakes.push('its situation never came about');

@@ -159,7 +159,6 @@ export const questions: Question[] = [
       from told left join lateral (select before.sets ->> 'deadline_at' as deadline_at from told before where before.id = told.id and before.sets ? 'deadline_at'
         and (before.xid, before.seq) < (told.xid, told.seq) order by before.xid desc, before.seq desc limit 1) force on true
       where ${change} and told.entity = 'node' and told.by in ${list(deadlineRules)} and not told.actor
-        and not (told.by = 'clean-deadline' and told.evidence ->> 'deadline_at' is null)
         and ((told.evidence ->> 'deadline_at')::timestamptz is distinct from force.deadline_at::timestamptz or not coalesce(force.deadline_at::timestamptz <= told.at, false))`,
   },
   {
