@@ -140,6 +140,17 @@ test('a late registration rescues the allocation that fell with its node', async
   expect((await allocationNow(db, held.allocation_id)).status).toBe('provisioning');
 });
 
+test('a machine that joins again brings back the allocation that fell with it: nobody else finds it free', async () => {
+  const { node } = await enrolled('ready');
+  const held = await fleet.allocation('active', node);
+  await fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
+  await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'gone for long' });
+  expect((await allocationNow(db, held.allocation_id)).status).toBe('failed');
+  const { secret } = await newJoinToken();
+  await admitted({ join_token: secret, name: node.name });
+  expect((await allocationNow(db, held.allocation_id)).status).toBe('provisioning');
+});
+
 test('a restart is counted, changes no status and moves neither registered_at nor the deadline', async () => {
   const { node, token } = await enrolled('provisioning');
   const { credential } = await admitted({ enrollment_token: token });

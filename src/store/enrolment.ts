@@ -16,6 +16,7 @@ import type { NodeStatus } from '../lifecycle/states.ts';
 import { amendNode } from './amend-node.ts';
 import type { Database, Transaction } from './database.ts';
 import { createNode, type NodeMove, transition } from './door.ts';
+import { moveAllocations } from './door-allocation.ts';
 import { budgetOf, type DoorEnvironment } from './door-rules.ts';
 import { recordEvidence } from './evidence.ts';
 import type { EnrollmentClaims, Installation } from './installation.ts';
@@ -182,6 +183,18 @@ async function byEnrollmentToken(
 /** Statuses in which a name is held by a live instance, so that nobody else may take it. */
 const nameHeld: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'draining', 'cleaning', 'quarantined'];
 
+/** The machine is the same, so whoever fell with it waits for it again: another tenant must not find it free and never cleaned. */
+async function comeBack(tx: Transaction, node: NodeRow, node_instance_id: NodeInstanceId, context: Context) {
+  const { now, environment, correlation_id } = context;
+  const { node_id, status_since: standing_since } = node;
+  const cited = { node_id, reason: 'the machine joined again', correlation_id };
+  const set = { node_instance_id, registered_at: null };
+  const [outcome] = await transition(tx, [{ ...cited, to: 'provisioning', by: 're-enroll', set }], now, environment);
+  if (!outcome?.moved || outcome.from !== 'failed') return;
+  const rescue = { ...cited, from: ['failed'], to: 'provisioning', by: 'rescue', standing_since } as const;
+  await moveAllocations(tx, [{ ...rescue, node: outcome.node }], now, environment);
+}
+
 async function byJoinToken(
   tx: Transaction,
   token: string,
@@ -225,23 +238,7 @@ async function byJoinToken(
         { node_instance_id },
         { at: now, layer: 'node', kind: 'node.joined', summary: 'the machine joined as a new instance' },
       );
-    else {
-      await transition(
-        tx,
-        [
-          {
-            node_id,
-            to: 'provisioning',
-            by: 're-enroll',
-            reason: 'the machine joined again',
-            set: { node_instance_id, registered_at: null },
-            correlation_id: context.correlation_id,
-          },
-        ],
-        now,
-        environment,
-      );
-    }
+    else await comeBack(tx, existing, node_instance_id, context);
   } else {
     if (join.expires_at && join.expires_at < now)
       throw new ApiProblem('join_token_invalid', 'The join token has expired.');
