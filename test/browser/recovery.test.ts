@@ -36,7 +36,8 @@ beforeAll(async () => {
   const { client } = server;
   ledger = await openLedger(server.database_url);
   await client.call('pool-put', { params: { pool: 'pier' }, body: { driver: 'external', heartbeat } });
-  fleet = await beatingFleet({ server, client } as World, 'pier', 2, 0.5);
+  fleet = await beatingFleet({ server, client } as World, 'pier', 3, 0.5);
+  await client.call('node-act', { params: { id: machine(2), action: 'quarantine' }, body: { reason: 'set aside' } });
   await client.call('pool-put', { params: { pool: 'stubborn' }, body: stubbornPool });
   stubborn = await stubbornMachines(server, 'stubborn', 3);
   const held = await Promise.all(Array.from({ length: 3 }, () => allocate(client, 'stubborn')));
@@ -164,6 +165,9 @@ it('a release that fails is forced, and what may be left is on the ledger until 
     .waitFor();
   await confirm(page, 'Force release', 'the tenant cannot wait');
   await page.locator('[data-badge="released"]').first().waitFor();
+  const { node_id } = await server.client.call('allocation-get', { params: { id: forced } });
+  await page.goto(`${server.url}/nodes/${node_id}`);
+  await page.getByRole('link', { name: 'residue', exact: true }).waitFor();
 
   const place = page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: /Residue/ });
   await place.getByText('1 open').waitFor();
@@ -209,7 +213,7 @@ it('releases that failed are tried again all at once, and watched', async () => 
 it('offers nothing to those who may only look', async () => {
   const made = await server.client.call('token-create', { body: { name: 'guest', role: 'viewer' } });
   const { page, context } = await visit(browser);
-  await page.goto(`${server.url}/nodes/${machine(0)}`);
+  await page.goto(`${server.url}/nodes/${machine(2)}`);
   await page.getByLabel('Token', { exact: true }).fill(made.token ?? '');
   await page.getByRole('button', { name: 'Sign in' }).click();
   await statusOf(page, 'quarantined').waitFor();
@@ -217,5 +221,30 @@ it('offers nothing to those who may only look', async () => {
   await page.goto(`${server.url}/allocations?status=release_failed`);
   await page.getByRole('heading', { name: 'Allocations' }).waitFor();
   expect(await page.getByRole('button', { name: /Recover/ }).count()).toBe(0);
+  await context.close();
+});
+
+it('a machine enrols again with a token that is shown once', async () => {
+  const { page, context, complaints } = await visit(browser);
+  await signIn(page, server, `/nodes/${machine(2)}`);
+  await statusOf(page, 'quarantined').waitFor();
+  await choose(page, /^Re-enroll/);
+  const dialog = dialogOf(page);
+  await dialog.getByLabel('Reason').fill('its disk was replaced');
+  await dialog.getByRole('button', { name: 'Re-enroll' }).click();
+  await dialog.getByText('It is not shown again.').waitFor();
+  const line = await dialog.locator('code').innerText();
+  expect(line).toMatch(/^SLIPWAY_ENROLLMENT_TOKEN=\S+ slipway agent --server http/);
+  await expectNoBarriers(page, 'the token');
+  // A slip of the hand does not lose it.
+  await page.keyboard.press('Escape');
+  await page.mouse.click(5, 5);
+  expect(await dialog.isVisible()).toBe(true);
+  await dialog.getByRole('button', { name: 'I have it' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  await statusOf(page, 'provisioning').waitFor();
+  const token = /=(\S+)/.exec(line)?.[1] ?? '';
+  expect(await page.content()).not.toContain(token);
+  expect(complaints).toEqual([]);
   await context.close();
 });

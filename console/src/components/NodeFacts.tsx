@@ -13,6 +13,16 @@ const id = (value: string | null) => value && <CopyId id={value} />;
 const ago = (value: string | null) => value && <Ago at={value} />;
 const words = (value: unknown) => (typeof value === 'object' ? JSON.stringify(value) : String(value));
 
+/** Cleanup that no allocation owns any more is what a forced release left behind. */
+const Occupied = ({ node: { occupancy, allocation_id } }: { node: Node }) =>
+  occupancy === 'cleanup' && allocation_id === null ? (
+    <>
+      cleanup, see its <Link to="/residue">residue</Link>
+    </>
+  ) : (
+    occupancy
+  );
+
 export function NodeFacts({ node }: { node: Node }) {
   return (
     <div className={columns.stack}>
@@ -21,7 +31,7 @@ export function NodeFacts({ node }: { node: Node }) {
           facts={[
             ['Pool', node.pool],
             ['Zone', node.zone],
-            ['Occupancy', node.occupancy],
+            ['Occupancy', <Occupied key="occupancy" node={node} />],
             ['Fenced', node.fenced && (node.fence_reason ?? 'yes')],
             [
               'Allocation',
