@@ -4,8 +4,9 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Allocation } from '../../../src/contract/allocation.ts';
-import { allocationQuery } from '../api/allocations.ts';
+import { allocationQuery, offersQuery } from '../api/allocations.ts';
 import { isNotFound } from '../api/failure.ts';
+import { mayOperate, useSession } from '../api/session.ts';
 import { Ago } from '../components/Ago.tsx';
 import { AllocationBecause } from '../components/AllocationBecause.tsx';
 import columns from '../components/Columns.module.css';
@@ -29,6 +30,7 @@ export function AllocationPage() {
   const { layer } = route.useSearch();
   const navigate = route.useNavigate();
   const { data: allocation, error } = useQuery(allocationQuery(id));
+  const offers = useQuery({ ...offersQuery(id), enabled: mayOperate(useSession()) });
   const [action, setAction] = useState<Action | null>(null);
 
   if (error && !allocation) {
@@ -39,7 +41,8 @@ export function AllocationPage() {
       </>
     );
   }
-  if (!allocation) return <DetailSkeleton />;
+  // Buttons that come later would push the page about.
+  if (!allocation || offers.isLoading) return <DetailSkeleton />;
 
   return (
     <>
