@@ -15,6 +15,7 @@ import {
   samplePool,
 } from './testing/samples.ts';
 import { ScriptedServer } from './testing/scripted-server.ts';
+import { sampleExplanation } from './testing/supervision-samples.ts';
 
 let server: ScriptedServer;
 beforeEach(async () => {
@@ -90,15 +91,55 @@ describe('lists', () => {
 describe('one thing in full', () => {
   test('a node with its verdict', async () => {
     const verdict = { rule: 'provision-deadline', reason: 'launched but never registered', at: '2026-01-01T12:00:00Z' };
+    const verdictTold = { rule: verdict.rule, verdict: verdict.reason };
     server.nodes.set(
       sampleIds.node_id,
       sampleNode({ status: 'failed', fenced: true, fence_reason: 'failed', verdict }),
     );
+    server.on('node-explain', () => ({
+      body: sampleExplanation({ status: 'failed', because: { ...sampleExplanation().because, ...verdictTold } }),
+    }));
     const { code, stdout } = await slipway(['node', sampleIds.node_id]);
     expect(code).toBe(0);
     expect(stdout).toContain(`${sampleIds.node_id}  local-1  failed for`);
     expect(stdout).toMatch(/because +launched but never registered {2}\[provision-deadline, \d+d ago\]/);
     expect(stdout).toMatch(/last seen +2026-01-01 12:00:00Z/);
+    expect(stdout).toMatch(/What you can do\n.*\n.*slipway act \S+ extend-deadline/);
+  });
+
+  test('a node that was set aside: why, by whom, who uses it, and what was left behind', async () => {
+    server.nodes.set(sampleIds.node_id, sampleNode({ status: 'quarantined', deadline_at: null }));
+    const evidence = [
+      sampleEvidence({ kind: 'node.quarantined', actor: { kind: 'token', id: 'tok_1', name: 'night shift' } }),
+    ];
+    const because = { ...sampleExplanation().because, rule: 'quarantine', verdict: 'it smells', evidence };
+    const { allocation_id, name, status, status_since, reason, owner_layer, release_tries, retry_at } =
+      sampleAllocation({ status: 'active' });
+    const holder = { allocation_id, name, status, status_since, reason, owner_layer, release_tries, retry_at };
+    const told = sampleExplanation({ status: 'quarantined', because, holder, residue: ['residue_1'] });
+    server.on('node-explain', () => ({ body: told }));
+    const { stdout } = await slipway(['node', sampleIds.node_id]);
+    expect(stdout).toMatch(/because +it smells {2}\[quarantine, .*\]\n +by +night shift\n/);
+    expect(stdout).toMatch(new RegExp(`Release what uses it: +\\S*slipway release ${allocation_id}\\n`));
+    for (const way of ['verify', 'delete', 'adopt'])
+      expect(stdout).toMatch(new RegExp(`slipway residue ${way} residue_1 --reason "…"`));
+  });
+
+  test('nodes name what failed of a release, and when it is tried again', async () => {
+    const { allocation_id } = sampleIds;
+    server.nodes.set(sampleIds.node_id, sampleNode({ status: 'cleaning', allocation_id }));
+    server.allocations.set(
+      allocation_id,
+      sampleAllocation({
+        status: 'release_failed',
+        reason: 'release failed at step clean (owner node): clean exited with code 1',
+        release_tries: 1,
+        retry_at: '2026-01-01T12:00:00.000Z',
+      }),
+    );
+    expect((await slipway(['nodes'])).stdout).toContain(
+      'release failed at clean: clean exited with code 1; next try is due',
+    );
   });
 
   test('an operation with its steps', async () => {

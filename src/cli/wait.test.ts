@@ -182,10 +182,19 @@ describe('release --wait', () => {
     const cli = release();
     await cli.printed('Step 1/3');
     progress({ status: 'failed' });
-    become({ status: 'release_failed', reason: 'clean failed: exit 1', owner_layer: 'node' });
+    const retry_at = new Date(systemClock.nowMs() + 290_000).toISOString();
+    become({
+      status: 'release_failed',
+      reason: 'clean failed: exit 1',
+      owner_layer: 'node',
+      release_tries: 1,
+      retry_at,
+    });
     const { code, stdout } = await cli.finished;
     expect(code).toBe(1);
-    expect(stdout).toContain('clean failed: exit 1\n  It is tried again by itself until it works');
+    expect(stdout).toMatch(
+      /clean failed: exit 1\n {2}It is tried again in 4m \d\ds \(try 2\)\. That goes on until it works;/,
+    );
   });
 });
 

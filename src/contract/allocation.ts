@@ -27,6 +27,10 @@ export const Allocation = Type.Object(
     deadline_at: nullable(Timestamp),
     budget_seconds: nullable(Type.Number()),
     budget_source: nullable(Type.Enum([...budgetSources])),
+    release_tries: Type.Integer({ minimum: 0, description: 'How often its release has failed.' }),
+    retry_at: Type.Union([Timestamp, Type.Null()], {
+      description: 'release_failed: when its release is tried again by itself.',
+    }),
     verdict: nullable(Verdict),
     labels: Labels,
     created_at: Timestamp,

@@ -1,6 +1,7 @@
 /** Why a node stands where it stands, what happens next and when, and what may be done about it. */
 import { type Static, Type } from 'typebox';
 import { nodeActionNames } from '../lifecycle/actions.ts';
+import { Allocation } from './allocation.ts';
 import { Evidence } from './evidence.ts';
 import { Finding } from './finding.ts';
 import { budgetSources, Held, Node, NodeStatusName, WouldHave } from './node.ts';
@@ -18,6 +19,19 @@ export const OfferedAction = Type.Object(
   },
   { $id: 'OfferedAction' },
 );
+
+/** The allocation that has the machine, as far as it explains where the machine stands. */
+const Holder = Type.Pick(Allocation, [
+  'allocation_id',
+  'name',
+  'status',
+  'status_since',
+  'reason',
+  'owner_layer',
+  'release_tries',
+  'retry_at',
+]);
+export type Holder = Static<typeof Holder>;
 
 const NextStep = Type.Object({
   if: Type.String(),
@@ -54,6 +68,10 @@ export const Explanation = Type.Object(
         says: Type.String(),
       }),
     ),
+    holder: nullable(Holder),
+    residue: Type.Array(Type.String(), {
+      description: 'What a forced release left of it and nobody has settled: ids on the residue ledger.',
+    }),
     findings: Type.Array(Finding, { description: 'What is found about it and open.' }),
     actions: Type.Array(OfferedAction),
   },

@@ -4,6 +4,7 @@ import {
   type ExplainFacts,
   type Explanation,
   explain,
+  type Holder,
   meaningOf,
   type NextStep,
 } from './explain.ts';
@@ -14,6 +15,16 @@ import { type Cause, causes, findEdge, nodeEdges } from './transitions.ts';
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const deadline = at(600);
 const silent = at(30);
+
+const holder = (status: Holder['status'], over: Partial<Holder> = {}): Holder => ({
+  allocation_id: 'alloc_1',
+  name: null,
+  status,
+  reason: null,
+  release_tries: 0,
+  retry_at: null,
+  ...over,
+});
 
 const facts = (
   status: NodeStatus,
@@ -38,7 +49,8 @@ const facts = (
   observed_only: false,
   reuse: true,
   anew: false,
-  owned: true,
+  holder: holder('releasing'),
+  residue: [],
   operation: null,
   ...over,
 });
@@ -154,18 +166,61 @@ describe('a person reads of a node that is', () => {
       'if there is proof: ready, free for the next',
       'if it takes longer than that: its allocation is release_failed and is tried again [deadline]',
     ]);
-    expect(reads('cleaning', {}, { owned: false, reuse: false, operation: 'the disk to be wiped' })).toEqual([
+    expect(reads('cleaning', {}, { holder: null, reuse: false, operation: 'the disk to be wiped' })).toEqual([
       'waits for the disk to be wiped',
       'if there is proof: retired',
       'if it takes longer than that: quarantined, by clean-deadline [deadline]',
     ]);
-    expect(reads('cleaning', {}, { owned: false, anew: true })[1]).toBe(
+    expect(reads('cleaning', {}, { holder: null, anew: true })[1]).toBe(
       'if there is proof: provisioning, as a new instance',
     );
   });
 
-  test('quarantined or retired', () => {
-    expect(reads('quarantined')).toEqual(['waits for a person to decide']);
+  test.for(['failed', 'active'] as const)('cleaning, with one that is %s: no release sees to it', (status) => {
+    expect(reads('cleaning', {}, { holder: holder(status) })[2]).toBe(
+      'if it takes longer than that: quarantined, by clean-deadline [deadline]',
+    );
+  });
+
+  test('cleaning, after its release failed: what failed and when it is tried again, and no deadline of the last try', () => {
+    const reason = 'release failed at step clean (owner node): clean exited with code 1';
+    const stuck = holder('release_failed', { reason, release_tries: 1, retry_at: at(30) });
+    expect(reads('cleaning', {}, { holder: stuck, operation: 'Cleaning' })).toEqual([
+      `waits for try 2 of its release: ${reason}`,
+      'if nobody retries its release before: its release is tried again (try 2) [silence]',
+      'if a try ends with proof: ready, free for the next',
+    ]);
+    expect(reads('cleaning', {}, { holder: { ...stuck, reason: null }, reuse: false, observed_only: true })).toEqual([
+      'waits for try 2 of its release: the last one failed',
+      'if nobody retries its release before: its release is tried again (try 2) [silence]',
+      'if a try ends with proof: retired',
+    ]);
+  });
+
+  test('anything, while the release of its allocation failed', () => {
+    const stuck = holder('release_failed', { release_tries: 2, retry_at: deadline });
+    expect(reads('offline', {}, { holder: stuck })).toEqual([
+      'waits for a heartbeat',
+      'if nobody retries its release before: its release is tried again (try 3) [deadline]',
+      ...reads('offline').slice(1),
+    ]);
+  });
+
+  test('quarantined: who still uses it, and what was left behind', () => {
+    expect(reads('quarantined', {}, { holder: null })).toEqual(['waits for a person to decide']);
+    for (const status of ['failed', 'released'] as const)
+      expect(reads('quarantined', {}, { holder: holder(status) })).toEqual(['waits for a person to decide']);
+    expect(reads('quarantined', {}, { holder: holder('active') })).toEqual([
+      'waits for a person to decide; alloc_1 still uses it and is released first',
+    ]);
+    expect(
+      reads('quarantined', {}, { holder: holder('active', { name: 'demo' }), residue: ['residue_1', 'residue_2'] }),
+    ).toEqual([
+      'waits for a person to decide; alloc_1 (demo) still uses it and is released first; on the residue ledger: residue_1, residue_2',
+    ]);
+  });
+
+  test('retired', () => {
     expect(explain(facts('retired'))).toEqual({ waiting_for: null, next: [] });
   });
 });
@@ -190,7 +245,7 @@ const ruleIn = ({ leads_to }: NextStep) => /^(\w+),.* by ([a-z-]+)/.exec(leads_t
 test('every rule that is named exists and leads there', () => {
   const variants = nodeStatusNames.flatMap((status) => [
     facts(status),
-    facts(status, { prerequisites: 'unchecked' }, { owned: false }),
+    facts(status, { prerequisites: 'unchecked' }, { holder: null }),
     facts(status, { waiting_for: 'capacity' }),
   ]);
   const named = variants.flatMap(({ node, ...rest }) =>
@@ -222,12 +277,12 @@ describe('in a pool that is only observed', () => {
   });
 
   test('what finishes a cleanup that was asked for happens all the same', () => {
-    const [, , overdue] = reads('cleaning', {}, { owned: false, observed_only: true });
+    const [, , overdue] = reads('cleaning', {}, { holder: null, observed_only: true });
     expect(overdue).toBe('if it takes longer than that: quarantined, by clean-deadline [deadline]');
   });
 
   test.for(nodeStatusNames)('no step of %s promises what a rule will not do', (status) => {
-    for (const step of explain(facts(status, {}, { observed_only: true, owned: false })).next) {
+    for (const step of explain(facts(status, {}, { observed_only: true, holder: null })).next) {
       const [, rule] = ruleIn(step) ?? [];
       if (rule && (isNodeRule(rule) || causes[rule as Cause].trigger === 'rule')) expect(rule).toBe('clean-deadline');
     }

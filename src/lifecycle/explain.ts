@@ -3,7 +3,7 @@ import type { BudgetSource } from './budgets.ts';
 import { degradedFrom, mayBeReady, type Prerequisites, wellBelow } from './claims.ts';
 import { silentFrom } from './liveness.ts';
 import { isObserved } from './rules.ts';
-import { type NodeStatus, nodeStatuses } from './states.ts';
+import { type AllocationStatus, type NodeStatus, nodeStatuses } from './states.ts';
 import { type Cause, causes } from './transitions.ts';
 
 export interface ExplainedNode {
@@ -22,6 +22,18 @@ export interface ExplainedNode {
   would_have: { rule: string } | null;
 }
 
+/** The allocation that has the machine. */
+export interface Holder {
+  allocation_id: string;
+  name: string | null;
+  status: AllocationStatus;
+  reason: string | null;
+  /** How often its release has failed. */
+  release_tries: number;
+  /** When its release is tried again by itself. */
+  retry_at: Date | null;
+}
+
 export interface ExplainFacts {
   node: ExplainedNode;
   observed_only: boolean;
@@ -29,8 +41,9 @@ export interface ExplainFacts {
   reuse: boolean;
   /** It is taken down to be imaged anew. */
   anew: boolean;
-  /** An allocation owns the cleanup. */
-  owned: boolean;
+  holder: Holder | null;
+  /** What a forced release left behind and nobody has settled. */
+  residue: readonly string[];
   /** What the operation that works on it is doing, if one is. */
   operation: string | null;
 }
@@ -151,19 +164,54 @@ const afterProof = ({ anew, reuse }: ExplainFacts) => {
   return reuse ? 'ready, free for the next' : 'retired';
 };
 
-const cleaning: Way = (facts) => ({
+const isReleaseFailed = (holder: Holder | null): holder is Holder => holder?.status === 'release_failed';
+
+/** A release sees to the clean-up; whoever merely sits on the machine does not. */
+const isOwned = ({ holder }: ExplainFacts) => holder?.status === 'releasing' || isReleaseFailed(holder);
+
+const tryOf = ({ release_tries }: Holder) => `try ${release_tries + 1}`;
+
+const retry = (holder: Holder): NextStep => ({
+  if: 'nobody retries its release before',
+  leads_to: `its release is tried again (${tryOf(holder)})`,
+  at: holder.retry_at,
+});
+
+const stuckInRelease = (facts: ExplainFacts, holder: Holder): Explanation => ({
+  waiting_for: `${tryOf(holder)} of its release: ${holder.reason ?? 'the last one failed'}`,
+  next: [{ if: 'a try ends with proof', leads_to: afterProof(facts), at: null }],
+});
+
+const beingCleaned: Way = (facts) => ({
   waiting_for: facts.operation ?? 'the proof that nothing is left',
   next: [
     { if: 'there is proof', leads_to: afterProof(facts), at: null },
     {
       if: 'it takes longer than that',
-      leads_to: facts.owned ? 'its allocation is release_failed and is tried again' : 'quarantined, by clean-deadline',
+      leads_to: isOwned(facts)
+        ? 'its allocation is release_failed and is tried again'
+        : 'quarantined, by clean-deadline',
       at: facts.node.deadline_at,
     },
   ],
 });
 
-const quarantined: Way = () => ({ waiting_for: 'a person to decide', next: [] });
+const cleaning: Way = (facts) =>
+  isReleaseFailed(facts.holder) ? stuckInRelease(facts, facts.holder) : beingCleaned(facts);
+
+const named = ({ allocation_id, name }: Holder) => (name ? `${allocation_id} (${name})` : allocation_id);
+
+/** What has the machine no more is no reason to wait for it. */
+const isUsing = ({ status }: Holder) => status !== 'failed' && status !== 'released';
+
+const quarantined: Way = ({ holder, residue }) => ({
+  waiting_for: [
+    'a person to decide',
+    ...(holder && isUsing(holder) ? [`${named(holder)} still uses it and is released first`] : []),
+    ...(residue.length > 0 ? [`on the residue ledger: ${residue.join(', ')}`] : []),
+  ].join('; '),
+  next: [],
+});
 const retired: Way = () => ({ waiting_for: null, next: [] });
 
 const ways: Record<NodeStatus, Way> = {
@@ -196,67 +244,12 @@ export function explain(facts: ExplainFacts): Explanation {
     leads_to: `${node.held.rule} is asked again`,
     at: new Date(node.held.held_until),
   };
+  const tries = isReleaseFailed(facts.holder) ? [retry(facts.holder)] : [];
   return {
     waiting_for: held ? `the end of a hold: ${node.held?.reason}` : told.waiting_for,
-    next: [...(held ? [held] : []), ...(facts.observed_only ? told.next.map(asObserved) : told.next)],
+    next: [...(held ? [held] : []), ...tries, ...(facts.observed_only ? told.next.map(asObserved) : told.next)],
   };
 }
 
 /** One sentence on where it stands. */
 export const meaningOf = (status: NodeStatus): string => nodeStatuses[status].means;
-
-export interface TimedStage {
-  name: string;
-  seconds: number;
-  parent?: string | undefined;
-}
-
-const slowFactor = 2;
-const slowShare = 0.25;
-const worthNamingSeconds = 1;
-
-export interface SlowStage {
-  name: string;
-  seconds: number;
-  /** What the stage usually takes in this pool, where that is known. */
-  usual_seconds: number | null;
-  says: string;
-}
-
-const took = (seconds: number) => `${Math.round(seconds * 10) / 10} s`;
-
-/**
- * The stages that made a boot long: slower than the pool knows them, or, where nothing is known, a large part of the whole.
- */
-export function slowStages(stages: readonly TimedStage[], usual: ReadonlyMap<string, number>): SlowStage[] {
-  // A report may name only the parts of a stage and not the stage itself, as cloud-init's does.
-  const told = new Set(stages.map((stage) => stage.name));
-  const outermost = stages.filter(({ parent }) => parent === undefined || !told.has(parent));
-  const whole = outermost.reduce((sum, stage) => sum + stage.seconds, 0);
-  const found = stages.flatMap((stage): SlowStage[] => {
-    const expected = usual.get(stage.name);
-    if (stage.seconds < worthNamingSeconds) return [];
-    if (expected !== undefined)
-      return stage.seconds > slowFactor * expected
-        ? [
-            {
-              name: stage.name,
-              seconds: stage.seconds,
-              usual_seconds: expected,
-              says: `${stage.name} took ${took(stage.seconds)}, usually ${took(expected)}`,
-            },
-          ]
-        : [];
-    return stage.seconds > slowShare * whole
-      ? [
-          {
-            name: stage.name,
-            seconds: stage.seconds,
-            usual_seconds: null,
-            says: `${stage.name} took ${took(stage.seconds)} of ${took(whole)}`,
-          },
-        ]
-      : [];
-  });
-  return found.sort((a, b) => b.seconds - a.seconds);
-}

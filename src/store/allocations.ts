@@ -7,6 +7,7 @@ import type { OwnerLayer } from '../contract/problem.ts';
 import type { AllocationStatus } from '../lifecycle/states.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { readOperations } from './operations.ts';
+import { generationOfAllocation, releaseRetryAt } from './release-retry-at.ts';
 
 export interface AllocationRow {
   allocation_id: AllocationId;
@@ -34,9 +35,11 @@ export interface AllocationRow {
 
 interface JoinedRow extends AllocationRow {
   endpoint: string | null;
+  retry_at: Date | null;
 }
 
-const joined = `select allocation.*, node.endpoint from allocations allocation left join nodes node on node.node_id = allocation.node_id`;
+const joined = `select allocation.*, node.endpoint, ${releaseRetryAt} as retry_at from allocations allocation
+  left join nodes node on node.node_id = allocation.node_id join ${generationOfAllocation}`;
 
 const iso = (date: Date | null) => date?.toISOString() ?? null;
 
@@ -65,6 +68,8 @@ async function toWire(db: Queryable, rows: JoinedRow[], now: Date): Promise<Allo
     deadline_at: iso(row.deadline_at),
     budget_seconds: row.budget_seconds,
     budget_source: row.budget_source,
+    release_tries: row.release_tries,
+    retry_at: iso(row.retry_at),
     verdict: row.verdict,
     labels: row.labels,
     created_at: row.created_at.toISOString(),

@@ -17,13 +17,20 @@ const telling = [
   'verdict.unwritable',
 ];
 
+/** What became of a release, instead: what was told of the machine before explains something else. */
+const ofRelease = ['allocation.release_failed', 'driver.failed', 'driver.unanswered'];
+
 const mostFacts = 8;
 
-/** The change itself, and what was told since the one before it: what came earlier explains something else. */
+/**
+ * The change itself, and what was told since the one before it: what came earlier explains something else. Of one whose release
+ * failed, named by its allocation, what failed.
+ */
 export async function evidenceFor(
   db: Queryable,
   node: { node_id: string; node_instance_id: string | null; status: NodeStatus },
   tenant: string | null,
+  stuckInRelease: string | null,
 ): Promise<Evidence[]> {
   const about = {
     node_id: node.node_id,
@@ -38,8 +45,8 @@ export async function evidenceFor(
   });
   const [change, before] = changes.items;
   const told = await readTimeline(db, {
-    ...about,
-    kinds: telling,
+    ...(stuckInRelease ? { allocation_id: stuckInRelease, order: 'newest' as const } : about),
+    kinds: stuckInRelease ? ofRelease : telling,
     ...(before && { since: before.at }),
     limit: mostFacts,
   });

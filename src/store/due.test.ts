@@ -10,7 +10,7 @@ import {
   nodeStatuses,
   nodeStatusNames,
 } from '../lifecycle/states.ts';
-import { holdersOf, listAllocations } from './allocations.ts';
+import { holdersOf, listAllocations, readAllocation } from './allocations.ts';
 import { type Database, openDatabase, type Transaction } from './database.ts';
 import { transition } from './door.ts';
 import { lockDueAllocations, lockDueNodes, lockRetryableReleases } from './due.ts';
@@ -68,11 +68,14 @@ describe('what is due', () => {
         allocation.allocation_id,
         tries,
       ]);
+      const shown = await readAllocation(db, allocation.allocation_id, null, allocation.status_since);
       for (const seconds of [30, 60, 120, 240, 480, 900, 3600]) {
         const at = secondsLater(allocation.status_since, seconds);
         if ((await db.transaction((tx) => lockRetryableReleases(tx, secondsLater(at, -0.001), 10))).length > 0)
           return Number.NaN;
-        if ((await db.transaction((tx) => lockRetryableReleases(tx, at, 10))).length > 0) return seconds;
+        if ((await db.transaction((tx) => lockRetryableReleases(tx, at, 10))).length === 0) continue;
+        expect(shown).toMatchObject({ release_tries: tries, retry_at: at.toISOString() });
+        return seconds;
       }
       return Number.POSITIVE_INFINITY;
     };

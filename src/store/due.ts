@@ -5,6 +5,7 @@ import type { AllocationRow } from './allocations.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { type JudgedNode, judgedColumns } from './judged.ts';
 import { isUncovered } from './maintenance.ts';
+import { generationOfAllocation, releaseRetryAt } from './release-retry-at.ts';
 import { isOnlyTold } from './would-have.ts';
 
 export type DueNode = JudgedNode & { last_seen_at: Date | null; stale_seconds: number | null };
@@ -114,16 +115,11 @@ export function lockDueAllocations(
   );
 }
 
-/** Failed releases whose backoff is over: doubling from the pool's base to its maximum; after `max_retries`, hourly, and never less often. */
+/** Failed releases whose backoff is over. */
 export function lockRetryableReleases(tx: Transaction, now: Date, limit: number): Promise<AllocationRow[]> {
   return tx.query<AllocationRow>(
-    `select allocation.* from allocations allocation
-     join pools pool on pool.name = allocation.pool
-     join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
-     where allocation.status = 'release_failed' and allocation.status_since + make_interval(secs =>
-       case when allocation.release_tries > coalesce((generation.document #>> '{release,max_retries}')::int, 8) then 3600
-       else least(3600, coalesce((generation.document #>> '{release,retry_max_seconds}')::double precision, 900),
-         coalesce((generation.document #>> '{release,retry_base_seconds}')::double precision, 30) * power(2, greatest(0, allocation.release_tries - 1))) end) <= $1
+    `select allocation.* from allocations allocation join ${generationOfAllocation}
+     where allocation.status = 'release_failed' and ${releaseRetryAt} <= $1
      order by allocation.status_since limit $2 for no key update of allocation skip locked`,
     [now, limit],
   );

@@ -2,7 +2,7 @@
 import { expect, vi } from 'vitest';
 import type * as BootReports from '../../src/contract/boot-report.ts';
 import type { BootStage } from '../../src/contract/node.ts';
-import type * as Explaining from '../../src/lifecycle/explain.ts';
+import type * as Explaining from '../../src/lifecycle/slow-stages.ts';
 import type * as NodeLogs from '../../src/store/node-logs.ts';
 import type { Machine } from '../api/support/machine.ts';
 import { allocate } from '../support/machine-life.ts';
@@ -15,7 +15,7 @@ type Parts = Pick<typeof Explaining, 'slowStages'> &
 const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
 const right = vi.hoisted(() => ({}) as Parts);
 
-vi.mock(import('../../src/lifecycle/explain.ts'), async (original) => {
+vi.mock(import('../../src/lifecycle/slow-stages.ts'), async (original) => {
   const whole = await original();
   right.slowStages = whole.slowStages;
   return { ...whole, slowStages: (...given) => (wrong.slowStages ?? whole.slowStages)(...given) };

@@ -1,18 +1,23 @@
 /** Why a node stands where it stands, and what may be done about it. */
 import { now } from '../../base/clock.ts';
+import type { Allocation } from '../../contract/allocation.ts';
 import { ApiProblem } from '../../contract/errors.ts';
+import type { Holder } from '../../contract/explanation.ts';
 import type { Operation } from '../../contract/operation.ts';
 import { offeredActions } from '../../lifecycle/actions.ts';
-import { type ExplainedNode, explain, meaningOf, slowStages } from '../../lifecycle/explain.ts';
+import { type Holder as ExplainedHolder, type ExplainedNode, explain, meaningOf } from '../../lifecycle/explain.ts';
+import { slowStages } from '../../lifecycle/slow-stages.ts';
 import { actOnNode } from '../../operations/node-actions.ts';
 import { nodeReimageKind } from '../../operations/node-reimage.ts';
 import { nodeSubject } from '../../operations/offers.ts';
+import { readAllocation } from '../../store/allocations.ts';
 import { evidenceFor, usualStages } from '../../store/because.ts';
 import { openFindingsOf } from '../../store/findings.ts';
 import { readBootStages } from '../../store/node-logs.ts';
 import { explainedNode, readNode } from '../../store/nodes.ts';
 import { readOperation } from '../../store/operations.ts';
 import { poolGeneration } from '../../store/pools.ts';
+import { openResidueOf } from '../../store/residue-of-node.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { askerOf, operationOf } from './allocations.ts';
 import { findingWire } from './drift.ts';
@@ -31,6 +36,22 @@ function workOf(operation: Operation | undefined): string | null {
   const { label, message } = operation.progress;
   return message && message !== label ? `${label}: ${message}` : label;
 }
+
+const holderWire = (held_by: Allocation): Holder => ({
+  allocation_id: held_by.allocation_id,
+  name: held_by.name,
+  status: held_by.status,
+  status_since: held_by.status_since,
+  reason: held_by.reason,
+  owner_layer: held_by.owner_layer,
+  release_tries: held_by.release_tries,
+  retry_at: held_by.retry_at,
+});
+
+const explainedHolder = ({ retry_at, ...held_by }: Holder): ExplainedHolder => ({
+  ...held_by,
+  retry_at: retry_at === null ? null : new Date(retry_at),
+});
 
 async function slowStagesOf(
   node: { node_id: string; node_instance_id: string | null; pool: string },
@@ -51,14 +72,21 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
     const row = await explainedNode(db, params.id);
     if (!row) throw new ApiProblem('node_not_found');
     const pool = await poolGeneration(db, node.pool, row.pool_generation);
-    const evidence = await evidenceFor(db, node, tenant);
+    const at = now(services.clock);
+    const held_by = node.allocation_id ? await readAllocation(db, node.allocation_id, tenant, at) : undefined;
+    const holder = held_by ? holderWire(held_by) : null;
+    const stuck = holder?.status === 'release_failed' ? holder.allocation_id : null;
+    // What is left behind is the operators' business, and may name what another tenant had.
+    const residue = tenant === null ? await openResidueOf(db, node.node_id) : [];
+    const evidence = await evidenceFor(db, node, tenant, stuck);
     const change = evidence.find((fact) => fact.kind === `node.${node.status}`);
-    const operation = await readOperation(db, node.workflow_id ?? '', null, now(services.clock));
+    const operation = await readOperation(db, node.workflow_id ?? '', null, at);
     const told = explain({
       node: row satisfies ExplainedNode,
       observed_only: pool?.mode === 'observe',
       reuse: pool?.reuse ?? pool?.driver === 'external',
-      owned: node.allocation_id !== null,
+      holder: holder && explainedHolder(holder),
+      residue,
       anew: operation?.kind === nodeReimageKind,
       operation: workOf(operation),
     });
@@ -75,14 +103,17 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
         evidence,
       },
       waiting_for: told.waiting_for,
-      deadline_at: node.deadline_at,
-      budget_seconds: node.budget_seconds,
-      budget_source: node.budget_source,
+      // While its release waits for the next try, the deadline is that of the last one and decides nothing.
+      ...(node.status === 'cleaning' && stuck
+        ? { deadline_at: null, budget_seconds: null, budget_source: null }
+        : { deadline_at: node.deadline_at, budget_seconds: node.budget_seconds, budget_source: node.budget_source }),
       held: node.held,
       would_have: node.would_have,
       // biome-ignore lint/suspicious/noThenProperty: the wire contract names it so, and nothing awaits this object.
       next: told.next.map((step) => ({ if: step.if, then: step.leads_to, at: iso(step.at) })),
-      slow_stages: await slowStagesOf(node, services),
+      slow_stages: stuck ? [] : await slowStagesOf(node, services),
+      holder,
+      residue,
       // A finding may still name the allocation that the node served before.
       findings: tenant === null ? (await openFindingsOf(db, node.node_id)).map(findingWire) : [],
       actions: offeredActions(await nodeSubject(db, node), person()),

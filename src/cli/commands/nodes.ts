@@ -1,10 +1,11 @@
 /** `slipway nodes`: the machines that live. */
 import { Option } from 'commander';
+import type { Allocation } from '../../contract/allocation.ts';
 import type { Node } from '../../contract/node.ts';
 import { type NodeStatus, nodeStatuses, nodeStatusNames } from '../../lifecycle/states.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { limitOption } from '../option-values.ts';
-import { collectEach } from '../pages.ts';
+import { collect, collectEach } from '../pages.ts';
 import { countByStatus, printListing } from '../print-listing.ts';
 import { nodeColumns } from '../render/node.ts';
 import type { Session } from '../session.ts';
@@ -39,6 +40,23 @@ export function listNodes(session: Session, filter: NodeFilter) {
   );
 }
 
+/** The releases that failed, where one of the machines may wait for such a one. */
+async function failedReleases(session: Session, nodes: Node[]): Promise<Map<string, Allocation>> {
+  const waiting = nodes.filter(({ status, allocation_id }) => status === 'cleaning' && allocation_id !== null);
+  if (waiting.length === 0 || session.json) return new Map();
+  const pools = new Set(waiting.map(({ pool }) => pool));
+  const [pool] = pools.size === 1 ? pools : [];
+  const { items } = await collect<Allocation>(
+    (paging) =>
+      session.call('allocation-list', { query: { ...paging, status: 'release_failed', ...(pool && { pool }) } }),
+    mostFailedReleases,
+  );
+  return new Map(items.map((allocation) => [allocation.allocation_id, allocation]));
+}
+
+/** Beyond so many a table is no place to read of each. */
+const mostFailedReleases = 2000;
+
 export const makeNodes: MakeCommand = (cli) =>
   new SlipwayCommand('nodes')
     .description('List the nodes that are not retired, newest first.')
@@ -52,8 +70,10 @@ export const makeNodes: MakeCommand = (cli) =>
     .action(
       cli.run<NodeFilter>(async (session, filter) => {
         const narrowed = filter.pool || filter.status || filter.query || filter.held;
-        printListing(session, await listNodes(session, filter), {
-          columns: nodeColumns(session.clock.nowMs()),
+        const listing = await listNodes(session, filter);
+        const failed = await failedReleases(session, listing.items);
+        printListing(session, listing, {
+          columns: nodeColumns(session.clock.nowMs(), failed),
           empty: narrowed
             ? 'No node matches.'
             : `There are no nodes. Bring one up: ${session.commandLine('allocate', '--pool', 'local', '--wait')}`,

@@ -5,13 +5,16 @@ import { ageSince, momentAndDistance, relative } from './duration.ts';
 import { labelText, titleLine } from './node.ts';
 import { allocationTones } from './palette.ts';
 import { isOver } from './progress.ts';
+import { failedReleaseConcern, isReleaseFailed, nextTrySentence } from './release-failure.ts';
 import { type Column, type Fact, type Fit, renderFacts } from './table.ts';
 import { printable } from './text.ts';
 
 /** What it is doing, or why it stands still. That one is in use because its machine came up needs no word. */
-export function allocationConcern({ progress, reason, status, verdict }: Allocation): string {
+export function allocationConcern(allocation: Allocation, nowMs: number): string {
+  const { progress, reason, status, verdict } = allocation;
   if (progress && !isOver(progress))
     return `${progress.step}/${progress.total_steps} ${printable(progress.label)} ${Math.floor(progress.percent)} %`;
+  if (isReleaseFailed(allocation)) return failedReleaseConcern(allocation, nowMs);
   return status === 'active' && reason === verdict?.reason ? '' : printable(reason ?? '');
 }
 
@@ -21,7 +24,7 @@ export const allocationColumns = (nowMs: number): Column<Allocation>[] => [
   { title: 'POOL', value: (row) => row.pool, shrinks_to: 6, drop: 2 },
   { title: 'STATUS', value: (row) => row.status, tone: (row) => allocationTones[row.status] },
   { title: 'FOR', value: (row) => ageSince(row.status_since, nowMs), align: 'right' },
-  { title: 'WHY', value: allocationConcern, drop: 5, below: true, optional: true },
+  { title: 'WHY', value: (row) => allocationConcern(row, nowMs), drop: 5, below: true, optional: true },
   { title: 'AGE', value: (row) => ageSince(row.created_at, nowMs), align: 'right', drop: 6 },
   { title: 'NODE', value: (row) => row.node_id ?? '', drop: 8, optional: true },
   { title: 'TENANT', value: (row) => row.tenant, shrinks_to: 6, drop: 7 },
@@ -39,6 +42,7 @@ export function allocationLines(allocation: Allocation, nowMs: number, fit: Fit)
     ['because', allocation.reason === verdict?.reason ? null : printable(allocation.reason ?? '')],
     ['verdict', verdict && `${printable(verdict.reason)}  [${verdict.rule}, ${relative(verdict.at, nowMs)}]`],
     ['owner', allocation.owner_layer],
+    ['next try', allocation.retry_at && nextTrySentence(allocation, nowMs)],
     ['deadline', allocation.deadline_at && momentAndDistance(allocation.deadline_at, nowMs) + budget],
     ['labels', printable(labelText(allocation.labels))],
     ['created', momentAndDistance(allocation.created_at, nowMs)],

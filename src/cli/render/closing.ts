@@ -6,6 +6,7 @@ import type { ExitName } from '../exit-codes.ts';
 import type { Subject, Target } from '../subject.ts';
 import { momentInFull, relative, taken } from './duration.ts';
 import type { Paint } from './palette.ts';
+import { nextTrySentence } from './release-failure.ts';
 import { flow, pad, printable, wrap } from './text.ts';
 
 export interface ClosingContext {
@@ -102,13 +103,16 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
     ];
   },
   release_failed: (allocation, operation, context) => {
-    const { paint, width, commandLine } = context;
+    const { paint, width, nowMs, commandLine } = context;
     const id = allocation.allocation_id;
     const why = allocation.reason ?? allocation.verdict?.reason ?? operation?.error?.message;
     return [
       bad(paint, `${id} could not be released${after(between(operation?.created_at, allocation.status_since))}`),
       ...inside(why, width),
-      ...inside('It is tried again by itself until it works; the machine stays fenced off meanwhile.', width),
+      ...inside(
+        `${nextTrySentence(allocation, nowMs) ?? 'It is tried again.'} That goes on until it works; the machine stays fenced off meanwhile.`,
+        width,
+      ),
       ...blame(allocation, context),
       ...hintLines(
         [

@@ -9,6 +9,7 @@ import { bothSides } from './finding.ts';
 import { heldSentences, wouldHaveSentence } from './held.ts';
 import { nodeTone, titleLine } from './node.ts';
 import type { Tone } from './palette.ts';
+import { failedReleaseSentences, isReleaseFailed } from './release-failure.ts';
 import { type Fact, renderFacts } from './table.ts';
 import { printable, wrap } from './text.ts';
 
@@ -49,6 +50,32 @@ function waitingSentence(waiting_for: string): string {
 /** Its verdict did not take effect, so what its status means is not how it is. */
 const isInDoubt = ({ held, would_have }: Explanation) => held !== null || would_have !== null;
 
+/** It waits for the next try of its release, which is told with what failed. */
+const isStuck = ({ status, holder }: Explanation) => status === 'cleaning' && isReleaseFailed(holder);
+
+/** What to do first about a machine that is set aside, or stuck: it is done to what stands in the way. */
+const firstHints = ({ holder, residue, status }: Explanation, { commandLine }: ClosingContext): [string, string][] => {
+  const id = holder?.allocation_id ?? '';
+  const uses = status === 'quarantined' && holder && !['failed', 'released'].includes(holder.status);
+  return [
+    ...(isReleaseFailed(holder)
+      ? [
+          ['Retry its release now', commandLine('act', id, 'retry-release', '--reason', '"…"')] satisfies [
+            string,
+            string,
+          ],
+        ]
+      : uses
+        ? [['Release what uses it', commandLine('release', id)] satisfies [string, string]]
+        : []),
+    ...residue.flatMap((rest): [string, string][] => [
+      ['See whether it is still there', commandLine('residue', 'verify', rest, '--reason', '"…"')],
+      ['Destroy what is left', commandLine('residue', 'delete', rest, '--reason', '"…"')],
+      ['Take it over', commandLine('residue', 'adopt', rest, '--reason', '"…"')],
+    ]),
+  ];
+};
+
 function story(told: Explanation, node: Node, nowMs: number): string {
   const { because, status } = told;
   const by = because.rule ? ` [${because.rule}]` : '';
@@ -57,7 +84,8 @@ function story(told: Explanation, node: Node, nowMs: number): string {
     !isInDoubt(told) && told.means,
     sentence(because.verdict ? `${became}: ${readable(because.verdict)}${by}` : became + by),
     // A hold is told apart, and says this itself.
-    told.waiting_for && !told.held && waitingSentence(told.waiting_for),
+    told.waiting_for && !told.held && !isStuck(told) && waitingSentence(told.waiting_for),
+    told.holder && isReleaseFailed(told.holder) && failedReleaseSentences(told.holder, nowMs),
     deadlineSentence(told, nowMs),
     node.last_seen_at && `It was last heard of ${relative(node.last_seen_at, nowMs)}.`,
   ]
@@ -102,10 +130,11 @@ function section(title: string, lines: string[], { paint }: ClosingContext): str
   return lines.length === 0 ? [] : ['', indent + paint('strong', title), ...lines.map((line) => indent + line)];
 }
 
-const whatToDo = (told: Explanation, context: ClosingContext): string[] => [
+export const whatToDo = (told: Explanation, context: ClosingContext): string[] => [
   ...openActionLines(told.node_id, told.actions, context),
   ...hintLines(
     [
+      ...firstHints(told, context),
       ...(told.held ? [['See all that is held', context.commandLine('brake')] satisfies [string, string]] : []),
       ...told.findings.map(({ finding_id }): [string, string] => [
         'Decide on what was found',

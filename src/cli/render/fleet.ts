@@ -5,6 +5,7 @@ import { countByStatus } from '../print-listing.ts';
 import { allocationColumns } from './allocation.ts';
 import { ageSince } from './duration.ts';
 import { nodeConcern, nodeTone } from './node.ts';
+import { failedReleaseConcern } from './release-failure.ts';
 import { type Column, type Fit, renderTable } from './table.ts';
 import { printable, truncate } from './text.ts';
 
@@ -19,7 +20,7 @@ export interface FleetView {
 /** What is being done with a node, or else why it stands where it stands. */
 function doing(fleet: Fleet, node: Node, nowMs: number): string {
   const allocation = node.allocation_id === null ? undefined : fleet.allocations.get(node.allocation_id);
-  if (isStuckInRelease(fleet, node)) return printable(allocation?.reason ?? 'its release failed');
+  if (allocation && isStuckInRelease(fleet, node)) return failedReleaseConcern(allocation, nowMs);
   const progress = operationOn(fleet, node)?.progress;
   const concern = nodeConcern(node, nowMs);
   if (!progress) return concern;

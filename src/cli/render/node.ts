@@ -1,19 +1,25 @@
 /** Nodes as a person reads them. */
+import type { Explanation } from '../../contract/explanation.ts';
 import type { Node } from '../../contract/node.ts';
 import { nodeStatuses } from '../../lifecycle/states.ts';
 import { age, ageSince, momentAndDistance, relative, secondsSince } from './duration.ts';
 import { heldConcern, heldFact, wouldHaveConcern, wouldHaveFact } from './held.ts';
 import { nodeTones, type Tone } from './palette.ts';
+import { type FailedRelease, failedReleaseConcern, isReleaseFailed, nextTrySentence } from './release-failure.ts';
 import { type Column, type Fact, type Fit, renderFacts } from './table.ts';
 import { printable } from './text.ts';
 
 /** Statuses that a verdict explains; elsewhere an old verdict is history. */
 const explained = new Set<Node['status']>(['offline', 'failed', 'degraded', 'quarantined', 'draining']);
 
-/** Why it stands where it stands, where that needs a word. */
-export function nodeConcern(node: Node, nowMs: number): string {
+/**
+ * Why it stands where it stands, where that needs a word. Of one whose release failed that is what failed: its deadline is that
+ * of a try which is over.
+ */
+export function nodeConcern(node: Node, nowMs: number, failed?: FailedRelease): string {
   if (node.held) return heldConcern(node.held);
   if (node.would_have) return wouldHaveConcern(node.would_have);
+  if (failed && node.status === 'cleaning') return failedReleaseConcern(failed, nowMs);
   if (explained.has(node.status) && node.verdict) return printable(node.verdict.reason);
   const deadline = node.deadline_at;
   const left = deadline ? -secondsSince(deadline, nowMs) : null;
@@ -28,7 +34,7 @@ export function nodeConcern(node: Node, nowMs: number): string {
 /** A machine whose verdict is held back is not as well as its status says. */
 export const nodeTone = ({ status, held }: Node): Tone => (held ? 'warn' : nodeTones[status]);
 
-export const nodeColumns = (nowMs: number): Column<Node>[] => [
+export const nodeColumns = (nowMs: number, failedReleases: ReadonlyMap<string, FailedRelease>): Column<Node>[] => [
   { title: 'NODE', value: (node) => node.node_id },
   { title: 'NAME', value: (node) => node.name, shrinks_to: 8, drop: 3 },
   { title: 'POOL', value: (node) => node.pool, shrinks_to: 6, drop: 2 },
@@ -36,7 +42,13 @@ export const nodeColumns = (nowMs: number): Column<Node>[] => [
   { title: 'FOR', value: (node) => ageSince(node.status_since, nowMs), align: 'right' },
   { title: 'SEEN', value: (node) => ageSince(node.last_seen_at, nowMs), align: 'right', drop: 6 },
   { title: 'USE', value: (node) => node.occupancy, drop: 7 },
-  { title: 'WHY', value: (node) => nodeConcern(node, nowMs), drop: 5, below: true, optional: true },
+  {
+    title: 'WHY',
+    value: (node) => nodeConcern(node, nowMs, failedReleases.get(node.allocation_id ?? '')),
+    drop: 5,
+    below: true,
+    optional: true,
+  },
   { title: 'ALLOCATION', value: (node) => node.allocation_id ?? '', drop: 9, optional: true },
   { title: 'ZONE', value: (node) => node.zone ?? '', drop: 8, optional: true },
 ];
@@ -56,7 +68,13 @@ export const labelText = (labels: Record<string, string>): string =>
 export const titleLine = (id: string, name: string | null, status: string, tone: Tone, since: string, { paint }: Fit) =>
   `${paint('strong', id)}${name ? `  ${printable(name)}` : ''}  ${paint(tone, status)} ${since}`;
 
-export function nodeLines(node: Node, nowMs: number, fit: Fit): string[] {
+/** Who brought it where it stands, where that was a person. */
+const setBy = ({ because, status }: Explanation): string | null =>
+  because.evidence.find(({ kind }) => kind === `node.${status}`)?.actor?.name ?? null;
+
+export function nodeLines(node: Node, told: Explanation, nowMs: number, fit: Fit): string[] {
+  const failed = told.holder && isReleaseFailed(told.holder) ? told.holder : null;
+  const by = setBy(told);
   const budget = node.budget_seconds === null ? '' : ` · budget ${node.budget_seconds} s from ${node.budget_source}`;
   const facts: Fact[] = [
     ['pool', node.pool + (node.zone ? `  zone ${node.zone}` : '')],
@@ -66,13 +84,18 @@ export function nodeLines(node: Node, nowMs: number, fit: Fit): string[] {
     ['instance', node.node_instance_id],
     [
       'because',
-      node.verdict && `${printable(node.verdict.reason)}  [${node.verdict.rule}, ${relative(node.verdict.at, nowMs)}]`,
+      told.because.verdict &&
+        `${printable(told.because.verdict)}  [${told.because.rule}, ${relative(told.because.at, nowMs)}]`,
     ],
+    ['by', by && printable(by)],
+    ['release', failed && failedReleaseConcern({ ...failed, retry_at: null }, nowMs), 'bad'],
+    ['owner', failed?.owner_layer],
+    ['next try', failed && nextTrySentence(failed, nowMs)],
     ['fenced', node.fenced ? printable(node.fence_reason ?? 'yes') : null, 'warn'],
     ['held', node.held && heldFact(node.held, nowMs), 'warn'],
     ['would have', node.would_have && wouldHaveFact(node.would_have, nowMs), 'warn'],
     ['waits for', node.waiting_for && printable(node.waiting_for)],
-    ['deadline', node.deadline_at && momentAndDistance(node.deadline_at, nowMs) + budget],
+    ['deadline', told.deadline_at && momentAndDistance(told.deadline_at, nowMs) + budget],
     ['last seen', momentAndDistance(node.last_seen_at, nowMs)],
     ['registered', momentAndDistance(node.registered_at, nowMs)],
     ['it says', claims(node.reported) && printable(claims(node.reported) ?? '')],

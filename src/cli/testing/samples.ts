@@ -94,6 +94,8 @@ export const sampleAllocation = (fields: Partial<Allocation> = {}): Allocation =
   deadline_at: null,
   budget_seconds: null,
   budget_source: null,
+  release_tries: 0,
+  retry_at: null,
   verdict: null,
   labels: {},
   created_at: sampleStart,

@@ -39,6 +39,8 @@ export const sampleExplanation = (fields: Partial<Explanation> = {}): Explanatio
     sampleNext('it stays silent until then', 'failed, by offline-deadline', at(50)),
   ],
   slow_stages: [],
+  holder: null,
+  residue: [],
   findings: [],
   actions: [
     { action: 'extend-deadline', does: 'gives it more time', open: true, why_not: null },

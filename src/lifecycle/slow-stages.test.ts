@@ -1,6 +1,6 @@
 /** Where the time of a boot went. */
 import { expect, test } from 'vitest';
-import { slowStages, type TimedStage } from './explain.ts';
+import { slowStages, type TimedStage } from './slow-stages.ts';
 
 const stage = (name: string, seconds: number, parent?: string): TimedStage => ({ name, seconds, parent });
 const names = (stages: TimedStage[], usual: Record<string, number> = {}) =>
