@@ -16,10 +16,11 @@ import type { Cause } from '../lifecycle/transitions.ts';
 import { type AllocationRow, allocationRow, isHeldByAnother, lockAllocation } from '../store/allocations.ts';
 import type { Transaction } from '../store/database.ts';
 import { isUniqueViolation } from '../store/database.ts';
+import { renewCleaning } from '../store/deadlines.ts';
 import { createNode } from '../store/door.ts';
 import { createAllocation, moveAllocations } from '../store/door-allocation.ts';
 import { createInstance } from '../store/instances.ts';
-import { countLiveNodes } from '../store/nodes.ts';
+import { countLiveNodes, lockNode } from '../store/nodes.ts';
 import { markCancelling, openOperationsOf, operationRow, queueOperation, requeue } from '../store/operations.ts';
 import { currentPool } from '../store/pools.ts';
 import { allocationForceReleaseKind } from './allocation-force-release.ts';
@@ -114,6 +115,8 @@ export async function releaseIn(
   if (forced) return { allocation_id: before.allocation_id, workflow_id: forced.workflow_id };
   // The machine a failed allocation had may serve another one by now; it is then nothing of this one's to take down.
   const lost = before.node_id !== null && (await isHeldByAnother(tx, before.node_id, before.allocation_id));
+  // The machine before its allocation, as everywhere.
+  const machine = before.status === 'release_failed' && before.node_id ? await lockNode(tx, before.node_id) : undefined;
   const workflow_id = newWorkflowId(services.clock);
   const reason = asker.reason ?? (by === 'release' ? 'asked to be released' : 'the release is tried again');
   const [outcome] = await moveAllocations(
@@ -140,6 +143,7 @@ export async function releaseIn(
       'action_illegal',
       `The allocation is ${outcome?.allocation?.status ?? 'gone'}; it cannot be released.`,
     );
+  if (!lost) await renewCleaning(tx, machine, asker, at);
   for (const operation of open) await markCancelling(tx, operation.workflow_id, at, asker.actor);
   await queueOperation(
     tx,
@@ -240,6 +244,7 @@ export function requestOperationRetry(services: OperationServices, id: string, a
         'Retry the allocation instead: it needs a new instance, not the failed one again.',
       );
     }
+    const machine = operation.node_id ? await lockNode(tx, operation.node_id) : undefined;
     const [outcome] = await moveAllocations(
       tx,
       [
@@ -258,6 +263,7 @@ export function requestOperationRetry(services: OperationServices, id: string, a
     );
     if (!outcome?.moved)
       throw new ApiProblem('action_illegal', `The allocation is ${outcome?.allocation?.status ?? 'gone'} by now.`);
+    await renewCleaning(tx, machine, asker, at);
     await requeue(tx, id, at, asker.actor);
   });
 }

@@ -2,6 +2,7 @@
  * The one place besides the door that moves a deadline: by an operator's word, by advance, by capacity that was granted, or by
  * a gap of our own. The allocation that waits for the node shares its deadline, so both move together.
  */
+import { secondsLater } from '../base/clock.ts';
 import type { WorkflowId } from '../base/ids.ts';
 import type { Actor } from '../contract/evidence.ts';
 import { isNodeRule } from '../lifecycle/rules.ts';
@@ -22,7 +23,7 @@ export interface DeadlineMove {
 }
 
 export interface MovedBy {
-  layer: 'operator' | 'node' | 'provider' | 'store';
+  layer: 'operator' | 'node' | 'provider' | 'rule' | 'store';
   actor?: Actor | null;
 }
 
@@ -88,6 +89,22 @@ export async function moveDeadlines(
     }),
   );
   return rows;
+}
+
+/**
+ * Another try of a release has the time that the first one had: the machine stays `cleaning` meanwhile, and the deadline it
+ * shows is that of the try that goes on. The caller holds its lock.
+ */
+export async function renewCleaning(
+  tx: Transaction,
+  node: NodeRow | undefined,
+  { actor }: { actor: Actor | null },
+  now: Date,
+): Promise<void> {
+  if (node?.status !== 'cleaning' || node.budget_seconds === null) return;
+  const deadline_at = secondsLater(now, node.budget_seconds);
+  const by: MovedBy = { layer: actor ? 'operator' : 'rule', actor };
+  await moveDeadlines(tx, [{ node, deadline_at, reason: 'its release is tried again' }], by, now);
 }
 
 /** More time for an allocation that waits by its own deadline and not by that of a machine. The caller holds its lock. */

@@ -115,13 +115,20 @@ export function lockDueAllocations(
   );
 }
 
-/** Failed releases whose backoff is over. */
-export function lockRetryableReleases(tx: Transaction, now: Date, limit: number): Promise<AllocationRow[]> {
+const retryable = `allocation.status = 'release_failed' and ${releaseRetryAt} <= $1`;
+
+/** Failed releases whose backoff is over; their machines are locked first, as everywhere, since the try gives them new time. */
+export async function lockRetryableReleases(tx: Transaction, now: Date, limit: number): Promise<AllocationRow[]> {
+  const machines = await tx.query<{ node_id: string }>(
+    `select node.node_id from allocations allocation join ${generationOfAllocation} join nodes node on node.node_id = allocation.node_id
+     where ${retryable} order by allocation.status_since limit $2 for no key update of node skip locked`,
+    [now, limit],
+  );
   return tx.query<AllocationRow>(
     `select allocation.* from allocations allocation join ${generationOfAllocation}
-     where allocation.status = 'release_failed' and ${releaseRetryAt} <= $1
+     where ${retryable} and (allocation.node_id is null or allocation.node_id = any($3))
      order by allocation.status_since limit $2 for no key update of allocation skip locked`,
-    [now, limit],
+    [now, limit, machines.map(({ node_id }) => node_id)],
   );
 }
 

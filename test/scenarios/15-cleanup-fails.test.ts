@@ -7,6 +7,8 @@ import type * as evidence from '../../src/store/evidence.ts';
 import { allocate, allocation, becomes, declarePool, release } from '../support/machine-life.ts';
 import { scenario, type World, whileWrong, without } from './support/scenario.ts';
 
+const secondsBetween = (from: string, to: string | null) => (Date.parse(to ?? '') - Date.parse(from)) / 1000;
+
 /** For a counter-test: facts that get lost. */
 const wrong = vi.hoisted((): { forgets?: RegExp } => ({}));
 vi.mock('../../src/store/evidence.ts', async (whole) => {
@@ -47,12 +49,28 @@ async function story({ client, ledger, comes }: World, cleanable: string): Promi
   );
   expect(cleans.length, 'tries inside one release').toBeGreaterThanOrEqual(stepTries);
 
+  // Whoever asks is told what failed, and when it is tried again; the deadline of the try that is over is shown to nobody.
+  const told = await comes('an explanation between two tries', async () => {
+    const now = await client.call('node-explain', { params: { id: node_id ?? '' } });
+    return now.holder?.status === 'release_failed' ? now : undefined;
+  });
+  expect(told).toMatchObject({ status: 'cleaning', deadline_at: null, slow_stages: [] });
+  expect(told.holder).toMatchObject({ allocation_id: id, owner_layer: 'node', retry_at: expect.any(String) });
+  expect(told.waiting_for).toContain(
+    `try ${(told.holder?.release_tries ?? 0) + 1} of its release: ${told.holder?.reason}`,
+  );
+  expect(told.next[0]).toMatchObject({ at: told.holder?.retry_at });
+  expect(told.because.evidence.map(({ kind }) => kind)).toContain('allocation.release_failed');
+
   // Nobody gets the machine meanwhile: it is fenced, and the next tenant waits.
   const next = await allocate(client, 'dirty');
   const releases = () => ledger.facts(id, 'allocation.release_failed');
   await comes('another try by the rule', async () => ((await releases()) > 1 ? true : undefined));
   const shown = await node();
   expect(shown).toMatchObject({ status: 'cleaning', fenced: true, occupancy: 'cleanup' });
+  expect(secondsBetween(shown.status_since, shown.deadline_at), 'a new try has new time').toBeGreaterThan(
+    shown.budget_seconds ?? Number.NaN,
+  );
   expect(shown.fence_reason).toBeTruthy();
   expect((await allocation(client, next)).status).toBe('requested');
 
