@@ -7,7 +7,7 @@ import { factShipper } from './fact-shipper.ts';
 import { heartbeatLoop } from './heartbeat.ts';
 import { type LogShipper, logShipper } from './log-shipper.ts';
 import { prerequisiteShipper } from './prerequisite-shipper.ts';
-import { runShell } from './shell.ts';
+import { runShell, type ShellParts } from './shell.ts';
 import { agentDirectory } from './state-file.ts';
 import { taskLoop } from './task-loop.ts';
 import { openTaskResults } from './task-results.ts';
@@ -47,9 +47,14 @@ function machineOf({ config, clock, work, shell, stages, spool }: AgentParts): M
     clock,
     dir: config.dir,
     stopCommand: work.release,
-    clean: (signal) => (clean ? runShell(shell, { script: clean, stream: 'clean', signal }) : null),
+    clean: (signal) => (clean ? runClean(shell, clean, signal) : null),
     processes: work.processes,
     bootStages: stages.all,
     lastLines: spool.tail,
   };
 }
+
+const runClean = async (shell: ShellParts, script: string, signal: AbortSignal) => ({
+  ...(await runShell(shell, { script, stream: 'clean', signal })),
+  script,
+});

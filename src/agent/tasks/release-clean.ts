@@ -1,6 +1,7 @@
 /** Removes what the workload left and states, bound to the asker's nonce, what was looked at and what was seen. */
 import { join } from 'node:path';
 import { now } from '../../base/clock.ts';
+import { scriptEnd } from '../../base/script-end.ts';
 import { writeWhole } from '../durable-file.ts';
 import { textOf } from '../shape.ts';
 import { failed, succeeded, type TaskType } from './task.ts';
@@ -14,7 +15,8 @@ export const releaseClean: TaskType = async ({ task, machine, signal }) => {
   // A command that still ran would make new what is being removed.
   await machine.stopCommand(null);
   const end = await machine.clean(signal);
-  if (end && !end.ok) return failed('clean_failed', [`clean ${end.how}`, ...end.last_lines].join('\n').slice(0, 8192));
+  if (end && !end.ok)
+    return failed('clean_failed', scriptEnd('clean', end.script, end.how, end.last_lines).slice(0, 8192));
   const left = machine.processes();
   if (left.length > 0) {
     return failed('clean_failed', `processes of the instance still run: ${left.map(({ pid }) => pid).join(', ')}`);

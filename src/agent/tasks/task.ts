@@ -15,7 +15,7 @@ export interface Machine {
   /** Ends the command and everything else of the instance, and keeps it down; what is still there after that. */
   stopCommand(grace_ms: number | null): Promise<ProcessRow[]>;
   /** Null when the pool has nothing to clean. */
-  clean(signal: AbortSignal): Promise<ShellEnd> | null;
+  clean(signal: AbortSignal): Promise<ShellEnd & { script: string }> | null;
   /** Everything of the instance that runs besides the agent. */
   processes(): ProcessRow[];
   bootStages(): BootStage[];

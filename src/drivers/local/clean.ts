@@ -4,6 +4,7 @@
  */
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { scriptEnd } from '../../base/script-end.ts';
 import type { DriverFailure, DriverOutcome, DriverTarget } from '../driver.ts';
 import { lastLines } from './agent-end.ts';
 import { exclusively } from './exclusive.ts';
@@ -50,6 +51,7 @@ async function cleanAlone(
     return stillRunning(
       host,
       directory,
+      script,
       all.filter((row) => row.session === shell.session),
     );
   const status = await tailOf(join(directory, files.clean_status), 16);
@@ -58,7 +60,7 @@ async function cleanAlone(
     if (status.trim() === '0') await writeWhole(cleaned, '');
     await rm(join(directory, files.clean_status));
     if (status.trim() === '0') return { outcome: 'done', message: 'cleaned' };
-    return failed(directory, 'clean_failed', `clean exited with code ${status.trim()}`);
+    return failed(directory, script, 'clean_failed', `exited with code ${status.trim()}`);
   }
   await start(host, target, directory, script);
   return { outcome: 'wait', retry_seconds: soon_seconds, message: 'clean has started' };
@@ -80,7 +82,12 @@ async function start(host: LocalHost, target: DriverTarget, directory: string, s
   });
 }
 
-async function stillRunning(host: LocalHost, directory: string, run: ProcessRow[]): Promise<DriverOutcome> {
+async function stillRunning(
+  host: LocalHost,
+  directory: string,
+  script: string,
+  run: ProcessRow[],
+): Promise<DriverOutcome> {
   const record = await readRecord(join(directory, files.clean_run));
   const started_at_ms = typeof record?.started_at_ms === 'number' ? record.started_at_ms : host.clock.nowMs();
   const seconds = (host.clock.nowMs() - started_at_ms) / 1000;
@@ -88,16 +95,16 @@ async function stillRunning(host: LocalHost, directory: string, run: ProcessRow[
     return { outcome: 'wait', retry_seconds: soon_seconds, message: `clean runs for ${seconds.toFixed(1)} s` };
   }
   host.processes.signal(run, 'SIGKILL');
-  return failed(directory, 'clean_timed_out', `clean was ended after ${host.clean_timeout_seconds} s`);
+  return failed(directory, script, 'clean_timed_out', `was ended after ${host.clean_timeout_seconds} s`);
 }
 
-async function failed(directory: string, code: string, summary: string): Promise<DriverFailure> {
+async function failed(directory: string, script: string, code: string, how: string): Promise<DriverFailure> {
   const lines = await lastLines(join(directory, files.clean_output), 5);
   return {
     outcome: 'failed',
     owner_layer: 'node',
     code,
-    message: lines ? `${summary}\n${lines}` : summary,
+    message: scriptEnd('clean', script, how, lines.split('\n')),
     retryable: true,
   };
 }
