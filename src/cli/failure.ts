@@ -39,6 +39,10 @@ export interface FailureReport {
 export interface FailureContext {
   server: string | null;
   correlation_id: string | null;
+  /** The node, allocation or operation that was named. */
+  id: string | null;
+  /** Those of the command that ran, like `--reason`. */
+  flags: readonly string[];
   commandLine(...words: string[]): string;
 }
 
@@ -53,11 +57,12 @@ const whereTokensComeFrom =
   'Give a token with --token-file or SLIPWAY_TOKEN; on the server’s own host, --data-dir finds its admin.token.';
 
 /** The catalogue speaks to every client; here it is known how a person at this prompt can follow it. */
-const remediesHere: Partial<Record<ErrorCode, (commandLine: FailureContext['commandLine']) => string>> = {
+const remediesHere: Partial<Record<ErrorCode, (commandLine: FailureContext['commandLine'], id: string) => string>> = {
   token_missing: () => whereTokensComeFrom,
   token_unknown: () => whereTokensComeFrom,
   token_expired: () => whereTokensComeFrom,
   role_insufficient: () => 'Use a token with that role: --token-file or SLIPWAY_TOKEN.',
+  action_illegal: (commandLine, id) => `See what is open now, and why the rest is not: ${commandLine('actions', id)}`,
   pool_not_found: (commandLine) => `See which there are: ${commandLine('pools')}`,
   node_not_found: (commandLine) => `See which there are: ${commandLine('nodes', '--all')}`,
   allocation_not_found: (commandLine) => `See which there are: ${commandLine('allocations', '--all')}`,
@@ -69,17 +74,33 @@ const remediesHere: Partial<Record<ErrorCode, (commandLine: FailureContext['comm
 
 const isCatalogued = (code: string): code is ErrorCode => Object.hasOwn(errorCatalogue, code);
 
-function remedyOf(problem: Problem, { commandLine }: FailureContext): string | null {
+function remedyOf(problem: Problem, { commandLine, id }: FailureContext): string | null {
   if (!isCatalogued(problem.code)) return null;
   const entry: ErrorEntry = errorCatalogue[problem.code];
   const seconds = problem.retry_after_seconds;
-  const remedy = remediesHere[problem.code]?.(commandLine) ?? entry.remedy;
+  const remedy = remediesHere[problem.code]?.(commandLine, id ?? 'ID') ?? entry.remedy;
   return seconds === undefined ? remedy : remedy.replaceAll('`retry_after_seconds`', `${seconds} s`);
 }
 
 /** The fields that the detail does not already name. */
 const furtherErrors = ({ detail, errors = [] }: Problem) =>
   errors.every(({ message }) => detail.includes(message)) ? [] : errors;
+
+/** Fields whose flag has another name. */
+const flagsByField: Record<string, string> = {
+  drain_then: '--then',
+  labels: '--label',
+  older_than_seconds: '--older-than',
+  provision_timeout_seconds: '--timeout',
+  stop_after_failures: '--stop-after',
+};
+
+/** Who typed a flag does not know the field of the body that it became. */
+const namingFlags = (text: string, { flags }: FailureContext) =>
+  text.replaceAll(/\/body(?:\/filter)?\/([a-z_]+)/g, (path, field: string) => {
+    const flag = flagsByField[field] ?? `--${field.replaceAll('_', '-')}`;
+    return flags.includes(flag) ? flag : path;
+  });
 
 /** The innermost cause names the layer that failed; what stands around it only says that a call did. */
 export function rootCause(error: unknown): string | null {
@@ -99,9 +120,9 @@ export function reportFailure(error: unknown, context: FailureContext): FailureR
       exit: exitOfProblem(problem),
       code: problem.code,
       what: problem.title,
-      why: problem.detail === problem.title ? null : problem.detail,
+      why: problem.detail === problem.title ? null : namingFlags(problem.detail, context),
       remedy: remedyOf(problem, context),
-      errors: furtherErrors(problem),
+      errors: furtherErrors(problem).map((error) => ({ ...error, path: namingFlags(error.path, context) })),
       owner_layer: problem.owner_layer,
       correlation_id: problem.correlation_id,
       status: problem.status,

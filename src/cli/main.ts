@@ -12,6 +12,7 @@ import { createProgram, forgetRefusals, type SharedOptions } from './program.ts'
 import { failureJson, failureLines } from './render/failure.ts';
 import { openSession, type Session } from './session.ts';
 import { type Given, resolveConnection } from './settings.ts';
+import { kindOfId } from './subject.ts';
 import { fitOf, printJson, printLines, surfaceOf } from './terminal.ts';
 
 const clone = resolve(import.meta.dirname, '../..');
@@ -20,6 +21,7 @@ const terminal = { out: surfaceOf(process.stdout, environment), err: surfaceOf(p
 const correlation_id = newCorrelationId();
 const interrupt = new AbortController();
 let server: string | null = null;
+let ran: Command | null = null;
 
 const leave = (exit: ExitName) => {
   process.exitCode = exitCodes[exit].code;
@@ -95,11 +97,14 @@ const cli: Cli = {
     return async (...all: unknown[]) => {
       const command = all.at(-1);
       if (!(command instanceof Command)) throw new Error('an action is called with its command last');
+      ran = command;
       const options = command.opts<Options & OptionValues>();
       leave((await work(sessionFromFlags(), options, command.args)) ?? 'ok');
     };
   },
 };
+
+const flagsOf = (command: Command | null) => command?.options.flatMap(({ long }) => long ?? []) ?? [];
 
 const { version } = JSON.parse(readFileSync(join(clone, 'package.json'), 'utf8'));
 const program = createProgram(cli, String(version));
@@ -111,7 +116,13 @@ try {
   if (error instanceof CommanderError) leave(error.exitCode === 0 ? 'ok' : 'usage');
   else {
     const { json, debug } = program.opts<SharedOptions>();
-    const report = reportFailure(error, { server, correlation_id, commandLine: commandLineOf(program) });
+    const report = reportFailure(error, {
+      server,
+      correlation_id,
+      id: argv.find((word) => kindOfId(word) !== null) ?? null,
+      flags: flagsOf(ran),
+      commandLine: commandLineOf(program),
+    });
     if (json) printJson(terminal.err, failureJson(report));
     else if (report.exit !== 'interrupted') printLines(terminal.err, failureLines(report, fitOf(terminal.err)));
     if (debug) console.error(error);

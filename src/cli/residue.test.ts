@@ -1,35 +1,11 @@
 /** The residue ledger as a program meets its commands. */
 import { beforeEach, expect, test } from 'vitest';
-import type { Residue } from '../contract/residue.ts';
 import { runCli } from './testing/run-cli.ts';
 import { sampleIds, sampleOperation } from './testing/samples.ts';
 import { ScriptedServer } from './testing/scripted-server.ts';
+import { sampleResidue } from './testing/supervision-samples.ts';
 
-const entry: Residue = {
-  residue_id: 'res_1',
-  driver: 'local',
-  pool: 'gpu',
-  host: 'rack-7',
-  kind: 'directory',
-  resource: '/nodes/inst_1',
-  node_id: sampleIds.node_id,
-  node_instance_id: sampleIds.node_instance_id,
-  allocation_id: sampleIds.allocation_id,
-  workflow_id: null,
-  why: 'force-release',
-  reason: 'the tenant cannot wait',
-  forced_by: { kind: 'token', id: 'tok_1', name: 'ada' },
-  status: 'open',
-  since: '2026-01-01T12:00:00.000Z',
-  seen_at: null,
-  verified_at: '2026-01-01T12:00:00.000Z',
-  seen: 'still there on host rack-7',
-  cost_per_hour: 1.5,
-  settled_at: null,
-  settled_by: null,
-  settled_reason: null,
-  proof: null,
-};
+const entry = sampleResidue;
 
 let server: ScriptedServer;
 beforeEach(async () => {

@@ -77,6 +77,27 @@ describe('actions and act', () => {
     expect(stdout).toMatch(/^Open now\n {2}Gives it more time:\n {4}\S*slipway act .* --reason "…"\n\nNot now\n/);
     expect(stdout).toContain('  apply-held-verdict  lets the held verdict go. No verdict is held back.\n');
   });
+  test('one that is not open names the command that says what is', async () => {
+    server.refuse('node-act', { code: 'action_illegal', status: 409, title: 'That is not open now' });
+    const { code, stderr } = await slipway('act', sampleIds.node_id, 'drain', '--reason', 'x');
+    expect(code).toBe(4);
+    expect(stderr).toMatch(
+      new RegExp(`What to do: See what is open now.*slipway\\s+actions\\s+${sampleIds.node_id}`, 's'),
+    );
+  });
+  test('a field that is wrong is named by its flag, and by its path where there is none', async () => {
+    const errors = [
+      { path: '/body/seconds', message: 'is required' },
+      { path: '/body/drain_then', message: 'is odd' },
+      { path: '/body/zone', message: 'is unknown' },
+    ];
+    const detail = '/body/seconds: is required';
+    server.refuse('node-act', { code: 'invalid_request', status: 400, title: 'Invalid', detail, errors });
+    const { stderr } = await slipway('act', sampleIds.node_id, 'extend-deadline', '--reason', 'x');
+    expect(stderr).toContain('  --seconds: is required\n');
+    expect(stderr).toContain('  --then: is odd\n');
+    expect(stderr).toContain('  /body/zone: is unknown\n');
+  });
   test('an action with its reason, once', async () => {
     const args = ['extend-deadline', '--seconds', '10m', '--reason', 'a large image'];
     const { code, stdout } = await slipway('act', sampleIds.node_id, ...args);

@@ -10,6 +10,7 @@ import { type CliOptions, runCli, startCli } from './testing/run-cli.ts';
 import { sampleAllocation, sampleIds, sampleOperation, sampleProgress } from './testing/samples.ts';
 import { screenSurface } from './testing/screen.ts';
 import { ScriptedServer, testToken } from './testing/scripted-server.ts';
+import { sampleResidue } from './testing/supervision-samples.ts';
 import { waitUntilSettled } from './wait.ts';
 
 const id = sampleIds.allocation_id;
@@ -176,6 +177,23 @@ describe('release --wait', () => {
     expect(code).toBe(0);
     expect(stdout).toContain(`✔ ${id} is released after 2.0s\n  the process and its directory are gone\n`);
     expect(server.callsOf('allocation-release')[0]?.body).toEqual({ reason: 'done with it' });
+  });
+
+  test('one that was forced and ended without proof is no success without a word', async () => {
+    const reason = 'released by force (the tenant cannot wait) without proof: nobody answers';
+    const item = { ...sampleResidue, allocation_id: id };
+    server.on('residue-list', () => ({
+      body: { items: [item, { ...item, allocation_id: 'alloc_other' }], next_cursor: null },
+    }));
+    const cli = release();
+    await cli.printed('Step 1/3');
+    progress({ status: 'succeeded' });
+    become({ status: 'released', released_at: second(2), reason });
+    const { code, stdout } = await cli.finished;
+    expect(code).toBe(0);
+    expect(stdout).toContain(`! ${id} is released without proof after 2.0s\n  ${reason}\n`);
+    expect(stdout).toMatch(/1 entry on the residue ledger: +\S*slipway residue\n/);
+    expect(stdout).not.toContain('✔');
   });
 
   test('a release that failed says that it is tried again: exit 1', async () => {

@@ -3,6 +3,7 @@
 import type { ExitName } from './exit-codes.ts';
 import { Interrupted } from './failure.ts';
 import { follow, look, type Sighting } from './follow.ts';
+import { leftBehind } from './left-behind.ts';
 import { openLiveView } from './live-view.ts';
 import { closingLines, unfinishedLines } from './render/closing.ts';
 import { elapsed, taken } from './render/duration.ts';
@@ -140,7 +141,11 @@ export async function waitUntilSettled(session: Session, request: WaitRequest): 
   const surface = json ? terminal.err : terminal.out;
   const context = { ...fitOf(surface), nowMs: clock.nowMs(), commandLine: session.commandLine };
   if ('exit' in outcome) {
-    if (!json) printLines(surface, closingLines(outcome.subject, outcome.exit, context));
+    if (!json) {
+      const left_behind = await leftBehind(session, outcome.subject);
+      const closing = { ...context, ...(left_behind !== undefined && { left_behind }) };
+      printLines(surface, closingLines(outcome.subject, outcome.exit, closing));
+    }
     return outcome;
   }
   const interrupted = session.signal.aborted;

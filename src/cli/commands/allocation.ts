@@ -1,8 +1,23 @@
 /** `slipway allocation`: all about one claim. */
+import type { Allocation } from '../../contract/allocation.ts';
+import { RequestRefused } from '../../contract/client.ts';
+import type { Node } from '../../contract/node.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { openActionLines } from '../render/actions.ts';
 import { allocationLines } from '../render/allocation.ts';
+import type { Session } from '../session.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
+
+/** Null where it has none; one that a tenant may not see any more is none of its either. */
+async function machineOf(session: Session, { status, node_id }: Allocation): Promise<Node | null> {
+  if (status !== 'active' || node_id === null) return null;
+  try {
+    return await session.call('node-get', { params: { id: node_id } });
+  } catch (error) {
+    if (error instanceof RequestRefused) return null;
+    throw error;
+  }
+}
 
 export const makeAllocation: MakeCommand = (cli) =>
   new SlipwayCommand('allocation')
@@ -16,11 +31,12 @@ export const makeAllocation: MakeCommand = (cli) =>
           printJson(out, allocation);
           return undefined;
         }
+        const machine = await machineOf(session, allocation);
         const { items } = await session.call('allocation-actions', { params: { id } });
         const context = { ...fitOf(out), nowMs: session.clock.nowMs(), commandLine: session.commandLine };
         const open = openActionLines(id, items, context);
         printLines(out, [
-          ...allocationLines(allocation, context.nowMs, context),
+          ...allocationLines(allocation, machine, context.nowMs, context),
           ...(open.length > 0 ? ['', context.paint('strong', 'What you can do'), ...open] : []),
         ]);
         return undefined;

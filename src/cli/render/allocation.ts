@@ -1,5 +1,6 @@
 /** Allocations as a person reads them. */
 import type { Allocation } from '../../contract/allocation.ts';
+import type { Node } from '../../contract/node.ts';
 import { allocationStatuses } from '../../lifecycle/states.ts';
 import { ageSince, momentAndDistance, relative } from './duration.ts';
 import { labelText, titleLine } from './node.ts';
@@ -30,16 +31,25 @@ export const allocationColumns = (nowMs: number): Column<Allocation>[] => [
   { title: 'TENANT', value: (row) => row.tenant, shrinks_to: 6, drop: 7 },
 ];
 
-export function allocationLines(allocation: Allocation, nowMs: number, fit: Fit): string[] {
+/** Where its machine stands, where that is not what the allocation says. */
+const machineOf = (machine: Node, nowMs: number) =>
+  [`${machine.status} for ${ageSince(machine.status_since, nowMs)}`, printable(machine.verdict?.reason ?? '')]
+    .filter(Boolean)
+    .join(': ');
+
+export function allocationLines(allocation: Allocation, machine: Node | null, nowMs: number, fit: Fit): string[] {
+  // That its machine was ready once is no reason any more.
+  const outdated = allocation.status === 'active' && machine !== null && machine.status !== 'ready';
   const { verdict, budget_seconds, budget_source } = allocation;
   const budget = budget_seconds === null ? '' : ` · budget ${budget_seconds} s from ${budget_source}`;
   const facts: Fact[] = [
     ['pool', allocation.pool],
     ['tenant', allocation.tenant],
     ['node', allocation.node_id],
+    ['its machine', outdated && machine ? machineOf(machine, nowMs) : null, 'warn'],
     ['endpoint', allocation.endpoint && printable(allocation.endpoint)],
     ['operation', allocation.workflow_id],
-    ['because', allocation.reason === verdict?.reason ? null : printable(allocation.reason ?? '')],
+    ['because', outdated || allocation.reason === verdict?.reason ? null : printable(allocation.reason ?? '')],
     ['verdict', verdict && `${printable(verdict.reason)}  [${verdict.rule}, ${relative(verdict.at, nowMs)}]`],
     ['owner', allocation.owner_layer],
     ['next try', allocation.retry_at && nextTrySentence(allocation, nowMs)],

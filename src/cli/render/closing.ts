@@ -10,6 +10,8 @@ import { nextTrySentence } from './release-failure.ts';
 import { flow, pad, printable, wrap } from './text.ts';
 
 export interface ClosingContext {
+  /** What a forced release left on the residue ledger, where it ended without proof. */
+  left_behind?: number;
   paint: Paint;
   width: number;
   nowMs: number;
@@ -27,6 +29,7 @@ export function hintLines(hints: Hint[], paint: Paint): string[] {
 }
 
 const good = (paint: Paint, text: string) => `${paint('good', '✔')} ${paint('strong', text)}`;
+const doubtful = (paint: Paint, text: string) => `${paint('warn', '!')} ${paint('strong', text)}`;
 const bad = (paint: Paint, text: string) => `${paint('bad', '✖')} ${paint('strong', text)}`;
 
 const inside = (text: string | null | undefined, width: number) =>
@@ -53,6 +56,20 @@ function blame(allocation: Allocation, context: ClosingContext): string[] {
   );
 }
 
+const withoutProof = (
+  text: string,
+  why: string | null | undefined,
+  left: number,
+  context: ClosingContext,
+): string[] => [
+  doubtful(context.paint, text),
+  ...inside(why, context.width),
+  ...hintLines(
+    [[`${left === 1 ? '1 entry' : `${left} entries`} on the residue ledger`, context.commandLine('residue')]],
+    context.paint,
+  ),
+];
+
 type AllocationEnd = (allocation: Allocation, operation: Operation | null, context: ClosingContext) => string[];
 
 const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
@@ -71,8 +88,18 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
       ),
     ];
   },
-  released: (allocation, operation, { paint, width }) => {
+  released: (allocation, operation, context) => {
+    const { paint, width } = context;
     const seconds = between(operation?.created_at, allocation.released_at ?? operation?.finished_at);
+    if (context.left_behind !== undefined) {
+      const id = allocation.allocation_id;
+      return withoutProof(
+        `${id} is released without proof${after(seconds)}`,
+        allocation.reason,
+        context.left_behind,
+        context,
+      );
+    }
     return [
       good(paint, `${allocation.allocation_id} is released${after(seconds)}`),
       ...inside(allocation.reason ?? operation?.progress.message, width),
@@ -141,7 +168,9 @@ function operationEnd(operation: Operation, exit: ExitName, context: ClosingCont
   const { paint, width, commandLine } = context;
   const seconds = between(operation.created_at, operation.finished_at);
   const text = `${operation.workflow_id} (${operation.kind}) ${operation.status}${after(seconds)}`;
-  if (exit === 'ok') return [good(paint, text)];
+  const says = operation.progress.message;
+  if (context.left_behind !== undefined) return withoutProof(text, says, context.left_behind, context);
+  if (exit === 'ok') return [good(paint, text), ...inside(says, width)];
   const { error } = operation;
   return [
     bad(paint, text),

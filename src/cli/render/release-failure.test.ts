@@ -42,8 +42,20 @@ test('a machine that waits for the next try shows no deadline of the last one', 
   expect(nodeConcern(node, nowMs, failed)).toBe(failedReleaseConcern(failed, nowMs));
 });
 
+test('an allocation in use says where its machine stands, and not that it was ready once', () => {
+  const active = sampleAllocation({ status: 'active', reason: 'node gpu-3 is ready' });
+  const shown = (status: 'ready' | 'draining') =>
+    allocationLines(active, sampleNode({ status, status_since: failed.status_since }), nowMs, {
+      width: 100,
+      paint: plain,
+    }).join('\n');
+  expect(shown('draining')).toMatch(/its machine +draining for 31s\n/);
+  expect(shown('draining')).not.toContain('is ready');
+  expect(shown('ready')).toMatch(/because +node gpu-3 is ready/);
+});
+
 test('all about the allocation tells the next try', () => {
-  expect(allocationLines(failed, nowMs, { width: 100, paint: plain }).join('\n')).toMatch(
+  expect(allocationLines(failed, null, nowMs, { width: 100, paint: plain }).join('\n')).toMatch(
     /next try +It is tried again in 4m 31s \(try 2\)\./,
   );
 });

@@ -3,6 +3,7 @@ import type { AllocationActed } from '../../contract/allocation-action.ts';
 import type { Explanation, NodeActed } from '../../contract/explanation.ts';
 import type { Finding, FindingDecided } from '../../contract/finding.ts';
 import type { Held } from '../../contract/node.ts';
+import type { Residue } from '../../contract/residue.ts';
 import type { Brake, Maintenance } from '../../contract/supervision.ts';
 import type { SweepRun } from '../render/sweep.ts';
 import { sampleAllocation, sampleEvidence, sampleIds, sampleNode } from './samples.ts';
@@ -168,3 +169,29 @@ export const sampleDecided = (fields: Partial<FindingDecided> = {}): FindingDeci
   predicts: { says: 'the node is taken down with proof and retired' },
   ...fields,
 });
+
+export const sampleResidue: Residue = {
+  residue_id: 'res_1',
+  driver: 'local',
+  pool: 'gpu',
+  host: 'rack-7',
+  kind: 'directory',
+  resource: '/nodes/inst_1',
+  node_id: sampleIds.node_id,
+  node_instance_id: sampleIds.node_instance_id,
+  allocation_id: sampleIds.allocation_id,
+  workflow_id: null,
+  why: 'force-release',
+  reason: 'the tenant cannot wait',
+  forced_by: { kind: 'token', id: 'tok_1', name: 'ada' },
+  status: 'open',
+  since: '2026-01-01T12:00:00.000Z',
+  seen_at: null,
+  verified_at: '2026-01-01T12:00:00.000Z',
+  seen: 'still there on host rack-7',
+  cost_per_hour: 1.5,
+  settled_at: null,
+  settled_by: null,
+  settled_reason: null,
+  proof: null,
+};
