@@ -53,21 +53,13 @@ const isInDoubt = ({ held, would_have }: Explanation) => held !== null || would_
 /** It waits for the next try of its release, which is told with what failed. */
 const isStuck = ({ status, holder }: Explanation) => status === 'cleaning' && isReleaseFailed(holder);
 
-/** What to do first about a machine that is set aside, or stuck: it is done to what stands in the way. */
+/** What to do first about a machine that is set aside: it is done to what stands in the way. */
 const firstHints = ({ holder, residue, status }: Explanation, { commandLine }: ClosingContext): [string, string][] => {
-  const id = holder?.allocation_id ?? '';
   const uses = status === 'quarantined' && holder && !['failed', 'released'].includes(holder.status);
   return [
-    ...(isReleaseFailed(holder)
-      ? [
-          ['Retry its release now', commandLine('act', id, 'retry-release', '--reason', '"…"')] satisfies [
-            string,
-            string,
-          ],
-        ]
-      : uses
-        ? [['Release what uses it', commandLine('release', id)] satisfies [string, string]]
-        : []),
+    ...(uses
+      ? [['Release what uses it', commandLine('release', holder.allocation_id)] satisfies [string, string]]
+      : []),
     ...residue.flatMap((rest): [string, string][] => [
       ['See whether it is still there', commandLine('residue', 'verify', rest, '--reason', '"…"')],
       ['Destroy what is left', commandLine('residue', 'delete', rest, '--reason', '"…"')],
