@@ -18,6 +18,8 @@ const subject = (over: Partial<ActionSubject> = {}): ActionSubject => ({
   endpoint: null,
   deadline_at: new Date(0),
   held: { rule: 'start-deadline' },
+  instance_fenced: null,
+  taken_down_by: null,
   external: false,
   ...over,
 });
@@ -99,11 +101,30 @@ describe('what somebody uses', () => {
   });
 
   test('is reactivated only when nothing of its last allocation can be left', () => {
+    const why = {
+      reserved: 'An allocation waits for it; release that first.',
+      occupied: 'An allocation is served by it; release that first.',
+      cleanup: 'What its last allocation left on it is not proven gone; release that first.',
+    };
     for (const occupancy of ['reserved', 'occupied', 'cleanup'] as const)
       expect(offer('reactivate', { status: 'quarantined', occupancy, allocation_status: 'releasing' })).toMatchObject({
         open: false,
-        why_not: 'What its last allocation left on it is not proven gone; release that first.',
+        why_not: why[occupancy],
       });
+  });
+
+  test('is not brought back while something still takes it down', () => {
+    expect(offer('reactivate', { status: 'quarantined', taken_down_by: 'op_1' })).toMatchObject({
+      open: false,
+      why_not: 'Operation op_1, which takes it down, has not ended yet; wait for that.',
+    });
+  });
+
+  test('is reactivated only while what it says still counts', () => {
+    expect(offer('reactivate', { status: 'quarantined', instance_fenced: 'deleted as residue' })).toMatchObject({
+      open: false,
+      why_not: 'Nothing that it says is believed any more (deleted as residue); re-enroll it, reimage it or retire it.',
+    });
   });
 
   test('is tried again only for an allocation that waits', () => {
@@ -137,7 +158,7 @@ describe('a machine whose credential was lost', () => {
     expect(why({ occupancy: 'cleanup', allocation_status: 'releasing', external: true })).toMatch(
       /still being released/,
     );
-    expect(why({ status: 'quarantined', occupancy: 'cleanup', allocation_status: null })).toMatch(/residue first/);
+    expect(why({ status: 'quarantined', occupancy: 'cleanup', allocation_status: null })).toMatch(/see to its residue/);
   });
   test('would lose it where a driver makes it anew', () => {
     expect(why({ occupancy: 'occupied' })).toMatch(/launch another machine.*; release that first/);
@@ -169,7 +190,8 @@ describe('what a forced release left unproven', () => {
   test('keeps it from being reactivated, and not from being taken down', () => {
     expect(offer('reactivate', left)).toMatchObject({
       open: false,
-      why_not: 'What a forced release left on it is not proven gone; verify, delete or adopt its residue first.',
+      why_not:
+        'What its last allocation left on it is not proven gone: release that, or see to its residue, or reimage or retire the machine.',
     });
     expect(offer('retire', left)).toMatchObject({ open: true });
   });

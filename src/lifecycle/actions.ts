@@ -12,6 +12,10 @@ export interface ActionSubject {
   deadline_at: Date | string | null;
   held: object | null;
   endpoint: string | null;
+  /** Why nothing that its instance says counts any more; null while it does. */
+  instance_fenced: string | null;
+  /** The operation that takes it down, where one has not ended yet. */
+  taken_down_by: string | null;
   /** Somebody else brings the machines of its pool; nothing here launches them. */
   external: boolean;
 }
@@ -25,7 +29,8 @@ const inUse: Partial<Record<Occupancy, string>> = {
 };
 const hasResidue = ({ occupancy, allocation_status }: ActionSubject) =>
   occupancy === 'cleanup' && allocation_status === null;
-const residueFirst = 'What a forced release left on it is not proven gone; verify, delete or adopt its residue first.';
+const residueFirst =
+  'What its last allocation left on it is not proven gone: release that, or see to its residue, or reimage or retire the machine.';
 /** Residue is in nobody's use: taking the machine down is one way to be rid of it. */
 const unlessInUse = (subject: ActionSubject) => (hasResidue(subject) ? null : (inUse[subject.occupancy] ?? null));
 
@@ -76,9 +81,14 @@ export const nodeActions = {
     from: ['quarantined'],
     unless: (subject) => {
       if (hasResidue(subject)) return residueFirst;
-      return subject.occupancy === 'free'
+      if (subject.occupancy === 'reserved' || subject.occupancy === 'occupied') return inUse[subject.occupancy] ?? null;
+      if (subject.occupancy === 'cleanup')
+        return 'What its last allocation left on it is not proven gone; release that first.';
+      if (subject.instance_fenced !== null)
+        return `Nothing that it says is believed any more (${subject.instance_fenced}); re-enroll it, reimage it or retire it.`;
+      return subject.taken_down_by === null
         ? null
-        : 'What its last allocation left on it is not proven gone; release that first.';
+        : `Operation ${subject.taken_down_by}, which takes it down, has not ended yet; wait for that.`;
     },
   },
   reimage: {

@@ -19,6 +19,8 @@ const machine = (over: Partial<ActionSubject> = {}): ActionSubject => ({
   deadline_at: new Date(0),
   held: { rule: 'start-deadline' },
   endpoint: null,
+  instance_fenced: null,
+  taken_down_by: null,
   external: false,
   ...over,
 });

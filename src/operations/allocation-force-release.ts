@@ -11,6 +11,7 @@ import { transition } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
 import { once } from '../store/executions.ts';
 import { fenceInstance, isAgentFresh } from '../store/instances.ts';
+import { lockNode } from '../store/nodes.ts';
 import type { OperationRow } from '../store/operations.ts';
 import { leaveResidue } from '../store/residue.ts';
 import { allocationOperation, idsOf } from './allocation-operation.ts';
@@ -20,6 +21,7 @@ import { proveByAgent, proveIfPossible, wordsOf } from './proof.ts';
 import { reusesNodes } from './release-policy.ts';
 import type { OperationServices } from './services.ts';
 import { type PlanStep, stage } from './stage.ts';
+import { stays } from './stays.ts';
 import { readSubject, type Subject } from './subject.ts';
 import { cutOff } from './take-down.ts';
 
@@ -96,14 +98,14 @@ async function endClean(
   at: Date,
 ): Promise<string> {
   const { node_id } = subject.node;
-  const stays = proof.kind === 'clean';
-  const reason = stays ? 'proven clean, free again' : 'proven gone';
-  await transition(tx, [{ node_id, to: stays ? 'ready' : 'retired', by: 'proof', reason }], at, services.environment);
-  if (!stays) {
+  const staying = proof.kind === 'clean' ? await lockNode(tx, node_id) : undefined;
+  const move = staying ? stays(staying) : ({ node_id, to: 'retired', by: 'proof', reason: 'proven gone' } as const);
+  await transition(tx, [move], at, services.environment);
+  if (!staying) {
     const fence = { reason: 'the machine was released', revoke: true, ...idsOf(operation) };
     await fenceInstance(tx, subject.node_instance_id, fence, at);
   }
-  return `its machine is ${stays ? 'proven clean' : 'proven gone'}`;
+  return `its machine is ${staying ? 'proven clean' : 'proven gone'}`;
 }
 
 const hostOf = ({ driver, target }: Subject): string | null =>

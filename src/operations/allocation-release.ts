@@ -8,11 +8,13 @@ import { transition } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
 import { once } from '../store/executions.ts';
 import { fenceInstance, isAgentFresh } from '../store/instances.ts';
+import { lockNode } from '../store/nodes.ts';
 import { allocationOperation, idsOf } from './allocation-operation.ts';
 import { abortIfUnborn, fence } from './fence.ts';
 import { releasePolicy, reusesNodes } from './release-policy.ts';
 import type { OperationServices } from './services.ts';
 import { type PlanStep, skipStage, stage } from './stage.ts';
+import { stays } from './stays.ts';
 import { isMachineGone, readSubject, type Subject } from './subject.ts';
 import { takeDown, takeDownPlan } from './take-down.ts';
 
@@ -26,7 +28,7 @@ export const allocationReleasePlan: PlanStep[] = [
 
 /**
  * A machine can only stay if its agent is there to prove it clean. One that we launched ourselves and whose agent is gone
- * is taken down instead. Decided once for all attempts: what was destroyed must not be handed on as clean.
+ * is taken down instead, and so is one that is drained to be retired. Decided once for all attempts: what was destroyed must not be handed on as clean.
  */
 async function staysForReuse(
   context: OperationContext,
@@ -34,18 +36,13 @@ async function staysForReuse(
   subject: Subject,
 ): Promise<boolean> {
   if (!reusesNodes(subject.pool)) return false;
-  if (!subject.driver.launches) return true;
   return context.step('reuse', () => {
     const at = now(services.clock);
-    return once(
-      services.db,
-      context.workflow_id,
-      'reuse',
-      services.executor,
-      at,
-      async (tx) =>
-        (await isAgentFresh(tx, subject.node_instance_id, at)) && !(await isMachineGone(subject, services.clock)),
-    );
+    return once(services.db, context.workflow_id, 'reuse', services.executor, at, async (tx) => {
+      if (subject.node.drain_then === 'retire') return false;
+      if (!subject.driver.launches) return true;
+      return (await isAgentFresh(tx, subject.node_instance_id, at)) && !(await isMachineGone(subject, services.clock));
+    });
   });
 }
 
@@ -58,14 +55,9 @@ async function finish(
   await context.step('free:door', () => {
     const at = now(services.clock);
     return once(services.db, context.workflow_id, 'free', services.executor, at, async (tx, operation) => {
-      if (subject && reuse) {
-        await transition(
-          tx,
-          [{ node_id: subject.node.node_id, to: 'ready', by: 'proof', reason: 'proven clean, free again' }],
-          at,
-          services.environment,
-        );
-      } else if (subject) {
+      const staying = subject && reuse ? await lockNode(tx, subject.node.node_id) : undefined;
+      if (staying) await transition(tx, [stays(staying)], at, services.environment);
+      else if (subject) {
         // The node before its instance, as everywhere: an agent that registers again locks them in this order.
         await transition(
           tx,

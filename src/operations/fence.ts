@@ -7,7 +7,7 @@ import { bindNodeToOperation } from '../store/amend-node.ts';
 import { transition } from '../store/door.ts';
 import { once } from '../store/executions.ts';
 import { fenceInstance } from '../store/instances.ts';
-import { lockNode } from '../store/nodes.ts';
+import { lockNode, type NodeRow } from '../store/nodes.ts';
 import { bindOperationToNode, openOperationsOf } from '../store/operations.ts';
 import { allocationOperation, idsOf } from './allocation-operation.ts';
 import { releasePolicy } from './release-policy.ts';
@@ -63,6 +63,9 @@ export async function fence(context: OperationContext, services: OperationServic
   await bar(context, services, 'fence:bar');
 }
 
+/** A release cleans a machine that somebody drains or has set aside; it does not overrule them. */
+const wayAfter = ({ status, drain_then }: NodeRow) => (status === 'quarantined' ? 'hold' : drain_then);
+
 /** Bars the node. An instance that never registered is fenced for good, so that a late registration is told the truth. */
 export async function bar(context: OperationContext, services: OperationServices, name: string): Promise<void> {
   await context.step(name, () => {
@@ -101,6 +104,7 @@ export async function bar(context: OperationContext, services: OperationServices
               actor: operation.actor,
               workflow_id: operation.workflow_id,
               correlation_id: operation.correlation_id,
+              set: { drain_then: wayAfter(node) },
             },
           ],
           at,

@@ -1,14 +1,28 @@
 /** Pulls what the machine alone knows before anything is destroyed. It never fails an operation: what cannot be had is said to be missing. */
 import { now } from '../base/clock.ts';
 import type { OperationContext } from '../engine/engine.ts';
+import { servedAnother } from '../store/allocations.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import { type AgentLine, askAgent } from './agent-task.ts';
 import type { OperationServices } from './services.ts';
 import { tell } from './stage.ts';
+import { steadily } from './steadily.ts';
 import type { Subject } from './subject.ts';
 
 const agentAnswersWithinSeconds = 5;
 const mostAttachmentCharacters = 64_000;
+
+/**
+ * What a machine kept goes back further than its present allocation. On one that served another before, only the fleet's operators may
+ * read it: the next tenant must not find a former one's lines under its own allocation.
+ */
+async function whose(services: OperationServices, subject: Subject): Promise<Subject> {
+  const { node_id } = subject.node;
+  const { allocation_id } = subject.ids;
+  if (!allocation_id) return subject;
+  if (!(await steadily(services.clock, () => servedAnother(services.db, node_id, allocation_id)))) return subject;
+  return { ...subject, ids: { ...subject.ids, allocation_id: null } };
+}
 
 export async function freezeFromAgent(
   context: OperationContext,
@@ -33,7 +47,7 @@ export async function freezeFromAgent(
       context,
       services,
       `${name}:kept`,
-      subject,
+      await whose(services, subject),
       'node',
       'evidence.frozen',
       'what the agent knew was kept',
@@ -61,7 +75,7 @@ export async function freezeFromDriver(
 ): Promise<boolean> {
   const kept = await context.step(`${name}:driver`, async () => {
     const at = now(services.clock);
-    const ids = { ...subject.ids, workflow_id: context.workflow_id };
+    const ids = { ...(await whose(services, subject)).ids, workflow_id: context.workflow_id };
     const diagnosis = await subject.driver.diagnose(subject.target).catch((error: unknown) => String(error));
     if (typeof diagnosis === 'string') {
       const summary = `what the provider knew could not be had: ${diagnosis}`;

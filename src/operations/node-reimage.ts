@@ -14,12 +14,13 @@ import { lockNode, type NodeRow } from '../store/nodes.ts';
 import { bindOperationToNode, queueOperation } from '../store/operations.ts';
 import { currentPool, type PoolRow } from '../store/pools.ts';
 import { bringUp, giveUpAndFreeze, operationOf } from './bring-up.ts';
+import { isOurs, setAsideHalfTakenDown } from './half-taken-down.ts';
 import { followPool, replaceInstance } from './new-instance.ts';
 import { bringUpPlan } from './provision-plan.ts';
 import { releasePolicy } from './release-policy.ts';
 import type { Asker } from './requests.ts';
 import type { OperationServices } from './services.ts';
-import { type PlanStep, stage, stageOf } from './stage.ts';
+import { type PlanStep, stage } from './stage.ts';
 import { type FormerInstance, readSubject, type Subject } from './subject.ts';
 import { takeDown, takeDownPlan } from './take-down.ts';
 
@@ -57,10 +58,6 @@ export async function reimageIn(
   return workflow_id;
 }
 
-/** Whether the node still stands where this operation brought it; a rule or a person may have decided otherwise meanwhile. */
-const isOurs = (node: NodeRow | undefined, workflow_id: string): node is NodeRow =>
-  node?.status === 'cleaning' && node.workflow_id === workflow_id;
-
 /** The former instance is proven gone: a new one takes its place, and only now is what it still says refused for good. */
 async function renew(context: OperationContext, services: OperationServices, former: Subject): Promise<void> {
   const { workflow_id } = context;
@@ -85,32 +82,6 @@ async function renew(context: OperationContext, services: OperationServices, for
   if (!renewed) throw new OperationCancelled();
 }
 
-const whyNot = (error: unknown): string =>
-  error instanceof StepFailed
-    ? `imaging it anew failed at step ${stageOf(error.step)} (owner ${error.owner_layer}): ${error.message}`
-    : `imaging it anew did not end: ${error instanceof OperationCancelled ? 'it was asked to stop' : String(error)}`;
-
-/** Half taken down it is nobody's to use: set aside, with the reason, for a person to image it again, or to retire it. */
-async function setAside(
-  context: OperationContext,
-  services: OperationServices,
-  { node: { node_id }, node_instance_id, ids }: Subject,
-  error: unknown,
-): Promise<void> {
-  const { workflow_id } = context;
-  const reason = whyNot(error);
-  await context.step('set-aside', () => {
-    const at = now(services.clock);
-    return once(services.db, workflow_id, 'set-aside', services.executor, at, async (tx) => {
-      if (!isOurs(await lockNode(tx, node_id), workflow_id)) return null;
-      const move = { node_id, node_instance_id, to: 'quarantined', by: 'clean-error', reason, workflow_id } as const;
-      await transition(tx, [move], at, services.environment);
-      await fenceInstance(tx, node_instance_id, { ...ids, workflow_id, reason, revoke: true }, at);
-      return null;
-    });
-  });
-}
-
 export function nodeReimage(services: OperationServices): OperationDefinition {
   const formerOf = async (context: OperationContext, former: FormerInstance): Promise<Subject> => {
     const operation = await operationOf(services, context);
@@ -127,7 +98,7 @@ export function nodeReimage(services: OperationServices): OperationDefinition {
         await takeDown(context, services, { subject: former, reuse: false, policy });
         await stage(context, services, 'renew', () => renew(context, services, former));
       } catch (error) {
-        await setAside(context, services, former, error);
+        await setAsideHalfTakenDown(context, services, former, 'imaging it anew', error);
         throw error;
       }
       try {

@@ -2,13 +2,14 @@
 import { now } from '../base/clock.ts';
 import { type NodeId, newCorrelationId, newWorkflowId, type WorkflowId } from '../base/ids.ts';
 import type { Actor } from '../contract/evidence.ts';
-import type { OperationContext, OperationDefinition } from '../engine/engine.ts';
+import { OperationCancelled, type OperationContext, type OperationDefinition } from '../engine/engine.ts';
 import type { Transaction } from '../store/database.ts';
 import { transition } from '../store/door.ts';
 import { once } from '../store/executions.ts';
 import { fenceInstance, fenceInstances } from '../store/instances.ts';
 import type { NodeRow } from '../store/nodes.ts';
 import { operationRow, queueOperations } from '../store/operations.ts';
+import { setAsideHalfTakenDown } from './half-taken-down.ts';
 import { releasePolicy } from './release-policy.ts';
 import type { OperationServices } from './services.ts';
 import { type PlanStep, stage } from './stage.ts';
@@ -97,6 +98,27 @@ export const retireIn = async (
   at: Date,
 ): Promise<WorkflowId | undefined> => (await retireAllIn(tx, services, [{ ...cited, node }], at)).get(node.node_id);
 
+async function close(
+  context: OperationContext,
+  services: OperationServices,
+  { node: { node_id }, node_instance_id, ids }: Subject,
+  reason: string,
+): Promise<void> {
+  const { workflow_id } = context;
+  const retired = await context.step('retire:door', () => {
+    const at = now(services.clock);
+    return once(services.db, workflow_id, 'retire', services.executor, at, async (tx) => {
+      const move = { node_id, node_instance_id, to: 'retired', by: 'proof', reason } as const;
+      const [outcome] = await transition(tx, [move], at, services.environment);
+      const fence = { ...ids, workflow_id, reason: 'the machine was retired', revoke: true };
+      await fenceInstance(tx, node_instance_id, fence, at);
+      return outcome?.moved || outcome?.because === 'already_there';
+    });
+  });
+  // The machine is gone, and somebody wanted its node to stand elsewhere: then this operation has not retired it.
+  if (!retired) throw new OperationCancelled();
+}
+
 export function nodeRetire(services: OperationServices): OperationDefinition {
   const subjectOf = async (context: OperationContext): Promise<{ subject: Subject; reason: string }> => {
     const operation = await steadily(services.clock, () => operationRow(services.db, context.workflow_id));
@@ -110,27 +132,13 @@ export function nodeRetire(services: OperationServices): OperationDefinition {
     revision: 1,
     async run(context) {
       const { subject, reason } = await subjectOf(context);
-      await takeDown(context, services, { subject, reuse: false, policy: releasePolicy(subject.pool) });
-      await stage(context, services, 'retire', async () => {
-        await context.step('retire:door', () => {
-          const at = now(services.clock);
-          return once(services.db, context.workflow_id, 'retire', services.executor, at, async (tx) => {
-            await transition(
-              tx,
-              [{ node_id: subject.node.node_id, to: 'retired', by: 'proof', reason }],
-              at,
-              services.environment,
-            );
-            await fenceInstance(
-              tx,
-              subject.node_instance_id,
-              { ...subject.ids, workflow_id: context.workflow_id, reason: 'the machine was retired', revoke: true },
-              at,
-            );
-            return null;
-          });
-        });
-      });
+      try {
+        await takeDown(context, services, { subject, reuse: false, policy: releasePolicy(subject.pool) });
+        await stage(context, services, 'retire', () => close(context, services, subject, reason));
+      } catch (error) {
+        await setAsideHalfTakenDown(context, services, subject, 'taking it down', error);
+        throw error;
+      }
       await context.emit({ message: 'Retired' });
       return null;
     },

@@ -157,6 +157,15 @@ export async function holdersOf(db: Queryable, nodes: NodeId[]): Promise<Map<Nod
   return new Map(rows.flatMap((row) => (row.allocation_id ? [[row.node_id, row.allocation_id] as const] : [])));
 }
 
+/** Whether somebody else's allocation was served by this node before. */
+export async function servedAnother(db: Queryable, node_id: NodeId, allocation_id: string): Promise<boolean> {
+  const rows = await db.query(
+    'select 1 from allocations where node_id = $1 and allocation_id <> $2 and active_at is not null limit 1',
+    [node_id, allocation_id],
+  );
+  return rows.length > 0;
+}
+
 export async function isHeldByAnother(db: Queryable, node_id: NodeId, allocation_id: AllocationId): Promise<boolean> {
   const rows = await db.query(
     `select 1 from allocations where node_id = $1 and allocation_id <> $2 and status in ('provisioning', 'active', 'releasing', 'release_failed')`,

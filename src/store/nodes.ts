@@ -52,7 +52,7 @@ interface JoinedRow extends NodeRow {
 /** The allocation that holds a node: a failed one only while its node is failed too and can still be rescued. */
 const joined = `
   select node.*, holder.allocation_id, holder.status as allocation_status, beat.last_seen_at, beat.reported,
-    ${hasResidue('node.node_id')} as has_residue
+    ${hasResidue} as has_residue
   from nodes node
   left join heartbeats beat on beat.node_instance_id = node.node_instance_id
   left join lateral (
@@ -207,7 +207,7 @@ export async function lockNode(tx: Transaction, id: string): Promise<NodeRow | u
 
 const isFree = `node.pool = $1 and node.status = 'ready' and not exists (
   select 1 from allocations holder where holder.node_id = node.node_id and holder.status in ('provisioning', 'active', 'releasing', 'release_failed'))
-  and not ${hasResidue('node.node_id')}`;
+  and not ${hasResidue}`;
 
 /** The node of a pool that has been ready and unheld the longest, locked; others that ask at the same time get the next one. */
 export async function lockFreeNode(tx: Transaction, pool: string): Promise<NodeRow | undefined> {

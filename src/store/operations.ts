@@ -288,6 +288,14 @@ export async function openOperationOnNode(
   return row?.workflow_id;
 }
 
+/** Operations that take a node down by themselves, not for its allocation, and have not ended. */
+export const openTakeDownsOf = (db: Queryable, node_id: string): Promise<OperationRow[]> =>
+  db.query<OperationRow>(
+    `select * from operations where node_id = $1 and status in ('queued', 'running', 'cancelling')
+       and kind in ('node-retire', 'node-reimage', 'residue-delete') order by workflow_id`,
+    [node_id],
+  );
+
 /** Asks an operation to stop; one that nobody has started yet is over at once. Answers what it was. */
 export async function markCancelling(
   tx: Transaction,

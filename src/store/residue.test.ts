@@ -43,22 +43,28 @@ const facts = () =>
     [node_id],
   );
 
-test.for(['gone', 'adopted'] as const)(
-  'its node is not free, and is handed to nobody, until it is %s',
-  async (status) => {
-    expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'free' });
-    const [left] = await leave();
-    expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'cleanup', allocation_id: null });
-    expect(await countFreeNodes(stage.db, 'p')).toBe(0);
-    expect(await settle(left?.residue_id ?? '', status)).toHaveLength(1);
-    expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'free' });
-    expect(await countFreeNodes(stage.db, 'p')).toBe(1);
-    expect(await facts()).toEqual([
-      { kind: 'residue.left', actor },
-      { kind: `residue.${status}`, actor },
-    ]);
-  },
-);
+test('its node is not free, and is handed to nobody, until it is gone', async () => {
+  expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'free' });
+  const [left] = await leave();
+  expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'cleanup', allocation_id: null });
+  expect(await countFreeNodes(stage.db, 'p')).toBe(0);
+  expect(await settle(left?.residue_id ?? '', 'gone')).toHaveLength(1);
+  expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'free' });
+  expect(await countFreeNodes(stage.db, 'p')).toBe(1);
+  expect(await facts()).toEqual([
+    { kind: 'residue.left', actor },
+    { kind: 'residue.gone', actor },
+  ]);
+});
+
+test('somebody who adopts it answers for it and proves nothing: its node is free only as another instance', async () => {
+  const [left] = await leave();
+  expect(await settle(left?.residue_id ?? '', 'adopted')).toHaveLength(1);
+  expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'cleanup' });
+  expect(await countFreeNodes(stage.db, 'p')).toBe(0);
+  await stage.db.query('update residue set node_instance_id = $1', ['inst_former']);
+  expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'free' });
+});
 
 test('one thing has one open entry, and a new one after that was settled', async () => {
   const [first] = await leave();

@@ -91,6 +91,8 @@ async function subjectNow(allocation: AllocationStatus): Promise<ActionSubject> 
   return {
     ...node,
     allocation_status: node.allocation_id === null ? null : allocation,
+    instance_fenced: null,
+    taken_down_by: null,
     external: node.pool !== 'local',
   };
 }

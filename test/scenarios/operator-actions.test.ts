@@ -102,7 +102,7 @@ scenario({
 
       await act(world, id, 'quarantine', 'something is odd');
       expect((await nodeOf(world, id)).status).toBe('quarantined');
-      await isRefused(world, id, 'reactivate', /not proven gone; release that first/);
+      await isRefused(world, id, 'reactivate', /An allocation is served by it; release that first/);
     } finally {
       await machine.life.stop();
     }
@@ -124,6 +124,67 @@ scenario({
         ],
       },
       fails: /it was taken for empty, and should not/,
+    },
+  ],
+});
+
+scenario({
+  name: 'a machine that is set aside or drained while somebody uses it',
+  async story(world) {
+    await externalPool(world, 'dock', { heartbeat, reuse: true });
+    const machine = await readyMachine(world, 'pier-4');
+    const id = machine.node_id;
+    const use = async () => {
+      const { allocation } = await world.client.call('allocation-create', { body: { pool: 'dock' } });
+      return becomesAllocation(world, allocation.allocation_id, 'active');
+    };
+    const giveBack = async (allocation_id: string) => {
+      await world.client.call('allocation-release', { params: { id: allocation_id }, body: {} });
+      let released = false;
+      await machine.work(async () => {
+        const { status } = await world.client.call('allocation-get', { params: { id: allocation_id } });
+        released = status === 'released';
+        return released;
+      });
+      return nodeOf(world, id);
+    };
+    try {
+      const first = await use();
+      await act(world, id, 'quarantine', 'something is odd');
+      expect((await giveBack(first.allocation_id)).status, 'clean, and still aside').toBe('quarantined');
+      await act(world, id, 'reactivate', 'nothing was');
+      await becomesNode(world, id, 'ready');
+
+      const second = await use();
+      await act(world, id, 'drain', 'its disk is worn');
+      expect((await giveBack(second.allocation_id)).status, 'drained to be held').toBe('quarantined');
+      await act(world, id, 'reactivate', 'the disk was replaced');
+      await becomesNode(world, id, 'ready');
+
+      const third = await use();
+      await act(world, id, 'drain', 'the pier is closed', { drain_then: 'retire' });
+      expect((await giveBack(third.allocation_id)).status, 'drained to be retired').toBe('retired');
+    } finally {
+      await machine.life.stop();
+    }
+  },
+  counters: [
+    {
+      broken: 'a release that overrules who set it aside',
+      composition: {
+        sweeps: (registry, services) => [
+          ...registry,
+          {
+            name: 'overruling',
+            every_seconds: 0.05,
+            run: async () => {
+              await services.db.query("update nodes set drain_then = null where status = 'cleaning'");
+              return { decided: 0 };
+            },
+          },
+        ],
+      },
+      fails: /clean, and still aside/,
     },
   ],
 });

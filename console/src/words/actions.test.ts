@@ -11,6 +11,8 @@ const subject = {
   deadline_at: null,
   held: null,
   endpoint: null,
+  instance_fenced: null,
+  taken_down_by: null,
   external: false,
 } as const;
 

@@ -92,7 +92,7 @@ async function stillRunning(
   const started_at_ms = typeof record?.started_at_ms === 'number' ? record.started_at_ms : host.clock.nowMs();
   const seconds = (host.clock.nowMs() - started_at_ms) / 1000;
   if (seconds < host.clean_timeout_seconds) {
-    return { outcome: 'wait', retry_seconds: soon_seconds, message: `clean runs for ${seconds.toFixed(1)} s` };
+    return { outcome: 'wait', retry_seconds: soon_seconds, message: 'clean runs' };
   }
   host.processes.signal(run, 'SIGKILL');
   return failed(directory, script, 'clean_timed_out', `was ended after ${host.clean_timeout_seconds} s`);

@@ -16,13 +16,12 @@ interface Move {
   set?(acting: Acting): NodeChanges;
   /** Follows what comes of it, until it is over. */
   followed_by?: Pick<NewOperation, 'kind' | 'revision' | 'tenant' | 'params' | 'steps'>;
-  /** Looks at what the table cannot see; throws where it must not be. */
-  check?(acting: Acting): Promise<void>;
+  /** In the same transaction. */
+  also?(acting: Acting): Promise<void>;
 }
 
-export const moveTo = ({ to, by, says, set, check, followed_by }: Move): Action => ({
+export const moveTo = ({ to, by, says, set, also, followed_by }: Move): Action => ({
   async predict(acting) {
-    await check?.(acting);
     const { node, pool, services, at } = acting;
     const phase = nodeStatuses[to].deadline;
     const budget = phase && budgetOf(phase, pool, services.environment, node.requested_provision_seconds);
@@ -43,6 +42,7 @@ export const moveTo = ({ to, by, says, set, check, followed_by }: Move): Action 
     };
     const [outcome] = await transition(tx, [move], at, services.environment);
     if (!outcome?.moved) throw changedMeanwhile();
+    await also?.(acting);
     const { node_id, node_instance_id } = node;
     if (followed_by && operation)
       await queueOperation(tx, { ...followed_by, ...operation, actor, node_id, node_instance_id }, at);

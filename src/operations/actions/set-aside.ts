@@ -1,16 +1,28 @@
 /** `quarantine` and `reactivate`: a node is set aside for a person to look at, and let back in. */
-import { ApiProblem } from '../../contract/errors.ts';
-import { instanceRow } from '../../store/instances.ts';
+import type { Occupancy } from '../../lifecycle/states.ts';
+import { markCancelling, openTakeDownsOf } from '../../store/operations.ts';
 import { reactivation } from '../node-reactivate.ts';
 import { moveTo } from './move-to.ts';
+
+const asideFor: Record<Occupancy, string> = {
+  free: 'it is set aside, as it is, until somebody reactivates or retires it',
+  reserved: 'it is set aside, and the allocation that waits for it fails',
+  occupied:
+    'it is set aside as it is; its allocation stays on it, and once that is released and proven clean it stays aside',
+  cleanup: 'it is set aside; the release of its allocation goes on being tried, and proven clean it stays aside',
+};
 
 export const quarantine = moveTo({
   to: 'quarantined',
   by: 'quarantine',
-  says: ({ shown }) =>
-    shown.occupancy === 'reserved'
-      ? 'it is set aside, and the allocation that waits for it fails'
-      : 'it is set aside, as it is, until somebody reactivates or retires it',
+  says: ({ shown }) => asideFor[shown.occupancy],
+  // Whatever takes it down would else go on behind the back of who set it aside.
+  async also({ tx, services, node, asker, at }) {
+    for (const { workflow_id, attempt } of await openTakeDownsOf(tx, node.node_id)) {
+      await markCancelling(tx, workflow_id, at, asker.actor);
+      await services.cancelRun(workflow_id, attempt);
+    }
+  },
 });
 
 export const reactivate = moveTo({
@@ -18,12 +30,4 @@ export const reactivate = moveTo({
   by: 'reactivate',
   says: () => 'it serves again once it beats and says ready; a ping then proves that it answers',
   followed_by: reactivation,
-  async check({ tx, node }) {
-    const instance = node.node_instance_id ? await instanceRow(tx, node.node_instance_id) : undefined;
-    if (!instance || instance.fenced_at)
-      throw new ApiProblem(
-        'action_illegal',
-        `Nothing that it says is believed any more (${instance?.fence_reason ?? 'it has no instance'}); re-enroll it, reimage it or retire it.`,
-      );
-  },
 });

@@ -1,0 +1,13 @@
+/** Where a machine goes that stays and is proven clean: to the free ones, or aside, when somebody drained it or had set it aside before. */
+import type { NodeMove } from '../store/door.ts';
+import type { NodeRow } from '../store/nodes.ts';
+
+export const stays = ({ node_id, drain_then }: NodeRow): NodeMove =>
+  drain_then === 'hold'
+    ? {
+        node_id,
+        to: 'quarantined',
+        by: 'quarantine',
+        reason: 'proven clean; it was to be set aside, and aside it stays',
+      }
+    : { node_id, to: 'ready', by: 'proof', reason: 'proven clean, free again' };

@@ -1,0 +1,114 @@
+/** Whatever a person does about a machine, nobody gets it before it was proven clean, and nothing takes it down behind their back. */
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import type { NodeActionName } from '../../src/lifecycle/actions.ts';
+import { allocate } from '../support/machine-life.ts';
+import {
+  beating,
+  becomesAllocation,
+  becomesNode,
+  externalPool,
+  joined,
+  localPool,
+  nodeOf,
+} from './support/machines.ts';
+import { scenario, type World } from './support/scenario.ts';
+
+const reason = 'to see';
+
+const act = (world: World, id: string, action: NodeActionName) =>
+  world.client.call('node-act', { params: { id, action }, body: { reason } });
+
+const whyNot = async (world: World, id: string, action: NodeActionName) => {
+  const { items } = await world.client.call('node-actions', { params: { id } });
+  return items.find((each) => each.action === action)?.why_not ?? 'open';
+};
+
+/** Used once, given back, and proven clean. */
+async function freeMachine(world: World, pool: string): Promise<string> {
+  const id = await allocate(world.client, pool);
+  const { node_id } = await becomesAllocation(world, id, 'active');
+  await world.client.call('allocation-release', { params: { id } });
+  await becomesAllocation(world, id, 'released');
+  return node_id ?? '';
+}
+
+const endOf = (world: World, workflow_id: string) =>
+  world.comes('the operation to end', async () => {
+    const { status } = await world.client.call('operation-get', { params: { id: workflow_id } });
+    return ['succeeded', 'failed', 'cancelled'].includes(status) ? status : undefined;
+  });
+
+scenario({
+  name: 'a machine on which an allocation fell, and that was set aside',
+  async story(world) {
+    const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
+    await externalPool(world, 'dock', {
+      heartbeat,
+      reuse: true,
+      budgets: { offline_seconds: 0.5, rescue_seconds: 600 },
+    });
+    const machine = await joined(world, 'dock', 'pier');
+    const life = beating(machine, 0.3, 'ready');
+    const { node_id } = machine;
+    await becomesNode(world, node_id, 'ready');
+    const id = await allocate(world.client, 'dock');
+    await becomesAllocation(world, id, 'active');
+    await life.stop();
+    await machine.beat('stopping');
+    await becomesAllocation(world, id, 'failed');
+    await act(world, node_id, 'quarantine');
+    expect((await nodeOf(world, node_id)).occupancy, 'it was never cleaned').toBe('cleanup');
+    expect(await whyNot(world, node_id, 'reactivate')).toMatch(/not proven gone: release that/);
+    expect(await whyNot(world, node_id, 're-enroll')).toMatch(/not proven gone: release that/);
+    expect(await whyNot(world, node_id, 'retire')).toBe('open');
+  },
+  counters: [
+    {
+      broken: 'an allocation that is forgotten',
+      composition: {
+        sweeps: (registry, services) => [
+          ...registry,
+          {
+            name: 'forgetful',
+            every_seconds: 0.05,
+            run: async () => {
+              await services.db.query("update allocations set active_at = null where status = 'failed'");
+              return { decided: 0 };
+            },
+          },
+        ],
+      },
+      fails: /it was never cleaned/,
+    },
+  ],
+});
+
+scenario({
+  name: 'a machine that is set aside while it is taken down',
+  async story(world) {
+    const busy = join(world.server.data_dir, 'busy');
+    const clean = `while test -e ${busy}; do sleep 0.1; done`;
+    await localPool(world, 'yard', { reuse: true, spec: { clean }, release: { step_tries: 1, retry_base_seconds: 1 } });
+    const node_id = await freeMachine(world, 'yard');
+    await writeFile(busy, '');
+    const imaging = await act(world, node_id, 'reimage');
+    const workflow_id = imaging.operation?.workflow_id ?? '';
+    await world.comes('it to be cleaned', async () => {
+      const { progress } = await world.client.call('operation-get', { params: { id: workflow_id } });
+      return progress.phase === 'clean';
+    });
+    await act(world, node_id, 'quarantine');
+    expect(['open', expect.stringMatching(/which takes it down, has not ended/)]).toContainEqual(
+      await whyNot(world, node_id, 'reactivate'),
+    );
+    await rm(busy);
+    expect(await endOf(world, workflow_id)).toBe('cancelled');
+    expect(await nodeOf(world, node_id), 'nothing moved it from where a person put it').toMatchObject({
+      status: 'quarantined',
+      node_instance_id: imaging.node.node_instance_id,
+    });
+  },
+  counters: [],
+});
