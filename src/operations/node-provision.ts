@@ -5,7 +5,7 @@ import { OperationCancelled, StepFailed } from '../engine/engine.ts';
 import { allocationRow } from '../store/allocations.ts';
 import { fenced, once } from '../store/executions.ts';
 import { fenceInstance } from '../store/instances.ts';
-import { nodeRow } from '../store/nodes.ts';
+import { lockNode, nodeRow } from '../store/nodes.ts';
 import { type Assignment, assignNode } from './assign-node.ts';
 import { bringUp, giveUpAndFreeze, launchPolicy, operationOf, outlastSeconds, subjectOf } from './bring-up.ts';
 import { awaitOthers } from './fence.ts';
@@ -68,7 +68,7 @@ async function removeFormer(context: OperationContext, services: OperationServic
   if (!found) return;
   const subject = await readSubject(services, services.db, found.node_id, await operationOf(services, context));
   if (!subject.driver.launches) return;
-  await context.step('assign:cut-off', () => {
+  const cut_off = await context.step('assign:cut-off', () => {
     const at = now(services.clock);
     const fence = {
       ...subject.ids,
@@ -77,10 +77,14 @@ async function removeFormer(context: OperationContext, services: OperationServic
       revoke: true,
     };
     return once(services.db, context.workflow_id, 'cut-off', services.executor, at, async (tx) => {
+      // Looked at again under its lock: one that came back this very moment serves its allocation, and is not to be cut off.
+      const node = await lockNode(tx, found.node_id);
+      if (node?.status !== 'failed' || node.node_instance_id !== subject.node_instance_id) return false;
       await fenceInstance(tx, subject.node_instance_id, fence, at);
-      return null;
+      return true;
     });
   });
+  if (!cut_off) return;
   await freezeFromDriver(context, services, 'assign:freeze', subject);
   await removeMachine(context, services, 'assign', subject, launchPolicy);
 }

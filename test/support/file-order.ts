@@ -7,6 +7,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** The longest of all, by the end of their path. One that is missing here only makes the end of a run a little longer. */
 const longest = [
+  'operations/every-step.test.ts',
+  'scenarios/23-bulk-recovery-of-many.test.ts',
   'properties/invariants.test.ts',
   'scenarios/31-restart-of-everything.test.ts',
   'scenarios/32-store-down.test.ts',

@@ -55,6 +55,7 @@ export const questions: Question[] = [
         and not coalesce((select max(ended_at) from ingest_gaps) + interval '30 seconds' >= $1, false)`,
   },
   {
+    // A moment more: what was heard at this very instant may not be stored yet, and then nobody may judge.
     invariant: 'no limbo: what serves is supervised, and silence beyond the stale time is decided on',
     unless: ({ lagging }) => lagging,
     sql: `
@@ -66,7 +67,7 @@ export const questions: Question[] = [
       where node.status in ('ready', 'degraded') and node.registered_at is not null and node.held is null
         and coalesce(generation.document ->> 'mode', '') <> 'observe'
         and not coalesce(node.status = 'degraded' and probe.ok_at + interval '30 seconds' >= $1 and probe.ok_at > beat.last_seen_at, false)
-        and greatest(beat.last_seen_at, node.status_since, node.registered_at, (select max(ended_at) from ingest_gaps)) + interval '30 seconds' < $1`,
+        and greatest(beat.last_seen_at, node.status_since, node.registered_at, (select max(ended_at) from ingest_gaps)) + interval '30.1 seconds' < $1`,
   },
   {
     invariant: 'one authority: every change is an edge of the model, by a cause that stands on it',
@@ -118,7 +119,7 @@ export const questions: Question[] = [
       select ${fact}, told."to" || ' by ' || told.by || ', but its machine did not change' as what from told
       where ${change} and told.entity = 'allocation' and told.by in ('node-failed', 'node-lost', 'rescue') and not exists (
         select 1 from told cause where cause.id = told.node and cause.at = told.at and cause.sets ? 'status'
-          and case told.by when 'rescue' then cause.by = 'late-registration' else cause."to" in ('failed', 'quarantined', 'retired') end)`,
+          and case told.by when 'rescue' then cause.by in ('late-registration', 're-enroll') else cause."to" in ('failed', 'quarantined', 'retired') end)`,
   },
   {
     invariant: 'proof before reuse: whatever leaves cleaning was proven clean or gone since it came there',

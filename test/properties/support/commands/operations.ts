@@ -65,9 +65,13 @@ async function assign(stage: Stage, turn: Turn): Promise<string> {
       // Another try: what is left of the failed instance goes first, with proof.
       if (operation.params.retry && former?.status === 'failed' && turn.sequence.life === 'launched') {
         // The node before its instance, or this and the rule that ends its window would wait for each other.
-        await lockNode(tx, former.node_id);
-        await fenceInstance(tx, former.node_instance_id, { reason: 'another try was asked for', revoke: true }, moment);
-        await prove(tx, moment, 'absent', [former]);
+        const locked = await lockNode(tx, former.node_id);
+        // Looked at again under its lock: one that was rescued this very moment is nobody's to take down.
+        if (locked?.status === 'failed') {
+          const fence = { reason: 'another try was asked for', revoke: true };
+          await fenceInstance(tx, former.node_instance_id, fence, moment);
+          await prove(tx, moment, 'absent', [former]);
+        }
       }
       const answer = await assignNode(tx, servicesOf(stage), operation, moment);
       if (answer.assigned || 'withdrawn' in answer)
