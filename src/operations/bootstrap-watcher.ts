@@ -65,7 +65,9 @@ function attach(
 ): Promise<void> {
   const at = now(services.clock);
   return services.db.transaction(async (tx) => {
-    const fresh = await markSigns(tx, subject.node_instance_id, [`diagnosis ${code}`], at);
+    // Certainty is news of its own: the same words may have been read before the machine's end was seen.
+    const sign = `${certain ? 'certain diagnosis' : 'diagnosis'} ${code}`;
+    const fresh = await markSigns(tx, subject.node_instance_id, [sign], at);
     if (fresh.length === 0) return;
     await recordEvidence(tx, [
       {

@@ -36,6 +36,14 @@ const distinct = (seen: SeenStep[]): SeenStep[] => [
 /** A step that is taken round after round, as often as time passes: the first two stand for all. */
 const isFurtherRound = ({ step }: SeenStep) => Number(/#(\d+)$/.exec(step)?.[1] ?? 1) > 2;
 
+/** Every stage of every operation begins and ends by the same two steps, and every run by the engine's own: one of each stands for all. */
+const bookkeeping = /:(begin|end)$|^engine:.*/;
+
+const keyOf = (kind: string, { step, wait }: SeenStep) => {
+  const [same] = bookkeeping.exec(step) ?? [];
+  return same ?? `${kind} ${step} ${wait?.answered}`;
+};
+
 /** Each step is tried where it was seen first: in that situation, by that ask, in that run. */
 export function everyFault(undisturbed: readonly EndedCase[]): Case[] {
   const tried = new Set<string>();
@@ -44,7 +52,7 @@ export function everyFault(undisturbed: readonly EndedCase[]): Case[] {
     for (const { kind, ordinal, seen } of runs)
       for (const each of distinct(seen)) {
         if (isFurtherRound(each)) continue;
-        const key = `${kind} ${each.step} ${each.wait?.answered}`;
+        const key = keyOf(kind, each);
         if (tried.has(key)) continue;
         tried.add(key);
         for (const fault of faultNames)
