@@ -2,15 +2,10 @@
  * Asks for what a machine alone knows, now, and keeps it as evidence: its agent, and the provider behind it. It changes nothing, and
  * a machine whose agent is dead costs only the time of one look.
  */
-import { newWorkflowId, type WorkflowId } from '../base/ids.ts';
-import type { Node } from '../contract/node.ts';
 import type { OperationDefinition } from '../engine/engine.ts';
 import { isFenced } from '../lifecycle/states.ts';
-import type { Transaction } from '../store/database.ts';
-import { openOperationOnNode, queueOperation } from '../store/operations.ts';
 import type { AgentLine } from './agent-task.ts';
 import { freezeFromAgent, freezeFromDriver } from './freeze-evidence.ts';
-import type { Asker } from './requests.ts';
 import type { OperationServices } from './services.ts';
 import { type PlanStep, stage } from './stage.ts';
 import { nodeSubjectOf } from './subject.ts';
@@ -22,36 +17,7 @@ const nodeDiagnosePlan: PlanStep[] = [
   { name: 'ask-provider', label: 'Asking its provider', usual_seconds: 0.5, within_seconds: 120 },
 ];
 
-/** The caller holds the node's lock. Asking again while somebody asks is the same question. */
-export async function diagnoseIn(
-  tx: Transaction,
-  services: OperationServices,
-  node: Node,
-  asker: Asker,
-  at: Date,
-): Promise<WorkflowId> {
-  const under_way = await openOperationOnNode(tx, node.node_id, nodeDiagnoseKind);
-  if (under_way) return under_way;
-  const workflow_id = newWorkflowId(services.clock);
-  await queueOperation(
-    tx,
-    {
-      workflow_id,
-      kind: nodeDiagnoseKind,
-      revision: 1,
-      node_id: node.node_id as never,
-      node_instance_id: node.node_instance_id as never,
-      tenant: null,
-      correlation_id: asker.correlation_id,
-      actor: asker.actor,
-      // Not the operation's own allocation: whoever releases or retries that must not take this for its provision or release.
-      params: { allocation_id: node.allocation_id, reason: asker.reason ?? null },
-      steps: nodeDiagnosePlan,
-    },
-    at,
-  );
-  return workflow_id;
-}
+export const diagnoseQuestion = { kind: nodeDiagnoseKind, revision: 1, steps: nodeDiagnosePlan };
 
 const words = (agent: boolean, provider: boolean): string => {
   if (agent && provider) return 'What its agent and its provider know was kept';

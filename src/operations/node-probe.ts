@@ -3,14 +3,9 @@
  * was seen is kept as any probe is, so a machine that answers counts as alive; nothing else changes.
  */
 import { now } from '../base/clock.ts';
-import { newWorkflowId, type WorkflowId } from '../base/ids.ts';
-import type { Node } from '../contract/node.ts';
 import type { OperationContext, OperationDefinition } from '../engine/engine.ts';
-import type { Transaction } from '../store/database.ts';
-import { openOperationOnNode, queueOperation } from '../store/operations.ts';
 import { keepAnswers, probeTargetOf } from '../store/probes.ts';
 import { type AgentLine, askAgent } from './agent-task.ts';
-import type { Asker } from './requests.ts';
 import type { OperationServices } from './services.ts';
 import { type PlanStep, stage } from './stage.ts';
 import { nodeSubjectOf, type Subject } from './subject.ts';
@@ -23,36 +18,7 @@ const nodeProbePlan: PlanStep[] = [
   { name: 'ask', label: 'Asking whether it lives', usual_seconds: 0.5, within_seconds: 6 * answerWithinSeconds },
 ];
 
-/** The caller holds the node's lock. Asking again while somebody asks is the same question. */
-export async function probeIn(
-  tx: Transaction,
-  services: OperationServices,
-  node: Node,
-  asker: Asker,
-  at: Date,
-): Promise<WorkflowId> {
-  const under_way = await openOperationOnNode(tx, node.node_id, nodeProbeKind);
-  if (under_way) return under_way;
-  const workflow_id = newWorkflowId(services.clock);
-  await queueOperation(
-    tx,
-    {
-      workflow_id,
-      kind: nodeProbeKind,
-      revision: 1,
-      node_id: node.node_id as never,
-      node_instance_id: node.node_instance_id as never,
-      tenant: null,
-      correlation_id: asker.correlation_id,
-      actor: asker.actor,
-      // Not the operation's own allocation: whoever releases or retries that must not take this for its provision or release.
-      params: { allocation_id: node.allocation_id, reason: asker.reason ?? null },
-      steps: nodeProbePlan,
-    },
-    at,
-  );
-  return workflow_id;
-}
+export const probeQuestion = { kind: nodeProbeKind, revision: 1, steps: nodeProbePlan };
 
 async function askEndpoint(
   context: OperationContext,

@@ -1,5 +1,6 @@
 /** `collect-diagnostics`: what the machine alone knows becomes evidence, before anybody decides about it. */
-import { diagnoseIn } from '../node-diagnose.ts';
+import { diagnoseQuestion } from '../node-diagnose.ts';
+import { askIn } from '../node-question.ts';
 import type { Action } from './acting.ts';
 
 export const collectDiagnostics: Action = {
@@ -9,5 +10,5 @@ export const collectDiagnostics: Action = {
     says: 'its agent and its provider are asked, and what they say is kept in its timeline, kind evidence.frozen',
   }),
   act: ({ tx, services, shown, asked, asker, at }) =>
-    diagnoseIn(tx, services, shown, { ...asker, reason: asked.reason }, at),
+    askIn(tx, services, diagnoseQuestion, shown, { ...asker, reason: asked.reason }, at),
 };

@@ -1,5 +1,6 @@
 /** `probe`: the machine is asked whether it lives, now, and not when its turn comes. */
-import { probeIn } from '../node-probe.ts';
+import { probeQuestion } from '../node-probe.ts';
+import { askIn } from '../node-question.ts';
 import type { Action } from './acting.ts';
 
 export const probe: Action = {
@@ -11,5 +12,5 @@ export const probe: Action = {
       : 'its agent is given a task, and whether it answers is kept in its timeline',
   }),
   act: ({ tx, services, shown, asked, asker, at }) =>
-    probeIn(tx, services, shown, { ...asker, reason: asked.reason }, at),
+    askIn(tx, services, probeQuestion, shown, { ...asker, reason: asked.reason }, at),
 };
