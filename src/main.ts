@@ -13,8 +13,9 @@ import { type Clock, now, pause, secondsLater, systemClock } from './base/clock.
 import { hostIdentity, isProcessAlive } from './base/host.ts';
 import { newReplicaId } from './base/ids.ts';
 import { createLog, type Log } from './base/log.ts';
+import { createRedactor, type Redactor } from './base/redact.ts';
 import { isLoopback, readSettings, type ServerSettings, SettingsError, serverUsage } from './base/settings.ts';
-import { parseServerFile, settingsOf } from './contract/server-file.ts';
+import { readServerFile, type ServerFileSettings } from './contract/server-file.ts';
 import type { Driver } from './drivers/driver.ts';
 import { createExternalDriver } from './drivers/external/external-driver.ts';
 import { createLocalDriver } from './drivers/local/local-driver.ts';
@@ -51,13 +52,9 @@ async function versionOf(): Promise<string> {
   return (JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }).version;
 }
 
-async function serverFile(path: string | null) {
-  if (path === null) return settingsOf({});
-  const text = await readFile(path, 'utf8').catch((error: Error) => {
-    throw new SettingsError(`cannot read --config ${path}: ${error.message}`);
-  });
-  return parseServerFile(text, path);
-}
+/** What everybody strikes out, what the file adds to it, and what this server was started with. */
+const redactorOf = ({ redact }: ServerFileSettings, { admin_token }: ServerSettings): Redactor =>
+  createRedactor(redact.patterns, admin_token === null ? [] : [admin_token]);
 
 const nodesDir = (settings: ServerSettings, data_dir: string, installation_id: string): string => {
   if (settings.nodes_dir) return resolve(settings.nodes_dir);
@@ -87,10 +84,12 @@ interface Opening {
   version: string;
   parts: AsyncDisposableStack;
   composition: Composition;
+  file: ServerFileSettings;
+  redact: Redactor;
   onError(what: string): (error: unknown) => void;
 }
 
-async function openStore({ settings, log, data_dir, parts, onError }: Opening) {
+async function openStore({ settings, log, data_dir, parts, onError, redact }: Opening) {
   const embedded =
     settings.database_url === null
       ? await startEmbeddedPostgres({ dataDir: data_dir, clock: systemClock, log: (line) => log.info(line) })
@@ -100,6 +99,7 @@ async function openStore({ settings, log, data_dir, parts, onError }: Opening) {
   await migrate(database_url);
   const db = openDatabase({
     url: database_url,
+    redact,
     on_idle_error: (error) => log.warn({ error }, 'an idle database connection broke'),
   });
   parts.defer(() => db.close());
@@ -152,7 +152,7 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
   const { db, clock, installation, tail } = store;
   const host = hostIdentity();
   const executor = await openReplica(opening, store, host);
-  const environment: DoorEnvironment = { ...defaultEnvironment, ...(await serverFile(opening.settings.config)) };
+  const environment: DoorEnvironment = { ...defaultEnvironment, ...opening.file };
   const services: OperationServices = {
     db,
     clock,
@@ -269,6 +269,7 @@ export async function startServer(
   composition: Composition = {},
 ): Promise<RunningServer> {
   await using parts = new AsyncDisposableStack();
+  const file = await readServerFile(settings.config);
   const opening: Opening = {
     settings,
     log,
@@ -276,6 +277,8 @@ export async function startServer(
     version: await versionOf(),
     parts,
     composition,
+    file,
+    redact: redactorOf(file, settings),
     onError: (what) => (error) => log.error({ error }, what),
   };
   let url = '';
@@ -338,7 +341,8 @@ async function serve(): Promise<void> {
     return;
   }
   const settings = readSettings(argv, process.env);
-  const log = createLog({ level: settings.log_level });
+  const redact = redactorOf(await readServerFile(settings.config), settings);
+  const log = createLog({ level: settings.log_level, redact });
   const server = await startServer(settings, log);
   process.stdout.write(welcome(server));
   server.lost.then((reason) => {

@@ -30,6 +30,8 @@ test.for([
   ['budget: {}', /slipway.yaml/],
   ['runtime_classes: {hermes: {policy: learned}}', /hermes/],
   ['budgets: {queue_seconds: 0}', /queue_seconds/],
+  ['redact: {patterns: ["("]}', /patterns\/0 must be a regular expression/],
+  ['redact: {patterns: ["a*"]}', /patterns\/0 must be a regular expression/],
   ['a: [', /is not YAML/],
 ] as const)('%s is refused with the place of the mistake', ([text, says]) => {
   expect(() => parseServerFile(text, 'slipway.yaml')).toThrow(says);

@@ -1,4 +1,5 @@
 /** The server's settings file: what is too much for a flag. Everything in it is optional; unknown keys are refused. */
+import { readFile } from 'node:fs/promises';
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { parse } from 'yaml';
@@ -17,6 +18,21 @@ import { Name, PositiveSeconds, strict } from './primitives.ts';
 
 /** What a pool may say of its budgets, but for what only a pool can: its policy and its switches. */
 const ClassBudgets = Type.Omit(Budgets, ['policy', 'floor_seconds', 'progress_aware'], strict);
+
+function isExpression(source: string): boolean {
+  try {
+    return !new RegExp(source).test('');
+  } catch {
+    return false;
+  }
+}
+
+/** A regular expression; what it finds is struck out. */
+const Expression = Type.Refine(
+  Type.String({ minLength: 1, maxLength: 1000 }),
+  isExpression,
+  () => 'must be a regular expression that does not fit an empty text',
+);
 
 export const ServerFile = Type.Object(
   {
@@ -53,6 +69,7 @@ export const ServerFile = Type.Object(
         strict,
       ),
     ),
+    redact: Type.Optional(Type.Object({ patterns: Type.Optional(Type.Array(Expression, { maxItems: 100 })) }, strict)),
     orphans: Type.Optional(Type.Object({ every_seconds: Type.Optional(PositiveSeconds) }, strict)),
   },
   { ...strict, $id: 'ServerFile' },
@@ -67,6 +84,7 @@ export interface ServerFileSettings {
   drift: DriftSettings;
   repeat_failure: RepeatFailureSettings;
   orphans: OrphanSettings;
+  redact: { patterns: string[] };
 }
 
 const validator = Compile(ServerFile);
@@ -88,6 +106,7 @@ export function settingsOf(file: ServerFile): ServerFileSettings {
     drift: { ...defaultDriftSettings, ...file.drift },
     repeat_failure: { ...defaultRepeatFailureSettings, ...file.repeat_failure },
     orphans: { ...defaultOrphanSettings, ...file.orphans },
+    redact: { patterns: file.redact?.patterns ?? [] },
   };
 }
 
@@ -102,4 +121,12 @@ export function parseServerFile(text: string, path: string): ServerFileSettings 
   if (validator.Check(parsed)) return settingsOf(parsed);
   const [first] = validator.Errors(parsed);
   throw new SettingsError(`${path}: ${first?.instancePath || '/'} ${first?.message ?? 'does not fit'}`);
+}
+
+export async function readServerFile(path: string | null): Promise<ServerFileSettings> {
+  if (path === null) return settingsOf({});
+  const text = await readFile(path, 'utf8').catch((error: Error) => {
+    throw new SettingsError(`cannot read --config ${path}: ${error.message}`);
+  });
+  return parseServerFile(text, path);
 }

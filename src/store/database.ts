@@ -1,5 +1,6 @@
 /** The door to PostgreSQL: one pool of connections, transactions, and errors told apart by whose fault they are. */
 import pg from 'pg';
+import { builtInRedactor, type Redactor } from '../base/redact.ts';
 import { types } from './timestamps.ts';
 
 export type Row = object;
@@ -7,6 +8,8 @@ export type Row = object;
 /** Whatever can run a statement: the pool, or one open transaction. */
 export interface Queryable {
   query<R extends Row>(text: string, values?: unknown[]): Promise<R[]>;
+  /** Whatever words of machines and people are stored go through it, rows and their evidence alike. */
+  readonly redact: Redactor;
   /** Evidence was written: once it is committed, whoever follows the evidence is woken. */
   evidenceWritten(): void;
 }
@@ -66,8 +69,11 @@ function classify(error: unknown): unknown {
 export function openDatabase(options: {
   url: string;
   max_connections?: number;
+  /** What this installation strikes out; by default what every one does. */
+  redact?: Redactor;
   on_idle_error?: (error: Error) => void;
 }): Database {
+  const { redact = builtInRedactor } = options;
   const pool = new pg.Pool({
     connectionString: options.url,
     max: options.max_connections ?? 16,
@@ -105,6 +111,7 @@ export function openDatabase(options: {
     let wrote = false;
     const tx: Transaction = {
       transaction: true,
+      redact,
       query: (text, values) => run(client, text, values),
       evidenceWritten: () => {
         wrote = true;
@@ -136,6 +143,7 @@ export function openDatabase(options: {
 
   return {
     url: options.url,
+    redact,
     query: (text, values) => run(pool, text, values),
     evidenceWritten: () => announce(),
     whenEvidence(listener) {

@@ -228,7 +228,7 @@ export async function tellAllocations(
   const told = await tx.query<AllocationRow>(
     `update allocations allocation set reason = word.reason from jsonb_to_recordset($1::jsonb) as word(node_id text, reason text)
      where allocation.node_id = word.node_id and allocation.node_id = any($2) and allocation.status = 'active' returning allocation.*`,
-    [JSON.stringify(words), words.map(({ node_id }) => node_id)],
+    [tx.redact.json(JSON.stringify(words)), words.map(({ node_id }) => node_id)],
   );
   await recordEvidence(
     tx,

@@ -98,7 +98,9 @@ export async function writeRows<R extends Row>(
      from jsonb_to_recordset($1::jsonb) as source(${sent.map((column) => `${column} ${typeOf(column)}`).join(', ')})
      where target.${key} = source.${key} and target.${key} = any($2)`,
     [
-      JSON.stringify(rows.map((row) => Object.fromEntries(sent.map((column) => [column, row[column as keyof R]])))),
+      tx.redact.json(
+        JSON.stringify(rows.map((row) => Object.fromEntries(sent.map((column) => [column, row[column as keyof R]])))),
+      ),
       // Nobody can tell from the text how many rows it holds; the keys say that an index will do, however many others there are.
       rows.map((row) => row[key as keyof R]),
     ],
@@ -123,6 +125,6 @@ export async function insertRow<R extends Row>(tx: Transaction, table: 'nodes' |
   const columns = Object.keys(row).join(', ');
   await tx.query(
     `insert into ${table} (${columns}) select ${columns} from jsonb_populate_record(null::${table}, $1::jsonb)`,
-    [JSON.stringify(row)],
+    [tx.redact.json(JSON.stringify(row))],
   );
 }

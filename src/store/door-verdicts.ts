@@ -113,6 +113,9 @@ function alikeFor(
   };
 }
 
+/** The words of machines may be in the reason; written out for all of a kind, they are struck out before that. */
+const told = (tx: Transaction, verdict: NodeVerdict) => ({ ...verdict, reason: tx.redact.text(verdict.reason) });
+
 /** Whoever has a verdict by a rule was brought up before: none begins a new life here, and none is drained. */
 const isWrittenHere = (to: NodeStatus) => to !== 'provisioning' && to !== 'draining';
 
@@ -141,7 +144,7 @@ export async function writeVerdicts(
     const pool = pools.get(`${node.pool} ${node.pool_generation}`);
     if (!pool) continue;
     const way = wayOf(each);
-    const alike = ways.get(way) ?? { kind: ways.size, ...alikeFor(each, by, pool, now, environment) };
+    const alike = ways.get(way) ?? { kind: ways.size, ...alikeFor(told(tx, each), by, pool, now, environment) };
     ways.set(way, alike);
     if (!alike.isEdge) continue;
     if (!isWrittenHere(to)) throw new Error(`${by} does not bring a node to ${to}`);
@@ -162,7 +165,7 @@ export async function writeVerdicts(
 
   if (rows.length > 0) {
     const kinds = [...ways.values()].map(({ kind, columns }) => ({ kind, ...columns }));
-    const values = [JSON.stringify(rows), JSON.stringify(kinds), now, evidenceLayerOf(by)];
+    const values = [tx.redact.json(JSON.stringify(rows)), JSON.stringify(kinds), now, evidenceLayerOf(by)];
     const [{ written } = { written: 0 }] = await tx.query<{ written: number }>(writeSql, values);
     if (written !== rows.length)
       throw new Error(`${by} meant ${rows.length} nodes, and ${written} were as it had read them`);

@@ -41,6 +41,7 @@ afterAll(async () => {
 
 const asTransaction = (session: pg.Client): Transaction => ({
   transaction: true,
+  redact: db.redact,
   query: async (text, values) => (await session.query(text, values)).rows,
   evidenceWritten: () => {},
 });

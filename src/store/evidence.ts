@@ -13,7 +13,7 @@ export interface Fact extends KnownIds {
   actor?: Actor | null;
 }
 
-/** Writes any number of facts in one statement. */
+/** Writes any number of facts in one statement, with their secrets struck out. */
 export async function recordEvidence(db: Queryable, facts: Fact[]): Promise<void> {
   if (facts.length === 0) return;
   await db.query(
@@ -21,7 +21,7 @@ export async function recordEvidence(db: Queryable, facts: Fact[]): Promise<void
      select at, layer, kind, summary, coalesce(data, '{}'), actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id
      from jsonb_to_recordset($1::jsonb) as fact(at timestamptz, layer text, kind text, summary text, data jsonb, actor jsonb,
        node_id text, node_instance_id text, correlation_id text, allocation_id text, workflow_id text)`,
-    [JSON.stringify(facts)],
+    [db.redact.json(JSON.stringify(facts))],
   );
   db.evidenceWritten();
 }

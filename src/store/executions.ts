@@ -188,7 +188,7 @@ export function stepEnded(
 ): Promise<void> {
   return db.transaction(async (tx) => {
     const row = await fenced(tx, run.workflow_id, executor);
-    const error = ended.error ? { ...ended.error, step } : null;
+    const error = tx.redact.value(ended.error ? { ...ended.error, step } : null);
     const changed = await tx.query(
       `update steps set status = $3, tries = greatest(tries, $4), finished_at = $5, retry_at = $6, error = $7
        where workflow_id = $1 and name = $2 and status <> 'done' returning ordinal`,
@@ -227,7 +227,7 @@ export function publishProgress(
 ): Promise<void> {
   return db.transaction(async (tx) => {
     const row = await fenced(tx, run.workflow_id, executor);
-    const next = { ...progress, updated_at: now.toISOString() };
+    const next = { ...tx.redact.value(progress), updated_at: now.toISOString() };
     await tx.query('update operations set progress = $2 where workflow_id = $1', [run.workflow_id, next]);
     await tell(tx, row, layer, 'operation.progress', progress.message ?? 'progress', { ...progress }, now);
   });
@@ -252,7 +252,7 @@ export function finishOperation(
     const ending: Ending = overdue ? { status: 'failed', error: overdue } : asked;
     const [row] = await tx.query<OperationRow>(
       'update operations set status = $2, error = $3, finished_at = $4 where workflow_id = $1 returning *',
-      [run.workflow_id, ending.status, ending.error ?? null, now],
+      [run.workflow_id, ending.status, tx.redact.value(ending.error ?? null), now],
     );
     if (!row) throw new ExecutionSuperseded(run.workflow_id);
     if (ending.status === 'succeeded') {

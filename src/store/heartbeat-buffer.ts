@@ -58,7 +58,7 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
         beats.map((beat) => beat.received_ms),
         beats.map((beat) => beat.interval_seconds),
         beats.map((beat) => beat.stale_seconds),
-        beats.map((beat) => (beat.reported ? JSON.stringify(beat.reported) : null)),
+        beats.map((beat) => (beat.reported ? db.redact.json(JSON.stringify(beat.reported)) : null)),
       ]);
     });
   };

@@ -31,7 +31,7 @@ export async function storeLines(
      select $1, seq, $2, ${holderOf('$2')}, at, stream, line
      from jsonb_to_recordset($3::jsonb) as shipped(seq bigint, at timestamptz, stream text, line text)
      on conflict do nothing`,
-    [node.node_instance_id, node.node_id, JSON.stringify(lines)],
+    [node.node_instance_id, node.node_id, db.redact.json(JSON.stringify(lines))],
   );
   return lines.reduce((last, line) => Math.max(last, line.seq), 0);
 }
@@ -108,7 +108,7 @@ export async function storeBootStages(
        on conflict (node_instance_id, name, parent) do update set seconds = excluded.seconds, reported_at = excluded.reported_at
          where boot_stages.seconds is distinct from excluded.seconds
        returning name, parent, seconds`,
-      [ids.node_instance_id, JSON.stringify(lastOfEach(stages)), now],
+      [ids.node_instance_id, tx.redact.json(JSON.stringify(lastOfEach(stages))), now],
     );
     const facts = fresh.map(
       (stage): Fact => ({

@@ -128,10 +128,13 @@ export async function renewLease(
   const [task] = await tx.query<TaskRow>(
     `update tasks set lease_until = $3::timestamptz + make_interval(secs => lease_seconds), progress = $4
      where task_id = $1 and node_instance_id = $2 and status = 'leased' returning *`,
-    [id, instance, now, progress],
+    [id, instance, now, tx.redact.value(progress)],
   );
   return task;
 }
+
+/** Its signature is checked, so it is kept to the letter in the task's row, which nobody is shown; its evidence has secrets struck out. */
+const isProof = ({ type }: TaskRow) => type === 'release.clean';
 
 /** Records the answer of whoever holds the lease. A repeat of the same answer is fine; a second, different one is not. */
 export async function answerTask(
@@ -148,9 +151,10 @@ export async function answerTask(
   if (!task) return 'unknown';
   if (task.status === answer.status) return 'answered';
   if (task.status !== 'leased') return 'lease_lost';
+  const kept = (isProof(task) ? answer.result : tx.redact.value(answer.result)) ?? null;
   await tx.query(
     'update tasks set status = $2, result = $3, error = $4, result_signature = $5, finished_at = $6, lease_until = null where task_id = $1',
-    [id, answer.status, answer.result ?? null, answer.error ?? null, answer.signature ?? null, now],
+    [id, answer.status, kept, tx.redact.value(answer.error ?? null), answer.signature ?? null, now],
   );
   const summary =
     answer.status === 'succeeded'

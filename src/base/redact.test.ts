@@ -1,0 +1,95 @@
+/** Secrets are struck out whatever they are wrapped in, plain words are left alone, and striking out twice changes nothing. */
+import { performance } from 'node:perf_hooks';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { builtInRedactor, createRedactor, struckOut } from './redact.ts';
+
+const token = `swt_${'aB3-_'.repeat(8)}xyz`;
+const secret = 'hunter2-Zx81';
+
+test.for([
+  [`the token ${token} was shown`, `the token ${struckOut} was shown`],
+  [`swe_${'a'.repeat(40)}.${'b'.repeat(43)}`, struckOut],
+  [`Authorization: Bearer ${secret}`, `Authorization: Bearer ${struckOut}`],
+  ['authorization: Basic dXNlcjpwYXNz', `authorization: Basic ${struckOut}`],
+  [`curl -H 'X-Api-Key: ${secret}' http://h/`, `curl -H 'X-Api-Key: ${struckOut}' http://h/`],
+  [`Set-Cookie: session=${secret}; Path=/`, `Set-Cookie: ${struckOut}`],
+  [`sent bearer ${'q'.repeat(20)} to it`, `sent bearer ${struckOut} to it`],
+  [`postgres://slipway:${secret}@db:5432/x`, `postgres://slipway:${struckOut}@db:5432/x`],
+  [`DB_PASSWORD=${secret} ./run`, `DB_PASSWORD=${struckOut} ./run`],
+  [`{"password":"${secret}","user":"joe"}`, `{"password":"${struckOut}","user":"joe"}`],
+  [`GET /login?token=${secret}&a=b`, `GET /login?token=${struckOut}&a=b`],
+  [`AWS_SECRET_ACCESS_KEY=${secret}`, `AWS_SECRET_ACCESS_KEY=${struckOut}`],
+  [`token: ${'z'.repeat(20)}`, `token: ${struckOut}`],
+  ['eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0x.c2lnbmF0dXJl', struckOut],
+  [`key ghp_${'a1'.repeat(18)}`, `key ${struckOut}`],
+  ['before -----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY----- after', `before ${struckOut} after`],
+  ['-----BEGIN PRIVATE KEY-----\nMIIcut off', struckOut],
+] as const)('%s', ([given, kept]) => {
+  expect(builtInRedactor.text(given)).toBe(kept);
+  expect(builtInRedactor.text(kept)).toBe(kept);
+});
+
+test.for([
+  'the credential is not that of the instance inst_01',
+  'token: expired',
+  'send a bearer credential with each call; basic authentication is not offered',
+  'ready → offline: no heartbeat for 12 s',
+  'token_id=tok_0123456789abcdefghij was revoked',
+  'http://127.0.0.1:7070/v1/nodes@home',
+  'the access key was rotated',
+])('%s is left as it is', (plain) => expect(builtInRedactor.text(plain)).toBe(plain));
+
+test('a value is struck out for what it is called, or for what it is', () => {
+  const at = new Date(0);
+  const given = { at, headers: { Authorization: 'x', accept: '*/*' }, join_token: 'short', pin: [token], token: null };
+  const kept = { at, headers: { Authorization: struckOut, accept: '*/*' }, join_token: struckOut, pin: [struckOut] };
+  expect(builtInRedactor.value(given)).toEqual({ ...kept, token: null });
+  expect(JSON.parse(builtInRedactor.json(JSON.stringify(given)))).toEqual({
+    ...kept,
+    at: at.toISOString(),
+    token: null,
+  });
+});
+
+test('an installation strikes out what it knows to be secret', () => {
+  const redactor = createRedactor(['ACME-\\d{4}'], ['kept "by" heart']);
+  expect(redactor.text('ACME-1234 and kept "by" heart')).toBe(`${struckOut} and ${struckOut}`);
+  expect(createRedactor([], ['kept "by" heart']).json(JSON.stringify(['kept "by" heart']))).toBe(`["${struckOut}"]`);
+});
+
+test('data written out as JSON is judged as the data is', () => {
+  const words = fc.constantFrom(
+    token,
+    'password',
+    'token',
+    ':',
+    '=',
+    ' ',
+    '"',
+    '\n',
+    '\\',
+    '://a:b@c',
+    'Bearer ',
+    secret,
+  );
+  const texts = fc.array(words, { maxLength: 8 }).map((parts) => parts.join(''));
+  const values = fc.dictionary(fc.oneof(texts, fc.string()), fc.oneof(texts, fc.array(texts), fc.integer()));
+  fc.assert(
+    fc.property(values, (value) => {
+      const kept = builtInRedactor.value(value);
+      expect(JSON.parse(builtInRedactor.json(JSON.stringify(value)))).toEqual(JSON.parse(JSON.stringify(kept)));
+      expect(builtInRedactor.value(kept)).toEqual(kept);
+    }),
+  );
+});
+
+test.for(['eyJ', '-----BEGIN PRIVATE KEY', 'authorization: ', '://a:', 'bearer ', 'swt_', 'token="', 'a', 'password'])(
+  'no text made of %s takes long',
+  (piece) => {
+    const long = piece.repeat(Math.ceil(200_000 / piece.length));
+    const began = performance.now();
+    builtInRedactor.text(`${long} token`);
+    expect(performance.now() - began).toBeLessThan(1_000);
+  },
+);
