@@ -1,6 +1,6 @@
 /** Tasks as an agent process takes, checks, runs and answers them. */
 import { createPublicKey, verify } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { moment, systemClock } from '../base/clock.ts';
@@ -166,9 +166,12 @@ describe('release', () => {
 
   test('clean answers for its nonce, says what was looked at, and leaves its mark', async () => {
     const agent = await ready({ command: ['/bin/sh', '-c', 'sleep 60'], clean: 'echo removing' });
-    const { status, result } = await resultOf(server.queue('release.clean', { nonce: 'nonce-7' }));
+    const { status, result } = await resultOf(server.queue('release.clean', { nonce: 'nonce-7', reuse: true }));
     expect({ status, result }).toMatchObject({ status: 'succeeded', result: { clean: true, nonce: 'nonce-7' } });
     expect(result?.checked).toContainEqual({ what: 'processes of the instance besides its agent', seen: 'none' });
+    // What a person brought is neither emptied nor vouched for.
+    expect(JSON.stringify(result?.checked)).toContain('not looked at: this machine is not ours');
+    expect(existsSync(join(agent.dir, 'agent.json'))).toBe(true);
     expect(readFileSync(join(agent.dir, 'cleaned'), 'utf8')).toContain('nonce-7');
     await until(() => server.lines.some(({ stream, line }) => stream === 'clean' && line === 'removing'), 'its output');
   });
@@ -183,6 +186,34 @@ describe('release', () => {
     expect(existsSync(join(agent.dir, 'cleaned'))).toBe(false);
     writeFileSync(join(agent.dir, 'fixed'), '');
     expect((await resultOf(server.queue('release.clean', { nonce: 'b' }))).status).toBe('succeeded');
+  });
+
+  test('a machine that is handed on is as new: what its tenant left is gone, and it is set up again', async () => {
+    const dir = bench.dir();
+    const [work_dir, spare] = [join(dir, 'work'), join(dir, 'spare')];
+    for (const each of [work_dir, spare]) mkdirSync(each);
+    const config = { work_dir, workload_dirs: [work_dir, spare], setup: 'echo x >> ../set-up; echo fitted > rig' };
+    await ready(config, dir);
+    writeFileSync(join(work_dir, 'rig'), 'bent by its tenant');
+    for (const each of [work_dir, spare]) writeFileSync(join(each, '.secret'), 'of the tenant');
+    const going = await resultOf(server.queue('release.clean', { nonce: 'a' }));
+    expect(going.status).toBe('succeeded');
+    expect(readFileSync(join(dir, 'set-up'), 'utf8'), 'one that goes is not set up again').toBe('x\n');
+    const { result } = await resultOf(server.queue('release.clean', { nonce: 'b', reuse: true }));
+    expect(result?.checked).toEqual(expect.arrayContaining([{ what: `directory ${work_dir}`, seen: 'emptied' }]));
+    expect([readdirSync(work_dir), readdirSync(spare)]).toEqual([['rig'], []]);
+    expect(readFileSync(join(work_dir, 'rig'), 'utf8')).toBe('fitted\n');
+    expect(readFileSync(join(dir, 'set-up'), 'utf8')).toBe('x\nx\n');
+  });
+
+  test('what cannot be emptied is not called clean', async () => {
+    const dir = bench.dir();
+    writeFileSync(join(dir, 'file'), 'of whoever brought the machine');
+    await ready({ workload_dirs: [join(dir, 'file', 'below')] }, dir);
+    const { status, error } = await resultOf(server.queue('release.clean', { nonce: 'a', reuse: true }));
+    expect({ status, code: error?.code }).toEqual({ status: 'failed', code: 'clean_failed' });
+    expect(error?.message).toMatch(/^what its tenant left in .* cannot be removed: ENOTDIR/);
+    expect(existsSync(join(dir, 'cleaned'))).toBe(false);
   });
 
   test('a node that is free again after its release runs its command again', async () => {

@@ -31,6 +31,8 @@ export interface AgentConfig {
   dir: string;
   /** Where `setup`, `command` and `clean` run. */
   work_dir: string;
+  /** Made for the workload alone: emptied before the machine is handed on. A directory that a person brought is never one of them. */
+  workload_dirs: string[];
   setup: string | null;
   command: string[] | null;
   clean: string | null;
@@ -74,6 +76,7 @@ export function configFrom(value: unknown): AgentConfig {
     workflow_id: optionalText(value, 'workflow_id'),
     dir: resolve(dir),
     work_dir: resolve(optionalText(value, 'work_dir') ?? dir),
+    workload_dirs: optional(value, 'workload_dirs', isPaths, 'a list of absolute paths') ?? [],
     setup: optionalText(value, 'setup'),
     command: optional(value, 'command', isCommand, 'a list with at least the program'),
     clean: optionalText(value, 'clean'),
@@ -86,6 +89,8 @@ export function configFrom(value: unknown): AgentConfig {
 }
 
 const isCommand = (value: unknown): value is string[] => isTexts(value) && value.length > 0;
+
+const isPaths = (value: unknown): value is string[] => isTexts(value) && value.every((path) => isAbsolute(path));
 
 const isStages = (value: unknown): value is SimulatedStage[] =>
   Array.isArray(value) &&

@@ -1,5 +1,5 @@
 /** Everything that a registered agent does at once, until its life ends. */
-
+import { mkdirSync } from 'node:fs';
 import type { AgentParts } from './agent-parts.ts';
 import { bootShipper } from './boot-stages.ts';
 import type { ControlPlane } from './control-plane.ts';
@@ -42,19 +42,22 @@ export function startLoops(parts: AgentParts, server: ControlPlane, signal: Abor
 }
 
 function machineOf({ config, clock, work, shell, stages, spool }: AgentParts): Machine {
-  const { clean } = config;
+  const { clean, setup, workload_dirs } = config;
   return {
     clock,
     dir: config.dir,
     stopCommand: work.release,
-    clean: (signal) => (clean ? runClean(shell, clean, signal) : null),
+    clean: (signal) => (clean ? run(shell, 'clean', clean, signal) : null),
+    workload_dirs,
+    setUp: (signal) => (setup ? run(shell, 'setup', setup, signal) : null),
     processes: work.processes,
     bootStages: stages.all,
     lastLines: spool.tail,
   };
 }
 
-const runClean = async (shell: ShellParts, script: string, signal: AbortSignal) => ({
-  ...(await runShell(shell, { script, stream: 'clean', signal })),
-  script,
-});
+async function run(shell: ShellParts, stream: 'setup' | 'clean', script: string, signal: AbortSignal) {
+  // The workload may have removed even the place where it ran.
+  mkdirSync(shell.cwd, { recursive: true, mode: 0o700 });
+  return { ...(await runShell(shell, { script, stream, signal })), script };
+}

@@ -68,7 +68,14 @@ async function askAgentOnceMore(
   );
   if (!there) return 'its agent is silent and cannot prove it clean';
   try {
-    const { proof, problem } = await proveByAgent(context, services, 'prove:agent', subject, { silent: false });
+    const { proof, problem } = await proveByAgent(
+      context,
+      services,
+      'prove:agent',
+      subject,
+      { silent: false },
+      { reuse: true },
+    );
     return proof ?? problem?.message ?? 'its agent did not answer in time';
   } catch (error) {
     if (error instanceof StepFailed) return error.message;

@@ -11,7 +11,7 @@ import { answeredWithin } from './answered-within.ts';
 import type { OperationServices } from './services.ts';
 import type { Subject } from './subject.ts';
 
-const agentProvesWithinSeconds = 60;
+export const agentProvesWithinSeconds = 60;
 const newNonce = () => randomBytes(16).toString('hex');
 
 /** What was looked at and what was seen, in one line. */
@@ -130,18 +130,19 @@ export function isSignedByAgent(subject: Subject, answer: AgentAnswer): boolean 
   return verify(null, Buffer.from(said), key, Buffer.from(answer.signature, 'base64'));
 }
 
-/** The agent cleaned up and says so, signed and bound to our nonce. Undefined when the agent is silent. */
+/** The agent cleaned up, for the next tenant where it is to be used again, and says so, signed and bound to our nonce. */
 export async function proveByAgent(
   context: OperationContext,
   services: OperationServices,
   name: string,
   subject: Subject,
   line: AgentLine,
+  { reuse, wait_seconds = agentProvesWithinSeconds }: { reuse: boolean; wait_seconds?: number },
 ): Promise<{ proven: boolean; proof?: DriverProof; problem?: StepFailed }> {
   const answer = await askAgent(context, services, name, subject, line, {
     type: 'release.clean',
-    params: () => ({ nonce: newNonce() }),
-    wait_seconds: agentProvesWithinSeconds,
+    params: () => ({ nonce: newNonce(), reuse }),
+    wait_seconds,
   });
   if (!answer || answer.status === 'unanswered') return { proven: false };
   if (answer.status === 'failed') {

@@ -50,7 +50,14 @@ async function look(context: OperationContext, services: OperationServices, resi
   };
   const subject = await readSubject(services, services.db, row.node_id, ids);
   try {
-    const { proof, problem } = await proveByAgent(context, services, 'look:agent', subject, { silent: false });
+    const { proof, problem } = await proveByAgent(
+      context,
+      services,
+      'look:agent',
+      subject,
+      { silent: false },
+      { reuse: true },
+    );
     if (proof) return { proof };
     return problem ? { proof: null, why_not: problem.message } : looked;
   } catch (error) {

@@ -8,7 +8,7 @@ import { fenceInstance } from '../store/instances.ts';
 import { hasLeasedWork } from '../store/tasks.ts';
 import { type AgentLine, askAgent } from './agent-task.ts';
 import { freezeFromAgent, freezeFromDriver } from './freeze-evidence.ts';
-import { proveByAgent, proveByDriver } from './proof.ts';
+import { agentProvesWithinSeconds, proveByAgent, proveByDriver } from './proof.ts';
 import type { OperationServices } from './services.ts';
 import { drive, type PlanStep, stage } from './stage.ts';
 import { type Subject, targetNow } from './subject.ts';
@@ -111,14 +111,21 @@ export async function cutOff(context: OperationContext, services: OperationServi
   });
 }
 
+/** A machine of ours that is handed on is set up again, which may take what a set-up takes. */
+function agentCleansWithin({ driver, pool }: Subject, reuse: boolean): number {
+  if (!reuse || !driver.launches) return agentProvesWithinSeconds;
+  return Math.max(agentProvesWithinSeconds, resolveBudget({ phase: 'clean', pool: pool.budgets ?? {} }).seconds);
+}
+
 async function clean(
   context: OperationContext,
   services: OperationServices,
   { subject, reuse, policy }: TakeDown,
   line: AgentLine,
 ): Promise<void> {
+  const asked = { reuse, wait_seconds: agentCleansWithin(subject, reuse) };
   for (let tries = 1; ; tries++) {
-    const { proven, problem } = await proveByAgent(context, services, `clean:agent:${tries}`, subject, line);
+    const { proven, problem } = await proveByAgent(context, services, `clean:agent:${tries}`, subject, line, asked);
     if (proven) break;
     if (problem && tries < policy.tries) {
       await context.sleep(Math.min(policy.max_seconds, policy.base_seconds * 2 ** (tries - 1)));

@@ -1,6 +1,6 @@
 /** Releases and provisions that come at the wrong moment or go wrong on the machine's side: each ends in a state that says why, and each has a way out. */
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
@@ -114,8 +114,11 @@ it('a pool that reuses its machines hands a cleaned one to the next, and takes d
   const first = await allocate(server.client, 'again');
   const { node_id } = await becomes(server.client, first, 'active');
   const instance = await instanceOf(first);
+  const work = join(server.nodes_dir, instance, 'work');
+  await writeFile(join(work, '.secret'), 'of the first tenant');
   await release(server.client, first);
   await becomes(server.client, first, 'released');
+  expect(await readdir(work), 'what the first tenant left').toEqual([]);
   expect(await ledger.facts(first, 'proof.clean')).toBe(1);
   const node = await server.client.call('node-get', { params: { id: node_id ?? '' } });
   expect(node).toMatchObject({ status: 'ready', occupancy: 'free', fenced: false });

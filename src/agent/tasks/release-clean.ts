@@ -1,13 +1,25 @@
-/** Removes what the workload left and states, bound to the asker's nonce, what was looked at and what was seen. */
+/**
+ * Removes what the workload left and states, bound to the asker's nonce, what was looked at and what was seen. A machine that is
+ * handed on (`reuse`) is made as it was before its first tenant: what was made for the workload is emptied and set up again.
+ */
 import { join } from 'node:path';
 import { now } from '../../base/clock.ts';
+import { emptyDirectory } from '../../base/remove-tree.ts';
 import { scriptEnd } from '../../base/script-end.ts';
 import { writeWhole } from '../durable-file.ts';
-import { textOf } from '../shape.ts';
-import { failed, succeeded, type TaskType } from './task.ts';
+import { errorText, textOf } from '../shape.ts';
+import type { ShellEnd } from '../shell.ts';
+import { failed, type Machine, succeeded, type TaskOutcome, type TaskType } from './task.ts';
 
-/** Whoever looks into the directory later sees that `clean` has been run, and for which question. */
+/** Whoever looks into the directory later sees that `clean` has been run, by which operation and for which question. */
 const markerName = 'cleaned';
+/** As much as the server takes of an error's words. */
+const mostText = 8192;
+
+type Seen = { what: string; seen: string };
+
+const scriptFailed = (name: 'clean' | 'setup', end: ShellEnd & { script: string }) =>
+  failed(`${name}_failed`, scriptEnd(name, end.script, end.how, end.last_lines).slice(0, mostText));
 
 export const releaseClean: TaskType = async ({ task, machine, signal }) => {
   const nonce = textOf(task.params.nonce);
@@ -15,19 +27,44 @@ export const releaseClean: TaskType = async ({ task, machine, signal }) => {
   // A command that still ran would make new what is being removed.
   await machine.stopCommand(null);
   const end = await machine.clean(signal);
-  if (end && !end.ok)
-    return failed('clean_failed', scriptEnd('clean', end.script, end.how, end.last_lines).slice(0, 8192));
+  if (end && !end.ok) return scriptFailed('clean', end);
   const left = machine.processes();
   if (left.length > 0) {
     return failed('clean_failed', `processes of the instance still run: ${left.map(({ pid }) => pid).join(', ')}`);
   }
-  writeWhole(join(machine.dir, markerName), JSON.stringify({ nonce, at: now(machine.clock).toISOString() }));
-  return succeeded({
-    clean: true,
-    nonce,
-    checked: [
-      { what: 'processes of the instance besides its agent', seen: 'none' },
-      { what: "the pool's clean", seen: end ? end.how : 'the pool has nothing to clean' },
-    ],
-  });
+  const checked: Seen[] = [
+    { what: 'processes of the instance besides its agent', seen: 'none' },
+    { what: "the pool's clean", seen: end ? end.how : 'the pool has nothing to clean' },
+  ];
+  if (task.params.reuse === true) {
+    const made = await makeAsNew(machine, signal);
+    if (!Array.isArray(made)) return made;
+    checked.push(...made);
+  }
+  const { workflow_id } = task;
+  writeWhole(
+    join(machine.dir, markerName),
+    JSON.stringify({ nonce, workflow_id, at: now(machine.clock).toISOString() }),
+  );
+  return succeeded({ clean: true, nonce, checked });
 };
+
+/** What was seen then, or how it failed. The set-up's own files lie where the tenant's do, so they are made anew with them gone. */
+async function makeAsNew(machine: Machine, signal: AbortSignal): Promise<Seen[] | TaskOutcome> {
+  if (machine.workload_dirs.length === 0) {
+    const seen = 'not looked at: this machine is not ours, and whoever owns it sees to them';
+    return [{ what: 'files that its tenant left', seen }];
+  }
+  const emptied: Seen[] = [];
+  for (const directory of machine.workload_dirs) {
+    try {
+      await emptyDirectory(directory);
+    } catch (error) {
+      return failed('clean_failed', `what its tenant left in ${directory} cannot be removed: ${errorText(error)}`);
+    }
+    emptied.push({ what: `directory ${directory}`, seen: 'emptied' });
+  }
+  const end = await machine.setUp(signal);
+  if (!end) return emptied;
+  return end.ok ? [...emptied, { what: "the pool's set-up, again", seen: end.how }] : scriptFailed('setup', end);
+}

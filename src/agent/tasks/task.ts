@@ -16,6 +16,10 @@ export interface Machine {
   stopCommand(grace_ms: number | null): Promise<ProcessRow[]>;
   /** Null when the pool has nothing to clean. */
   clean(signal: AbortSignal): Promise<ShellEnd & { script: string }> | null;
+  /** Made for the workload alone; none where the machine is somebody else's. */
+  workload_dirs: readonly string[];
+  /** Null when the pool has nothing to set up. */
+  setUp(signal: AbortSignal): Promise<ShellEnd & { script: string }> | null;
   /** Everything of the instance that runs besides the agent. */
   processes(): ProcessRow[];
   bootStages(): BootStage[];

@@ -1,5 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { systemClock } from '../../base/clock.ts';
+import { newWorkflowId } from '../../base/ids.ts';
 import { handle } from '../conformance.ts';
 import type { EnsureTarget } from '../driver.ts';
 import { type LocalWorld, localWorld, until } from './testing/local-world.ts';
@@ -32,9 +34,24 @@ it('runs once, however often it is asked and whatever driver asks', async () => 
 it('does not run when the agent has already cleaned', async () => {
   const target = world.withSpec({ clean: 'printf x >>runs' });
   const machine = await stopped(target);
-  await writeFile(world.file(target, 'cleaned'), '');
+  await writeFile(world.file(target, 'cleaned'), JSON.stringify({ nonce: 'n', workflow_id: target.workflow_id }));
   await machine.done('clean');
   expect(await count(target)).toBe(0);
+});
+
+it('runs again for another release: the machine was handed on and used since', async () => {
+  const target = world.withSpec({ clean: 'printf x >>runs; test ! -e locked' });
+  const machine = await stopped(target);
+  await machine.done('clean');
+  const later = { ...target, workflow_id: newWorkflowId(systemClock) };
+  await handle(world, later).done('clean');
+  expect(await count(target)).toBe(2);
+  // The end of a run that nobody asked about any more answers nobody's later question either.
+  await writeFile(world.file(target, 'clean.status'), '0');
+  await writeFile(world.work(target, 'locked'), '');
+  const last = handle(world, { ...target, workflow_id: newWorkflowId(systemClock) });
+  expect(await last.ended('clean')).toMatchObject({ outcome: 'failed', code: 'clean_failed' });
+  expect(await count(target)).toBe(3);
 });
 
 it('fails with the last lines on another exit code than 0, and tries again when asked again', async () => {

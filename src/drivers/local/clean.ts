@@ -1,9 +1,10 @@
 /**
- * Runs the pool's `clean` in the node's directory, unless the agent already did. It runs as a detached shell that writes
+ * Runs the pool's `clean` in the node's directory, once for each operation that takes the machine down, unless the agent already did. It runs as a detached shell that writes
  * its exit code to a file: whoever asks next, after whatever crash, finds it running, finished, or gone without a word.
  */
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { kindOf } from '../../base/remove-tree.ts';
 import { scriptEnd } from '../../base/script-end.ts';
 import type { DriverFailure, DriverOutcome, DriverTarget } from '../driver.ts';
 import { lastLines } from './agent-end.ts';
@@ -11,7 +12,6 @@ import { exclusively } from './exclusive.ts';
 import { environmentOf, type LocalHost, lockName } from './local-host.ts';
 import { directoryOf, files } from './node-directory.ts';
 import type { ProcessRow } from './procfs.ts';
-import { kindOf } from './remove-tree.ts';
 import { readRecord, tailOf, writeRecord, writeWhole } from './small-file.ts';
 import { spawnDetached } from './spawn-detached.ts';
 import { localSpec } from './spec.ts';
@@ -42,7 +42,8 @@ async function cleanAlone(
   script: string,
 ): Promise<DriverOutcome> {
   const cleaned = join(directory, files.cleaned);
-  if ((await kindOf(cleaned)) !== 'absent') return { outcome: 'done', message: 'already cleaned' };
+  // A machine that was handed on in between has been used since: what was cleaned for another release says nothing about this one.
+  if (await isOf(target, cleaned)) return { outcome: 'done', message: 'already cleaned' };
 
   // Looked for before its status is read: the shell writes that before it goes, so none of the two cannot mean finished.
   const { all } = await host.processes.of(target);
@@ -54,10 +55,11 @@ async function cleanAlone(
       script,
       all.filter((row) => row.session === shell.session),
     );
-  const status = await tailOf(join(directory, files.clean_status), 16);
+  const ours = await isOf(target, join(directory, files.clean_run));
+  const status = ours ? await tailOf(join(directory, files.clean_status), 16) : null;
   if (status !== null) {
     // Read once, then gone: the next call after a failure is a new try.
-    if (status.trim() === '0') await writeWhole(cleaned, '');
+    if (status.trim() === '0') await writeRecord(cleaned, { workflow_id: target.workflow_id });
     await rm(join(directory, files.clean_status));
     if (status.trim() === '0') return { outcome: 'done', message: 'cleaned' };
     return failed(directory, script, 'clean_failed', `exited with code ${status.trim()}`);
@@ -66,12 +68,17 @@ async function cleanAlone(
   return { outcome: 'wait', retry_seconds: soon_seconds, message: 'clean has started' };
 }
 
+/** Whether a record was left by the operation that asks now, in whichever of its tries. */
+const isOf = async ({ workflow_id }: DriverTarget, record: string): Promise<boolean> =>
+  (await readRecord(record))?.workflow_id === workflow_id;
+
 const isCleanShell = (row: ProcessRow) => row.argv[3] === shellName;
 
 async function start(host: LocalHost, target: DriverTarget, directory: string, script: string): Promise<void> {
   await writeWhole(join(directory, files.clean_script), script);
-  await rm(join(directory, files.clean_output), { force: true });
-  await writeRecord(join(directory, files.clean_run), { started_at_ms: host.clock.nowMs() });
+  for (const former of [files.clean_output, files.clean_status]) await rm(join(directory, former), { force: true });
+  const { workflow_id } = target;
+  await writeRecord(join(directory, files.clean_run), { workflow_id, started_at_ms: host.clock.nowMs() });
   // The workload may have removed even the place where it ran.
   await mkdir(join(directory, files.work), { recursive: true, mode: 0o700 });
   await spawnDetached({

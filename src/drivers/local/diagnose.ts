@@ -1,13 +1,13 @@
 /** What only the machine knows: the last lines it wrote, its processes, how its agent ended. Works on a dead machine too. */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { kindOf } from '../../base/remove-tree.ts';
 import type { Diagnosis, DriverTarget } from '../driver.ts';
 import { agentEnd } from './agent-end.ts';
 import type { InstanceProcesses } from './instance-processes.ts';
 import { readLaunch } from './launch-record.ts';
 import type { LocalHost } from './local-host.ts';
 import { directoryOf, files } from './node-directory.ts';
-import { kindOf } from './remove-tree.ts';
 import { tailOf } from './small-file.ts';
 
 type Attachment = Diagnosis['attachments'][number];

@@ -12,6 +12,9 @@ import { writeRecord } from './small-file.ts';
 import { spawnDetached } from './spawn-detached.ts';
 import { localSpec } from './spec.ts';
 
+/** All that the workload is given to write to, by its working directory, `HOME` and `TMPDIR`. */
+const workloadDirectories = (directory: string) => [files.temporary, files.work].map((name) => join(directory, name));
+
 function agentConfig(target: EnsureTarget, directory: string) {
   const spec = localSpec(target.spec);
   const { bootstrap } = target;
@@ -27,6 +30,7 @@ function agentConfig(target: EnsureTarget, directory: string) {
     workflow_id: target.workflow_id,
     dir: directory,
     work_dir: join(directory, files.work),
+    workload_dirs: workloadDirectories(directory),
     setup: spec.setup ?? null,
     command: spec.command ?? null,
     clean: spec.clean ?? null,
@@ -38,8 +42,7 @@ function agentConfig(target: EnsureTarget, directory: string) {
 
 export async function launch(host: LocalHost, target: EnsureTarget, directory: string): Promise<DriverOutcome> {
   const { launches } = await readLaunch(directory);
-  for (const name of [files.temporary, files.work])
-    await mkdir(join(directory, name), { recursive: true, mode: 0o700 });
+  for (const each of workloadDirectories(directory)) await mkdir(each, { recursive: true, mode: 0o700 });
   await rm(join(directory, files.agent_ended), { force: true });
   await writeRecord(join(directory, files.agent_config), agentConfig(target, directory));
   await writeRecord(join(directory, files.launch), { launches: launches + 1, pid: null, start: null });

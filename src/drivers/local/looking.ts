@@ -2,6 +2,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
+import { kindOf } from '../../base/remove-tree.ts';
 import type { DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
 import { agentEnd } from './agent-end.ts';
 import { errorCode } from './host-failure.ts';
@@ -9,7 +10,6 @@ import { readLaunch } from './launch-record.ts';
 import type { LocalHost } from './local-host.ts';
 import { directoryOf, readMarker } from './node-directory.ts';
 import { tagNames } from './procfs.ts';
-import { kindOf } from './remove-tree.ts';
 
 export async function observe(host: LocalHost, target: DriverTarget): Promise<Observation> {
   const { host_id } = target.state;

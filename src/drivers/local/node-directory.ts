@@ -2,9 +2,9 @@
 import { chmod, mkdir, readdir, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
+import { kindOf, removeTree } from '../../base/remove-tree.ts';
 import type { DriverTarget } from '../driver.ts';
 import { errorCode } from './host-failure.ts';
-import { kindOf, removeTree } from './remove-tree.ts';
 import { readRecord, writeRecord } from './small-file.ts';
 
 export const files = {
@@ -18,7 +18,7 @@ export const files = {
   /** Where the agent keeps the lines of set-up and command until the server has them. */
   agent_spool: '.agent/spool',
   launch: 'launch.json',
-  /** Written by the agent, or by us, once `clean` has succeeded. */
+  /** Written by the agent, or by us, once `clean` has succeeded: `{workflow_id}` of whoever asked for it. */
   cleaned: 'cleaned',
   clean_script: 'clean.sh',
   clean_run: 'clean.run.json',

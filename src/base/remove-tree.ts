@@ -1,8 +1,8 @@
 /** Removes a directory tree that a workload has left, whatever modes it set, and never anything a symbolic link points to. */
-import { chmod, lstat, readdir, rm, unlink } from 'node:fs/promises';
+import { chmod, lstat, mkdir, readdir, rm, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from './host-failure.ts';
 
+const errorCode = (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : '');
 const closed = new Set(['EACCES', 'EPERM']);
 
 /** Directories that forbid writing keep their entries undeletable for anybody but root. Links are not directories here. */
@@ -29,8 +29,17 @@ export async function removeTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true });
   } catch (error) {
-    if (!closed.has(errorCode(error) ?? '')) throw error;
+    if (!closed.has(errorCode(error))) throw error;
     await openUp(path);
     await rm(path, { recursive: true, force: true });
   }
+}
+
+/** Leaves an empty directory there, whatever was; throws where something cannot be removed. */
+export async function emptyDirectory(path: string): Promise<void> {
+  // A link in its place would lead to somebody else's files.
+  if ((await kindOf(path)) === 'other') await unlink(path);
+  await mkdir(path, { recursive: true, mode: 0o700 });
+  await chmod(path, 0o700);
+  for (const name of await readdir(path)) await removeTree(join(path, name));
 }
