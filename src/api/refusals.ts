@@ -1,44 +1,31 @@
-/** What somebody was allowed to ask for and the state did not allow is evidence as well: who wanted what, why, and why not. */
+/**
+ * Whoever was kept out, and what was asked for and not done, is evidence: who wanted what of which thing, why, and why not. The first
+ * of its kind is a row, repeats are counted.
+ */
 import type { FastifyRequest } from 'fastify';
 import { now } from '../base/clock.ts';
-import type { KnownIds } from '../base/ids.ts';
-import type { ApiProblem, ErrorCode } from '../contract/errors.ts';
-import { allocationRow } from '../store/allocations.ts';
+import { type ApiProblem, type ErrorCode, type ErrorEntry, errorCatalogue } from '../contract/errors.ts';
 import { recordEvidence } from '../store/evidence.ts';
-import { readNode } from '../store/nodes.ts';
-import { operationRow } from '../store/operations.ts';
+import { askedFor, idsOfTarget } from './asked-for.ts';
 import { type ApiServices, actorOf } from './services.ts';
 import { createToldOnce } from './told-once.ts';
 
-/** By these an action is refused because of how things stand, and not because of how it was asked for. */
-const refusing: readonly ErrorCode[] = ['action_illegal', 'operation_ended', 'pool_paused'];
-
-interface Asked {
-  id?: string;
-  action?: string;
-  reason?: string;
-  dry_run?: boolean;
+/** Somebody was kept out: by who they are, or by the fence around their machine. */
+function isDenial({ code }: ApiProblem): boolean {
+  const { owner_layer, detail_layer }: ErrorEntry = errorCatalogue[code];
+  return owner_layer === 'auth' || detail_layer === 'fence';
 }
 
-const askedOf = (request: FastifyRequest): Asked => {
-  const { id, action } = (request.params ?? {}) as Asked;
-  const { reason, dry_run } = (request.body ?? {}) as Asked;
-  return { id, action, reason, dry_run } as Asked;
-};
+/** These are about how it was asked for, and the same request may still be served. */
+const aboutTheAsking: readonly ErrorCode[] = ['idempotency_mismatch', 'idempotency_in_progress'];
 
-/** A dry run asks what would be; being told that it would be refused is its answer. */
-export const isRefusal = (request: FastifyRequest, problem: ApiProblem): boolean =>
-  refusing.includes(problem.code) && request.person !== null && askedOf(request).dry_run !== true;
-
-/** What the id names is only known by looking. */
-async function idsOf(id: string | undefined, { db }: ApiServices): Promise<KnownIds> {
-  if (id === undefined) return {};
-  const allocation = await allocationRow(db, id);
-  if (allocation) return { allocation_id: allocation.allocation_id, node_id: allocation.node_id };
-  const found = (await readNode(db, id)) ?? (await operationRow(db, id));
-  if (!found) return {};
-  const { node_id, node_instance_id, allocation_id } = found as KnownIds;
-  return { node_id, node_instance_id, allocation_id };
+/** A person wanted a change, and how things stand is in its way; what is another tenant's is not there for them. */
+function isRefusal(request: FastifyRequest, { code }: ApiProblem): boolean {
+  const { status } = errorCatalogue[code];
+  if (!request.person || request.method === 'GET' || aboutTheAsking.includes(code)) return false;
+  if (status === 404) return true;
+  // A dry run asks what would be; being told that it would be refused is its answer.
+  return status === 409 && !askedFor(request).dry_run;
 }
 
 export function createRefusalRecorder(
@@ -46,21 +33,28 @@ export function createRefusalRecorder(
 ): (request: FastifyRequest, problem: ApiProblem) => Promise<void> {
   const toldOnce = createToldOnce(services.clock);
   return async (request, problem) => {
-    if (!request.person) return;
-    const actor = actorOf(request.person);
-    const { id, action = request.operation, reason } = askedOf(request);
-    const why_not = problem.message;
-    const telling = toldOnce([actor.id, id, action, problem.code, why_not].join(' '));
+    const denied = isDenial(problem);
+    if (!denied && !isRefusal(request, problem)) return;
+    const { person, agent_session, operation } = request;
+    const actor = person ? actorOf(person) : { kind: 'address', id: request.ip, name: request.ip };
+    const { action, target_id, reason } = askedFor(request);
+    const { code, message } = problem;
+    // What stands in the way may change while the target and the code stay the same, and then it is news.
+    const what = [operation, action, code, ...(denied ? [] : [message])].join(' ');
+    const telling = toldOnce({ actor: actor.id, what, target: target_id });
     if (!telling) return;
+    const target = telling.of_many_targets ? null : target_id;
     await recordEvidence(services.db, [
       {
         at: now(services.clock),
-        layer: 'operator',
-        kind: 'action.refused',
-        summary: `${action} was refused: ${why_not}`,
-        data: { action, operation: request.operation, code: problem.code, reason: reason ?? null, why_not, ...telling },
+        layer: denied ? 'api' : 'operator',
+        kind: denied ? 'request.denied' : 'action.refused',
+        summary: denied ? `${action} was refused: ${code}` : `${action} was refused: ${message}`,
+        data: { action, operation, code, target_id: target, reason, why_not: message, ...telling },
         actor,
-        ...(await idsOf(id, services)),
+        node_id: agent_session?.node_id ?? null,
+        node_instance_id: agent_session?.node_instance_id ?? null,
+        ...(await idsOfTarget(target, person, services.db)),
         correlation_id: request.correlation_id,
       },
     ]);

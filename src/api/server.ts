@@ -12,10 +12,9 @@ import { checkBodyKind, readBodies, readTextBody } from './bodies.ts';
 import { answerBadAddress, answerBrokenBytes } from './broken-requests.ts';
 import { changeOnce } from './changes.ts';
 import { correlationOf } from './correlation.ts';
-import { createDenialRecorder, isDenial } from './denials.ts';
 import { handlers } from './handlers.ts';
 import { sendProblem } from './problem-reply.ts';
-import { createRefusalRecorder, isRefusal } from './refusals.ts';
+import { createRefusalRecorder } from './refusals.ts';
 import type { ApiServices, Call, Handler } from './services.ts';
 import { isConsolePage, serveConsole, serveDocs } from './static-files.ts';
 import { compileCheck, compileReply } from './validation.ts';
@@ -107,7 +106,6 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
     return503OnClosing: false,
     forceCloseConnections: true,
   } as object) as unknown as FastifyInstance;
-  const tellDenial = createDenialRecorder(services);
   const tellRefusal = createRefusalRecorder(services);
 
   app.decorateRequest('correlation_id', '' as never);
@@ -151,9 +149,8 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
   });
   app.setErrorHandler(async (error, request, reply) => {
     const problem = sendProblem(error, request, reply);
-    const tell = isDenial(problem) ? tellDenial : isRefusal(request, problem) ? tellRefusal : undefined;
-    await tell?.(request, problem).catch((lost) =>
-      request.log.warn({ error: lost }, 'a denial or refusal could not be recorded'),
+    await tellRefusal(request, problem).catch((lost) =>
+      request.log.warn({ error: lost }, 'a refusal could not be recorded'),
     );
     return reply;
   });

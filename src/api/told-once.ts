@@ -1,25 +1,76 @@
-/** What comes again and again is told the first time and then once an hour with how often it came, so that a flood cannot fill the store. */
+/**
+ * What comes again and again is told the first time, and then the tenth, the hundredth and so on within an hour, with how often it came
+ * in between: a flood cannot fill the store, and how large it was is known all the same.
+ */
 import type { Clock } from '../base/clock.ts';
 
 const quietMs = 3600_000;
 const mostRemembered = 10_000;
+/** Whoever tries more targets than this within the hour is groping; what follows is told without naming each. */
+export const mostTargets = 200;
 
 export interface Telling {
   /** How often it came since it was last told; undefined the first time. */
   repeats_since_last?: number;
+  /** The actor tried so many targets that further ones are only counted. */
+  of_many_targets?: true;
 }
 
+export interface Comer {
+  actor: string;
+  /** What was asked for and why it was not given. */
+  what: string;
+  target: string | null;
+}
+
+interface Remembered {
+  since: number;
+  times: number;
+  untold: number;
+}
+
+const isPowerOfTen = (times: number) => /^10*$/.test(String(times));
+
 /** Answers what to tell, or undefined where it is only counted. */
-export function createToldOnce(clock: Clock): (key: string) => Telling | undefined {
-  const told = new Map<string, { atMs: number; repeats: number }>();
-  return (key) => {
-    const before = told.get(key);
-    if (before && clock.nowMs() - before.atMs < quietMs) {
-      before.repeats++;
-      return undefined;
+export function createToldOnce(clock: Clock): (comer: Comer) => Telling | undefined {
+  const told = new Map<string, Remembered>();
+  const targetsOf = new Map<string, { since: number; count: number }>();
+  const isFresh = (since: number) => clock.nowMs() - since < quietMs;
+
+  function triesTooMany(actor: string): boolean {
+    const before = targetsOf.get(actor);
+    if (!before || !isFresh(before.since)) {
+      targetsOf.set(actor, { since: clock.nowMs(), count: 1 });
+      return false;
     }
-    if (told.size >= mostRemembered) told.clear();
-    told.set(key, { atMs: clock.nowMs(), repeats: 0 });
-    return before ? { repeats_since_last: before.repeats } : {};
+    before.count++;
+    return before.count > mostTargets;
+  }
+
+  function count(key: string): Telling | undefined {
+    const before = told.get(key);
+    if (before && isFresh(before.since)) {
+      before.times++;
+      before.untold++;
+      if (!isPowerOfTen(before.times)) return undefined;
+      const repeats_since_last = before.untold - 1;
+      before.untold = 0;
+      return { repeats_since_last };
+    }
+    if (told.size >= mostRemembered) {
+      told.clear();
+      targetsOf.clear();
+    }
+    told.set(key, { since: clock.nowMs(), times: 1, untold: 0 });
+    return before ? { repeats_since_last: before.untold } : {};
+  }
+
+  return ({ actor, what, target }) => {
+    const key = JSON.stringify([actor, what, target]);
+    const known = told.get(key);
+    const isNew = target !== null && !(known && isFresh(known.since));
+    if (!isNew || !triesTooMany(actor)) return count(key);
+    const telling = count(JSON.stringify([actor, what]));
+    return telling && { ...telling, of_many_targets: true };
   };
 }

@@ -51,6 +51,12 @@ export function bornAt(id: string): Date | undefined {
   return moment(digits.reduce((ms, digit) => ms * 32 + digit, 0));
 }
 
+export type IdKind = keyof typeof prefixes;
+const kinds = new Map(Object.entries(prefixes).map(([kind, prefix]) => [prefix as string, kind as IdKind]));
+
+/** What an id of ours names, by its prefix; undefined for one that is not. */
+export const kindOfId = (id: string): IdKind | undefined => kinds.get(id.slice(0, id.indexOf('_')));
+
 const make = (prefix: string, clock: Clock) => `${prefix}_${sortableBody(clock.nowMs())}`;
 
 export const newNodeId = (clock: Clock) => make(prefixes.node, clock) as NodeId;

@@ -176,6 +176,21 @@ describe('one thing in full', () => {
     expect(Date.parse(second?.query.since ?? '')).toBeGreaterThan(Date.parse('2026-01-01'));
   });
 
+  test('the audit, by what it is about, who, what and why not', async () => {
+    const actor = { kind: 'token', id: 'tok_1', name: 'ops' };
+    server.on('audit-list', () => ({
+      body: { items: [sampleEvidence({ kind: 'action.refused', actor, summary: 'no' })], next_cursor: null },
+    }));
+    const asked = ['--target', 'node_1', '--actor', 'ops', '--action', 'retire', '--code', 'action_illegal'];
+    expect((await slipway(['audit', ...asked])).stdout).toContain('action.refused  no — by ops\n');
+    expect(server.callsOf('audit-list')[0]?.query).toMatchObject({
+      target_id: 'node_1',
+      actor: 'ops',
+      action: 'retire',
+      code: 'action_illegal',
+    });
+  });
+
   test('a timeline of an id that nobody knows is an error, one that the filters emptied is not', async () => {
     server.on('timeline-get', () => ({ body: { items: [], next_cursor: null } }));
     for (const more of [[], ['--json'], ['--layer', 'rule']]) {

@@ -1,6 +1,6 @@
 /** How the values of flags are read; a wrong one ends as a usage error that says what is expected. */
 import { InvalidArgumentError, Option } from 'commander';
-import { moment as momentAt } from '../base/clock.ts';
+import { type Clock, moment as momentAt } from '../base/clock.ts';
 import { parseDuration } from './render/duration.ts';
 
 export function duration(text: string): number {
@@ -42,3 +42,21 @@ export const waitOption = () => new Option('-w, --wait', 'show its progress unti
 
 export const limitOption = (fallback: number) =>
   new Option('--limit <n>', 'how many to show at most').argParser(count).default(fallback);
+
+/** A moment, or so long ago. */
+export type Since = { at: string } | { seconds_ago: number };
+
+function since(text: string): Since {
+  const seconds_ago = parseDuration(text);
+  if (seconds_ago !== null) return { seconds_ago };
+  const ms = Date.parse(text);
+  if (Number.isNaN(ms))
+    throw new InvalidArgumentError('Expected a time ago like 15m, or a moment like 2026-01-31T14:00:00Z.');
+  return { at: momentAt(ms).toISOString() };
+}
+
+export const sinceOption = () =>
+  new Option('--since <time>', 'only after this moment, or for so long: 15m, 2h').argParser(since);
+
+export const startOf = (from: Since | undefined, clock: Clock): string | undefined =>
+  from && ('at' in from ? from.at : momentAt(clock.nowMs() - from.seconds_ago * 1000).toISOString());

@@ -7,6 +7,7 @@ import { makeAllocate } from './commands/allocate.ts';
 import { makeAllocation } from './commands/allocation.ts';
 import { makeAllocations } from './commands/allocations.ts';
 import { makeApply } from './commands/apply.ts';
+import { makeAudit } from './commands/audit.ts';
 import { makeBrake } from './commands/brake.ts';
 import { makeCompletion } from './commands/completion.ts';
 import { makeDrift } from './commands/drift.ts';
@@ -44,6 +45,7 @@ const groups: { heading: string; commands: MakeCommand[] }[] = [
       makeOperation,
       makeExplain,
       makeTimeline,
+      makeAudit,
       makeLogs,
       makeSweeps,
     ],

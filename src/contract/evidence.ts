@@ -48,6 +48,19 @@ const evidenceFilters = {
 };
 
 export const TimelineQuery = Type.Object(evidenceFilters, strict);
+
+const about = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 128, description }));
+export const AuditQuery = Type.Object(
+  {
+    target_id: about('What it was done to, or was refused to be done to.'),
+    actor: about('By whom: the id or the name of a token, or an address.'),
+    action: about('An action, or the operation id of a route.'),
+    code: about('The code by which it was refused.'),
+    ...evidenceFilters,
+  },
+  strict,
+);
+export type AuditQuery = Static<typeof AuditQuery>;
 export const JoinedTimelineQuery = Type.Object(
   {
     node_id: Type.Optional(Id),

@@ -98,6 +98,11 @@ export interface EvidenceFilter {
   until?: string;
   /** Only rows with an actor. */
   audited?: boolean;
+  /** Of what people and programs did or were refused; each is one of several ways that a fact names it. */
+  target_id?: string;
+  actor?: string;
+  action?: string;
+  code?: string;
   /** Only rows of this tenant's allocations. */
   tenant?: string;
   order?: 'newest' | 'oldest';
@@ -116,6 +121,23 @@ const equalColumns = [
   'kind',
 ] as const;
 
+/** How a fact says what it is about, beside its columns; none has an index, so the audit's own is read. */
+const audit = {
+  target_id: [
+    `data ->> 'target_id'`,
+    `data #>> '{params,id}'`,
+    `data ->> 'residue_id'`,
+    'node_id',
+    'node_instance_id',
+    'allocation_id',
+    'workflow_id',
+  ],
+  actor: [`actor ->> 'id'`, `actor ->> 'name'`],
+  action: [`data ->> 'action'`, `data ->> 'operation'`],
+  code: [`data ->> 'code'`],
+} as const;
+const auditFilters = Object.keys(audit) as (keyof typeof audit)[];
+
 export async function readTimeline(
   db: Queryable,
   filter: EvidenceFilter,
@@ -125,6 +147,8 @@ export async function readTimeline(
   const where = ['xid < pg_snapshot_xmin(pg_current_snapshot())'];
   for (const column of equalColumns)
     if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
+  for (const name of auditFilters)
+    if (filter[name] !== undefined) where.push(`${bind(filter[name])} in (${audit[name].join(', ')})`);
   if (filter.kinds) where.push(`kind = any(${bind(filter.kinds)})`);
   if (filter.since) where.push(`at >= ${bind(filter.since)}::timestamptz`);
   if (filter.until) where.push(`at < ${bind(filter.until)}::timestamptz`);

@@ -6,99 +6,12 @@ import { type OperationName, routes } from '../../src/contract/routes.ts';
 import { roles } from '../../src/contract/token.ts';
 import { until } from '../support/until.ts';
 import { callRoute, expectProblem, type Input, type Sent, send } from './support/calls.ts';
+import { examplesFor } from './support/examples.ts';
 import { readyMachine, type TenantWorld, tenantWorld } from './support/tenants.ts';
 
 let world: TenantWorld;
 const bearers = { viewer: '', operator: '', admin: '', expired: '', revoked: '', machine: '', fenced: '' };
 let examples: Record<OperationName, Input>;
-
-/** Valid input for each route, about things of the tenant acme, so that nothing but the caller can be wrong. */
-function examplesFor({ acme, join_token }: TenantWorld, ids: { join_token_id: string }): Record<OperationName, Input> {
-  const allocation = { params: { id: acme.allocation.allocation_id } };
-  const node = { params: { id: acme.allocation.node_id ?? '' } };
-  const operation = { params: { id: acme.allocation.workflow_id ?? '' } };
-  const pool = { params: { pool: 'outside' } };
-  const residue = { params: { id: 'res_none' }, body: { reason: 'test' } };
-  const task = { params: { id: 'task_none' } };
-  return {
-    'health-get': {},
-    'readiness-get': {},
-    'metrics-get': {},
-    'overview-get': {},
-    'session-create': { body: { token: 'swt_wrong' } },
-    'session-get': {},
-    'session-delete': {},
-    'token-create': { body: { name: 'made', role: 'viewer' } },
-    'token-list': {},
-    'token-delete': { params: { id: 'tok_none' } },
-    'pool-put': { params: { pool: 'fresh' }, body: { driver: 'external' } },
-    'pool-get': pool,
-    'pool-list': {},
-    'pool-delete': pool,
-    'join-token-create': { ...pool, body: {} },
-    'join-token-list': pool,
-    'join-token-delete': { params: { pool: 'outside', id: ids.join_token_id } },
-    'allocation-create': { body: { pool: 'outside', name: 'more' } },
-    'allocation-list': {},
-    'allocation-get': allocation,
-    'allocation-release': allocation,
-    'allocation-retry': allocation,
-    'allocation-actions': allocation,
-    'allocation-act': {
-      params: { ...allocation.params, action: 'release' },
-      body: { reason: 'test', dry_run: true },
-    },
-    'node-create': { body: { pool: 'outside' } },
-    'node-list': {},
-    'node-get': node,
-    'node-explain': node,
-    'node-actions': node,
-    'node-act': {
-      params: { id: node.params.id, action: 'extend-deadline' },
-      body: { reason: 'test', seconds: 60, dry_run: true },
-    },
-    'sweep-list': {},
-    'brake-get': {},
-    'brake-resume': { body: { reason: 'test' } },
-    'maintenance-list': {},
-    'maintenance-put': {
-      params: { name: 'fresh' },
-      body: { zone: 'nowhere', ends_at: '2099-01-01T00:00:00Z', reason: 'test' },
-    },
-    'maintenance-delete': { params: { name: 'nothing' } },
-    'drift-list': {},
-    'drift-repair': { params: { id: 'find_none' }, body: { reason: 'test' } },
-    'drift-accept': { params: { id: 'find_none' }, body: { reason: 'test' } },
-    'residue-list': {},
-    'residue-adopt': residue,
-    'residue-delete': residue,
-    'residue-verify': residue,
-    'node-timeline': node,
-    'node-logs': node,
-    'node-boot': node,
-    'operation-list': {},
-    'operation-get': operation,
-    'operation-cancel': operation,
-    'operation-retry': operation,
-    'fleet-recover': { body: { action: 'retry-release', filter: {}, reason: 'test' } },
-    'timeline-get': { query: { allocation_id: acme.allocation.allocation_id } },
-    'audit-list': {},
-    'stream-open': { query: { cursor: '0-0' } },
-    'agent-register': { body: { join_token: `${join_token}x`, name: 'stranger', version: '1' } },
-    'agent-heartbeat': { body: { status: 'stopping' } },
-    'agent-heartbeats': { body: { beats: [{ credential: 'swc_wrong', status: 'stopping' }] } },
-    'agent-task-next': {},
-    'agent-task-progress': { ...task, body: {} },
-    'agent-task-result': { ...task, body: { status: 'succeeded' } },
-    'agent-logs': {},
-    'agent-boot': { body: { stages: [{ name: 'more', seconds: 1 }] } },
-    'agent-prerequisites': { body: { results: [{ name: 'more', ok: true }] } },
-    'agent-evidence': {
-      body: { facts: [{ at: '2030-01-01T00:00:00Z', layer: 'node', kind: 'more', summary: 'more' }] },
-    },
-    'agent-credential-rotate': {},
-  };
-}
 
 /** An open stream does not end by itself. */
 const ownTests: OperationName[] = ['stream-open'];
@@ -266,5 +179,77 @@ it('keeps every denial in the audit, with who was refused what', async () => {
     return missing.length === 0;
   }).catch((error) => {
     throw new Error(`${error.message}; missing: ${missing.join(', ')}`);
+  });
+});
+
+describe('a refused action', () => {
+  const found = (query: { target_id: string; actor?: string; action: string; code: ErrorCode }) =>
+    until(`${query.action} of ${query.target_id} in the audit`, async () => {
+      const { items } = await world.client.call('audit-list', { query });
+      return items.length > 0 ? items : undefined;
+    });
+
+  it("on another tenant's thing is found by who tried what on which; neither tenant reads of it", async () => {
+    const { acme, globex } = world;
+    const { allocation_id, workflow_id } = acme.allocation;
+    for (const name of ['allocation-release', 'allocation-retry', 'allocation-act', 'operation-cancel'] as const)
+      for (let times = 0; times < 2; times++)
+        await callRoute(world.url, name, examples[name], { bearer: globex.token });
+    const { items: tokens } = await world.client.call('token-list', {});
+    for (const [action, target_id] of [
+      ['allocation-release', allocation_id],
+      ['allocation-retry', allocation_id],
+      ['release', allocation_id],
+      ['operation-cancel', workflow_id ?? ''],
+    ] as const) {
+      const code = target_id === allocation_id ? 'allocation_not_found' : 'operation_not_found';
+      const facts = await found({ target_id, action, code });
+      expect(facts, `${action} is told once`).toHaveLength(1);
+      expect(facts[0]).toMatchObject({ kind: 'action.refused', allocation_id: null, data: { target_id } });
+      expect(tokens.find(({ token_id }) => token_id === facts[0]?.actor?.id)).toMatchObject({ tenant: 'globex' });
+    }
+    for (const { client } of [acme, globex]) {
+      const { items } = await client.call('timeline-get', { query: { allocation_id, limit: 500 } });
+      expect(items.filter(({ kind }) => kind === 'action.refused')).toEqual([]);
+    }
+  });
+
+  it('is found by its target also where the role was not enough, or nobody was known', async () => {
+    const { node_id } = world.acme.machine;
+    for (const sent of [{ bearer: bearers.viewer }, {}, { bearer: 'swt_wrong' }])
+      await callRoute(world.url, 'node-act', examples['node-act'], sent);
+    for (const code of ['role_insufficient', 'token_missing', 'token_unknown'] as const)
+      expect((await found({ target_id: node_id, action: 'extend-deadline', code }))[0]).toMatchObject({
+        kind: 'request.denied',
+        node_id: code === 'role_insufficient' ? node_id : null,
+      });
+  });
+
+  it('about residue or a finding carries the ids of what that is about', async () => {
+    const { node_id, node_instance_id } = world.acme.machine;
+    const ids = [node_id, node_instance_id];
+    await world.tables.query(
+      `insert into residue (residue_id, driver, kind, resource, node_id, node_instance_id, why, reason, since, status)
+       values ('res_gone', 'external', 'vm', 'vm/1', $1, $2, 'orphan', 'left', now(), 'gone')`,
+      ids,
+    );
+    await world.tables.query(
+      `insert into findings (finding_id, kind, what, subject, pool, node_id, node_instance_id, ours, theirs, first_seen_at, seen_at, status, closed_at)
+       values ('find_done', 'drift', 'machine_absent', $1, 'outside', $1, $2, '{}', '{}', now(), now(), 'resolved', now())`,
+      ids,
+    );
+    for (const [name, target_id] of [
+      ['residue-delete', 'res_gone'],
+      ['residue-adopt', 'res_gone'],
+      ['drift-repair', 'find_done'],
+    ] as const) {
+      const asked = { params: { id: target_id }, body: { reason: 'away with it' } };
+      expectProblem(await callRoute(world.url, name, asked, { bearer: bearers.operator }), 'action_illegal');
+      expect((await found({ target_id, action: name, code: 'action_illegal' }))[0]).toMatchObject({
+        node_id,
+        node_instance_id,
+        data: { target_id, reason: 'away with it' },
+      });
+    }
   });
 });

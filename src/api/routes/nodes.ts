@@ -1,6 +1,6 @@
 /** Nodes, and what is known about them: timeline, logs, boot stages. */
 import { ApiProblem } from '../../contract/errors.ts';
-import type { JoinedTimelineQuery } from '../../contract/evidence.ts';
+import type { AuditQuery, JoinedTimelineQuery } from '../../contract/evidence.ts';
 import { expectNode } from '../../operations/requests.ts';
 import { parseCursor, readTimeline } from '../../store/evidence.ts';
 import { parseLogCursor, readBootStages, readLines } from '../../store/node-logs.ts';
@@ -27,7 +27,7 @@ async function mustBeKnown(id: string, tenant: string | null, services: ApiServi
 }
 
 function timeline(
-  query: JoinedTimelineQuery | undefined,
+  query: JoinedTimelineQuery | AuditQuery | undefined,
   tenant: string | null,
   services: ApiServices,
   more: { audited?: boolean; node_id?: string } = {},

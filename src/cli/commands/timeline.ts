@@ -1,12 +1,10 @@
 /** `slipway timeline`: everything that is known about a thing, from every layer, in the order of time. */
-import { InvalidArgumentError, Option } from 'commander';
-import { moment } from '../../base/clock.ts';
+import { Option } from 'commander';
 import { type Evidence, type EvidenceLayer, evidenceLayers } from '../../contract/evidence.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure } from '../failure.ts';
-import { limitOption } from '../option-values.ts';
+import { limitOption, type Since, sinceOption, startOf } from '../option-values.ts';
 import { collect } from '../pages.ts';
-import { parseDuration } from '../render/duration.ts';
 import { timelineLines } from '../render/evidence.ts';
 import { printable } from '../render/text.ts';
 import type { Session } from '../session.ts';
@@ -17,18 +15,6 @@ interface Options {
   kind?: string;
   since?: Since;
   limit: number;
-}
-
-/** A moment, or so long ago. */
-type Since = { at: string } | { seconds_ago: number };
-
-function since(text: string): Since {
-  const seconds_ago = parseDuration(text);
-  if (seconds_ago !== null) return { seconds_ago };
-  const ms = Date.parse(text);
-  if (Number.isNaN(ms))
-    throw new InvalidArgumentError('Expected a time ago like 15m, or a moment like 2026-01-31T14:00:00Z.');
-  return { at: moment(ms).toISOString() };
 }
 
 type IdField = 'node_id' | 'node_instance_id' | 'allocation_id' | 'workflow_id' | 'correlation_id';
@@ -58,13 +44,12 @@ export const makeTimeline: MakeCommand = (cli) =>
     .argument('<id>', 'a node, an instance, an allocation, an operation or a correlation id')
     .addOption(new Option('--layer <layer>', 'only from this layer').choices(evidenceLayers))
     .option('--kind <kind>', 'only of this kind')
-    .option('--since <time>', 'only after this moment, or for so long: 15m, 2h', since)
+    .addOption(sinceOption())
     .addOption(limitOption(200))
     .examples('slipway timeline alloc_…', 'slipway timeline node_… --layer rule --since 2h')
     .action(
-      cli.run<Options>(async (session, { layer, kind, since: from, limit }, [id = '']) => {
-        const { clock } = session;
-        const start = from && ('at' in from ? from.at : moment(clock.nowMs() - from.seconds_ago * 1000).toISOString());
+      cli.run<Options>(async (session, { layer, kind, since, limit }, [id = '']) => {
+        const start = startOf(since, session.clock);
         const query = {
           [fieldOfId(id)]: id,
           ...(layer && { layer }),

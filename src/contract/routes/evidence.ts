@@ -39,7 +39,7 @@ export const evidenceRoutes = {
     summary: 'Evidence with an actor, denials too',
     tag: 'evidence',
     access: fleetOperator,
-    query: evidence.TimelineQuery,
+    query: evidence.AuditQuery,
     success: 200,
     reply: evidence.EvidencePage,
   },

@@ -1,0 +1,95 @@
+/** One well-formed request for every route: a route without one does not compile. */
+import type { OperationName } from '../../../src/contract/routes.ts';
+import type { Input } from './calls.ts';
+import type { TenantWorld } from './tenants.ts';
+
+/** Valid input for each route, about things of the tenant acme, so that nothing but the caller can be wrong. */
+export function examplesFor(
+  { acme, join_token }: TenantWorld,
+  ids: { join_token_id: string },
+): Record<OperationName, Input> {
+  const allocation = { params: { id: acme.allocation.allocation_id } };
+  const node = { params: { id: acme.allocation.node_id ?? '' } };
+  const operation = { params: { id: acme.allocation.workflow_id ?? '' } };
+  const pool = { params: { pool: 'outside' } };
+  const residue = { params: { id: 'res_none' }, body: { reason: 'test' } };
+  const task = { params: { id: 'task_none' } };
+  return {
+    'health-get': {},
+    'readiness-get': {},
+    'metrics-get': {},
+    'overview-get': {},
+    'session-create': { body: { token: 'swt_wrong' } },
+    'session-get': {},
+    'session-delete': {},
+    'token-create': { body: { name: 'made', role: 'viewer' } },
+    'token-list': {},
+    'token-delete': { params: { id: 'tok_none' } },
+    'pool-put': { params: { pool: 'fresh' }, body: { driver: 'external' } },
+    'pool-get': pool,
+    'pool-list': {},
+    'pool-delete': pool,
+    'join-token-create': { ...pool, body: {} },
+    'join-token-list': pool,
+    'join-token-delete': { params: { pool: 'outside', id: ids.join_token_id } },
+    'allocation-create': { body: { pool: 'outside', name: 'more' } },
+    'allocation-list': {},
+    'allocation-get': allocation,
+    'allocation-release': allocation,
+    'allocation-retry': allocation,
+    'allocation-actions': allocation,
+    'allocation-act': {
+      params: { ...allocation.params, action: 'release' },
+      body: { reason: 'test', dry_run: true },
+    },
+    'node-create': { body: { pool: 'outside' } },
+    'node-list': {},
+    'node-get': node,
+    'node-explain': node,
+    'node-actions': node,
+    'node-act': {
+      params: { id: node.params.id, action: 'extend-deadline' },
+      body: { reason: 'test', seconds: 60, dry_run: true },
+    },
+    'sweep-list': {},
+    'brake-get': {},
+    'brake-resume': { body: { reason: 'test' } },
+    'maintenance-list': {},
+    'maintenance-put': {
+      params: { name: 'fresh' },
+      body: { zone: 'nowhere', ends_at: '2099-01-01T00:00:00Z', reason: 'test' },
+    },
+    'maintenance-delete': { params: { name: 'nothing' } },
+    'drift-list': {},
+    'drift-repair': { params: { id: 'find_none' }, body: { reason: 'test' } },
+    'drift-accept': { params: { id: 'find_none' }, body: { reason: 'test' } },
+    'residue-list': {},
+    'residue-adopt': residue,
+    'residue-delete': residue,
+    'residue-verify': residue,
+    'node-timeline': node,
+    'node-logs': node,
+    'node-boot': node,
+    'operation-list': {},
+    'operation-get': operation,
+    'operation-cancel': operation,
+    'operation-retry': operation,
+    'fleet-recover': { body: { action: 'retry-release', filter: {}, reason: 'test' } },
+    'timeline-get': { query: { allocation_id: acme.allocation.allocation_id } },
+    'audit-list': {},
+    'stream-open': { query: { cursor: '0-0' } },
+    'agent-register': { body: { join_token: `${join_token}x`, name: 'stranger', version: '1' } },
+    'agent-heartbeat': { body: { status: 'stopping' } },
+    'agent-heartbeats': { body: { beats: [{ credential: 'swc_wrong', status: 'stopping' }] } },
+    'agent-task-next': {},
+    'agent-task-progress': { ...task, body: {} },
+    'agent-task-result': { ...task, body: { status: 'succeeded' } },
+    'agent-logs': {},
+    'agent-boot': { body: { stages: [{ name: 'more', seconds: 1 }] } },
+    'agent-prerequisites': { body: { results: [{ name: 'more', ok: true }] } },
+    'agent-evidence': {
+      body: { facts: [{ at: '2030-01-01T00:00:00Z', layer: 'node', kind: 'more', summary: 'more' }] },
+    },
+    'agent-credential-rotate': {},
+  };
+}
