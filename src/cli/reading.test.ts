@@ -1,0 +1,217 @@
+/** What there is, as a program meets it: lists, one thing in full, timelines and logs. */
+import { beforeEach, describe, expect, test } from 'vitest';
+import { runCli } from './testing/run-cli.ts';
+import {
+  sampleAllocation,
+  sampleEvidence,
+  sampleIds,
+  sampleLogLine,
+  sampleNode,
+  sampleOperation,
+} from './testing/samples.ts';
+import { ScriptedServer } from './testing/scripted-server.ts';
+import { sampleExplanation } from './testing/supervision-samples.ts';
+
+let server: ScriptedServer;
+beforeEach(async () => {
+  server = await new ScriptedServer().start();
+  return () => server.stop();
+});
+const slipway = (args: string[]) => runCli(args, { server: server.url });
+
+describe('lists', () => {
+  test('nodes are a table in full, without colours, when a program reads it', async () => {
+    server.nodes.set('1', sampleNode({ name: 'local-1', zone: 'eu-1' }));
+    server.nodes.set('2', sampleNode({ node_id: 'node_2', name: 'gone', status: 'retired' }));
+    const { code, stdout, stderr } = await slipway(['nodes']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const [head, row, ...rest] = stdout.trimEnd().split('\n');
+    expect(head).toMatch(/^NODE +NAME +POOL +STATUS +FOR +SEEN +USE +ALLOCATION +ZONE$/);
+    expect(row).toMatch(
+      new RegExp(
+        `^${sampleIds.node_id}  local-1  local  ready +\\d+d +\\d+d  occupied  ${sampleIds.allocation_id}  eu-1$`,
+      ),
+    );
+    expect(rest).toEqual([]);
+  });
+
+  test('filters are handed to the server, and one status is asked for once', async () => {
+    const { code, stdout } = await slipway(['nodes', '--pool', 'gpu', '--status', 'failed', '-q', 'web']);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'No node matches.\n' });
+    expect(server.callsOf('node-list').map(({ query }) => query)).toEqual([
+      { limit: '500', pool: 'gpu', q: 'web', status: 'failed' },
+    ]);
+  });
+
+  test('--json is one document, wherever the flag stands', async () => {
+    server.allocations.set('1', sampleAllocation({ status: 'active' }));
+    for (const args of [
+      ['--json', 'allocations'],
+      ['allocations', '--json'],
+    ]) {
+      const { stdout } = await slipway(args);
+      expect(JSON.parse(stdout)).toEqual({ items: [sampleAllocation({ status: 'active' })], truncated: false });
+    }
+  });
+
+  test('pages are joined up to the limit, and more is said', async () => {
+    server.on('operation-list', ({ query }) => ({
+      body: {
+        items: [sampleOperation({ workflow_id: `op_${query.cursor ?? 'first'}` })],
+        next_cursor: query.cursor ? `${query.cursor}x` : 'x',
+      },
+    }));
+    const { stdout, stderr } = await slipway(['operations', '--limit', '3', '--json']);
+    expect(JSON.parse(stdout).items.map((item: { workflow_id: string }) => item.workflow_id)).toEqual([
+      'op_first',
+      'op_x',
+      'op_xx',
+    ]);
+    expect(stderr).toBe('');
+    expect((await slipway(['operations', '--limit', '1'])).stderr).toContain('raise --limit');
+  });
+
+  test('an empty fleet says what to do', async () => {
+    expect((await slipway(['nodes'])).stdout).toMatch(
+      /^There are no nodes. Bring one up: .*allocate --pool local --wait\n$/,
+    );
+  });
+});
+
+describe('one thing in full', () => {
+  test('a node with its verdict', async () => {
+    const verdict = { rule: 'provision-deadline', reason: 'launched but never registered', at: '2026-01-01T12:00:00Z' };
+    const verdictTold = { rule: verdict.rule, verdict: verdict.reason };
+    server.nodes.set(
+      sampleIds.node_id,
+      sampleNode({ status: 'failed', fenced: true, fence_reason: 'failed', verdict }),
+    );
+    server.on('node-explain', () => ({
+      body: sampleExplanation({ status: 'failed', because: { ...sampleExplanation().because, ...verdictTold } }),
+    }));
+    const { code, stdout } = await slipway(['node', sampleIds.node_id]);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`${sampleIds.node_id}  local-1  failed for`);
+    expect(stdout).toMatch(/because +launched but never registered {2}\[provision-deadline, \d+d ago\]/);
+    expect(stdout).toMatch(/last seen +2026-01-01 12:00:00Z/);
+    expect(stdout).toMatch(/What you can do\n.*\n.*slipway act \S+ extend-deadline/);
+  });
+
+  test('a node that was set aside: why, by whom, who uses it, and what was left behind', async () => {
+    server.nodes.set(sampleIds.node_id, sampleNode({ status: 'quarantined', deadline_at: null }));
+    const evidence = [
+      sampleEvidence({ kind: 'node.quarantined', actor: { kind: 'token', id: 'tok_1', name: 'night shift' } }),
+    ];
+    const because = { ...sampleExplanation().because, rule: 'quarantine', verdict: 'it smells', evidence };
+    const { allocation_id, name, status, status_since, reason, owner_layer, release_tries, retry_at } =
+      sampleAllocation({ status: 'active' });
+    const holder = { allocation_id, name, status, status_since, reason, owner_layer, release_tries, retry_at };
+    const told = sampleExplanation({ status: 'quarantined', because, holder, residue: ['residue_1'] });
+    server.on('node-explain', () => ({ body: told }));
+    const { stdout } = await slipway(['node', sampleIds.node_id]);
+    expect(stdout).toMatch(/because +it smells {2}\[quarantine, .*\]\n +by +night shift\n/);
+    expect(stdout).toMatch(new RegExp(`Release what uses it: +\\S*slipway release ${allocation_id}\\n`));
+    for (const way of ['verify', 'delete', 'adopt'])
+      expect(stdout).toMatch(new RegExp(`slipway residue ${way} residue_1 --reason "…"`));
+  });
+
+  test('nodes name what failed of a release, and when it is tried again', async () => {
+    const { allocation_id } = sampleIds;
+    server.nodes.set(sampleIds.node_id, sampleNode({ status: 'cleaning', allocation_id }));
+    server.allocations.set(
+      allocation_id,
+      sampleAllocation({
+        status: 'release_failed',
+        reason: 'release failed at step clean (owner node): clean exited with code 1',
+        release_tries: 1,
+        retry_at: '2026-01-01T12:00:00.000Z',
+      }),
+    );
+    expect((await slipway(['nodes'])).stdout).toContain(
+      'release failed at clean: clean exited with code 1; next try is due',
+    );
+  });
+
+  test('an operation with its steps', async () => {
+    server.operations.set(sampleIds.workflow_id, sampleOperation());
+    const { stdout } = await slipway(['operation', sampleIds.workflow_id]);
+    expect(stdout).toMatch(/◐ +1 Launching +running .*1 s/);
+    expect(stdout).toMatch(/○ +2 Registering +pending +2 s/);
+  });
+
+  test('a timeline by any id, oldest first, with who did it', async () => {
+    server.on('timeline-get', () => ({
+      body: {
+        items: [
+          sampleEvidence({ cursor: '2-1', at: '2026-01-02T00:00:01.500Z', layer: 'rule', summary: 'second' }),
+          sampleEvidence({ actor: { kind: 'token', id: 'tok_1', name: 'ops' }, summary: 'first' }),
+        ],
+        next_cursor: null,
+      },
+    }));
+    const { stdout } = await slipway(['timeline', sampleIds.correlation_id, '--layer', 'rule']);
+    expect(stdout).toBe(
+      [
+        '── 2026-01-01 (UTC) ──',
+        '12:00:00.000  workflow  operation.started  first — by ops',
+        '── 2026-01-02 (UTC) ──',
+        '00:00:01.500  rule      operation.started  second',
+        '',
+      ].join('\n'),
+    );
+    await slipway(['timeline', sampleIds.node_id, '--since', '15m']);
+    const [first, second] = server.callsOf('timeline-get');
+    expect(first?.query).toMatchObject({ correlation_id: sampleIds.correlation_id, layer: 'rule', order: 'newest' });
+    expect(second?.query).toMatchObject({ node_id: sampleIds.node_id });
+    expect(Date.parse(second?.query.since ?? '')).toBeGreaterThan(Date.parse('2026-01-01'));
+  });
+
+  test('the audit, by what it is about, who, what and why not', async () => {
+    const actor = { kind: 'token', id: 'tok_1', name: 'ops' };
+    server.on('audit-list', () => ({
+      body: { items: [sampleEvidence({ kind: 'action.refused', actor, summary: 'no' })], next_cursor: null },
+    }));
+    const asked = ['--target', 'node_1', '--actor', 'ops', '--action', 'retire', '--code', 'action_illegal'];
+    expect((await slipway(['audit', ...asked])).stdout).toContain('action.refused  no — by ops\n');
+    expect(server.callsOf('audit-list')[0]?.query).toMatchObject({
+      target_id: 'node_1',
+      actor: 'ops',
+      action: 'retire',
+      code: 'action_illegal',
+    });
+  });
+
+  test('a timeline of an id that nobody knows is an error, one that the filters emptied is not', async () => {
+    server.on('timeline-get', () => ({ body: { items: [], next_cursor: null } }));
+    for (const more of [[], ['--json'], ['--layer', 'rule']]) {
+      const { code, stdout, stderr } = await slipway(['timeline', 'nope', ...more]);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      expect(stderr).toContain('Nothing is known about nope');
+    }
+    server.on('timeline-get', ({ query }) => ({
+      body: { items: query.layer ? [] : [sampleEvidence()], next_cursor: null },
+    }));
+    expect(await slipway(['timeline', sampleIds.node_id, '--layer', 'rule'])).toMatchObject({
+      code: 0,
+      stdout: `There is evidence about ${sampleIds.node_id}, but none that matches.\n`,
+    });
+  });
+
+  test('logs of the machine behind an allocation, harmless to the terminal', async () => {
+    server.allocations.set(sampleIds.allocation_id, sampleAllocation());
+    const registered = JSON.stringify({ level: 'warn', msg: 'registered', node_id: sampleIds.node_id, tries: 2 });
+    const lines = [
+      sampleLogLine({ line: 'red \x1b[31malert\x1b[2J' }),
+      sampleLogLine({ seq: 2, stream: 'agent', line: registered }),
+    ];
+    server.on('node-logs', () => ({ body: { items: lines, next_cursor: null } }));
+    const { stdout } = await slipway(['logs', sampleIds.allocation_id, '--tail', '5']);
+    expect(stdout).toBe(
+      `── 2026-01-01 (UTC) · ${sampleIds.node_instance_id} ──\n12:00:00.000 stdout  red alert\n12:00:00.000 agent   warn: registered  tries=2\n`,
+    );
+    expect(server.callsOf('node-logs')[0]).toMatchObject({
+      params: { id: sampleIds.node_id },
+      query: { tail: 'true', limit: '5' },
+    });
+  });
+});

@@ -1,0 +1,124 @@
+/** One run of the command line: from its words to its exit status. It knows no process; main.ts joins it to one. */
+import { existsSync, readFileSync } from 'node:fs';
+import { delimiter, join, relative, resolve } from 'node:path';
+import { inspect } from 'node:util';
+import { Command, CommanderError, type OptionValues } from 'commander';
+import { systemClock } from '../base/clock.ts';
+import { newCorrelationId } from '../base/ids.ts';
+import type { Cli, Work } from './command.ts';
+import { type ExitName, exitCodes } from './exit-codes.ts';
+import { reportFailure } from './failure.ts';
+import { createProgram, forgetRefusals, type SharedOptions } from './program.ts';
+import { failureJson, failureLines } from './render/failure.ts';
+import { openSession, type Session } from './session.ts';
+import { type Given, resolveConnection } from './settings.ts';
+import { kindOfId } from './subject.ts';
+import { fitOf, printJson, printLines, type Terminal } from './terminal.ts';
+
+const clone = resolve(import.meta.dirname, '../..');
+const { version } = JSON.parse(readFileSync(join(clone, 'package.json'), 'utf8'));
+
+export interface Host {
+  words: string[];
+  /** Commander reads the variables of flags from `process.env`, so it must be that. */
+  environment: Record<string, string | undefined>;
+  working_directory: string;
+  terminal: Terminal;
+  /** Aborted when the person wants it to end. */
+  signal: AbortSignal;
+}
+
+/** How a person here would start us: by name where we are installed, else by the way to the clone. */
+function ownName({ environment, working_directory }: Host): string {
+  const installed = (environment.PATH ?? '')
+    .split(delimiter)
+    .some((dir) => dir !== '' && existsSync(join(dir, 'slipway')));
+  if (installed) return 'slipway';
+  const path = relative(working_directory, join(clone, 'bin/slipway'));
+  return path.startsWith('..') ? join(clone, 'bin/slipway') : `./${path}`;
+}
+
+const connectionFlags = { server: '--server', tokenFile: '--token-file', dataDir: '--data-dir' } as const;
+
+/** Repeats where to call, if that was typed: the line is then right as it stands. A token is never repeated. */
+const commandLineOf = (program: Command, host: Host) => {
+  const typed = Object.entries(connectionFlags).flatMap(([key, flag]) =>
+    program.getOptionValueSource(key) === 'cli' ? [flag, String(program.getOptionValue(key))] : [],
+  );
+  return (...words: string[]) => [ownName(host), ...words, ...typed].join(' ');
+};
+
+function given(program: Command, key: keyof SharedOptions): Given | undefined {
+  const value: unknown = program.getOptionValue(key);
+  if (typeof value !== 'string') return undefined;
+  return { value, source: program.getOptionValueSource(key) === 'cli' ? 'flag' : 'environment' };
+}
+
+const flagsOf = (command: Command | null) => command?.options.flatMap(({ long }) => long ?? []) ?? [];
+
+/** Answers the exit status. */
+export async function runCommandLine(host: Host): Promise<number> {
+  const { environment, working_directory, terminal, signal } = host;
+  const correlation_id = newCorrelationId();
+  let server: string | null = null;
+  let ran: Command | null = null;
+  let exit: ExitName = 'ok';
+
+  function sessionFromFlags(): Session {
+    const shared = program.opts<SharedOptions>();
+    server = shared.server;
+    const connection = resolveConnection(
+      {
+        server: shared.server,
+        token: given(program, 'token'),
+        token_file: given(program, 'tokenFile'),
+        data_dir: given(program, 'dataDir'),
+      },
+      { environment, working_directory, clone },
+    );
+    server = connection.server;
+    return openSession({
+      connection,
+      correlation_id,
+      clock: systemClock,
+      signal,
+      terminal,
+      json: shared.json === true,
+      commandLine: commandLineOf(program, host),
+    });
+  }
+
+  const cli: Cli = {
+    terminal,
+    run<Options>(work: Work<Options>) {
+      return async (...all: unknown[]) => {
+        const command = all.at(-1);
+        if (!(command instanceof Command)) throw new Error('an action is called with its command last');
+        ran = command;
+        const options = command.opts<Options & OptionValues>();
+        exit = (await work(sessionFromFlags(), options, command.args)) ?? 'ok';
+      };
+    },
+  };
+  const program = createProgram(cli, String(version));
+  forgetRefusals(program, environment);
+
+  try {
+    await program.parseAsync(host.words, { from: 'user' });
+  } catch (error) {
+    if (error instanceof CommanderError) return exitCodes[error.exitCode === 0 ? 'ok' : 'usage'].code;
+    const { json, debug } = program.opts<SharedOptions>();
+    const report = reportFailure(error, {
+      server,
+      correlation_id,
+      id: host.words.find((word) => kindOfId(word) !== null) ?? null,
+      flags: flagsOf(ran),
+      commandLine: commandLineOf(program, host),
+    });
+    if (json) printJson(terminal.err, failureJson(report));
+    else if (report.exit !== 'interrupted') printLines(terminal.err, failureLines(report, fitOf(terminal.err)));
+    if (debug) printLines(terminal.err, [inspect(error)]);
+    exit = report.exit;
+  }
+  return exitCodes[exit].code;
+}
