@@ -50,6 +50,7 @@ export const Explanation = Type.Object(
     because: Type.Object({
       rule: nullable(Type.String({ description: 'The rule, claim, operation or person that brought it here.' })),
       verdict: nullable(Type.String({ description: 'Its reason, in words.' })),
+      owner: nullable(Type.String({ description: 'Whose it is to see to it, where it does not do what it should.' })),
       at: Timestamp,
       evidence: Type.Array(Evidence),
     }),

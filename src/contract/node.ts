@@ -20,9 +20,10 @@ export type BudgetSource = (typeof budgetSources)[number];
 
 export const Verdict = Type.Object(
   {
-    rule: Type.String(),
+    rule: Type.String({ description: "The rule's name, or that of what a person did." }),
     reason: Type.String(),
     at: Timestamp,
+    owner: Type.Optional(Type.String({ description: 'Whose it is to see to it: a layer, or `operator`.' })),
     from: Type.Optional(Type.String({ description: 'Where it stood before.' })),
   },
   { $id: 'Verdict' },

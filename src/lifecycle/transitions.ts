@@ -2,7 +2,7 @@
  * The transition tables, as data. The door refuses every change that is not here; the API, console, CLI, the
  * documentation's diagrams and the model checker read the same tables. Pure.
  */
-import { type AllocationStatus, liveNodeStatuses, type NodeStatus } from './states.ts';
+import { type AllocationStatus, liveNodeStatuses, type NodeStatus, nodeStatuses } from './states.ts';
 
 /**
  * What brings a change about.
@@ -90,6 +90,27 @@ const verdicts: ReadonlySet<Cause> = new Set<Cause>([
 ]);
 
 export const isVerdict = (cause: Cause): boolean => verdicts.has(cause);
+
+/** Whatever stops a machine until somebody decides must say why it stands there, also where that was a person and no rule. */
+export const leavesVerdict = (cause: Cause, to: NodeStatus): boolean =>
+  isVerdict(cause) || nodeStatuses[to].class === 'parked';
+
+/** Where a machine does not do what it should: somebody has to see to it. */
+const stopped: ReadonlySet<NodeStatus> = new Set<NodeStatus>(['degraded', 'offline', 'failed', 'quarantined']);
+
+/** Whose it is to see to it where the decision does not name another; mostly the machine's own side. */
+const owners: Partial<Record<Cause, string>> = {
+  drained: 'operator',
+  'drain-deadline': 'operator',
+  'clean-deadline': 'provider',
+  drift: 'provider',
+};
+
+export const ownerOf = (cause: Cause, to: NodeStatus, named: unknown): string | null => {
+  if (!stopped.has(to)) return null;
+  if (typeof named === 'string') return named;
+  return owners[cause] ?? (causes[cause].trigger === 'operator' ? 'operator' : 'node');
+};
 
 export interface Edge<Status extends string> {
   from: Status | 'new';

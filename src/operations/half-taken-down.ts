@@ -21,6 +21,8 @@ const whyNot = (doing: string, error: unknown): string =>
     ? `${doing} failed at step ${stageOf(error.step)} (owner ${error.owner_layer}): ${error.message}`
     : `${doing} did not end: ${error instanceof OperationCancelled ? 'it was asked to stop' : String(error)}`;
 
+const blameOf = ({ step, code, owner_layer, tries }: StepFailed) => ({ step, code, owner_layer, tries });
+
 export async function setAsideHalfTakenDown(
   context: OperationContext,
   services: OperationServices,
@@ -34,7 +36,16 @@ export async function setAsideHalfTakenDown(
     const at = now(services.clock);
     return once(services.db, workflow_id, 'set-aside', services.executor, at, async (tx) => {
       if (!isOurs(await lockNode(tx, node_id), workflow_id)) return null;
-      const move = { node_id, node_instance_id, to: 'quarantined', by: 'clean-error', reason, workflow_id } as const;
+      const data = error instanceof StepFailed ? blameOf(error) : {};
+      const move = {
+        node_id,
+        node_instance_id,
+        to: 'quarantined',
+        by: 'clean-error',
+        reason,
+        data,
+        workflow_id,
+      } as const;
       await transition(tx, [move], at, services.environment);
       await fenceInstance(tx, node_instance_id, { ...ids, workflow_id, reason, revoke: true }, at);
       return null;

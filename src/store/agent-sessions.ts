@@ -10,7 +10,7 @@ import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Evidence } from '../contract/evidence.ts';
 import { heartbeatPolicy } from '../lifecycle/budgets.ts';
 import { type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
-import { type Cause, isVerdict } from '../lifecycle/transitions.ts';
+import { type Cause, leavesVerdict } from '../lifecycle/transitions.ts';
 import { holderOf } from './allocations.ts';
 import type { Database } from './database.ts';
 import { hashSecret, type InstanceRow, instanceByCredential } from './instances.ts';
@@ -95,7 +95,7 @@ function toldBy({ kind, data, allocation_id }: Evidence): Partial<AgentSession> 
   if (!nodeKinds.has(kind) || typeof data.to !== 'string') return {};
   return {
     node_status: data.to as NodeStatus,
-    verdict_rule: isVerdict(data.by as Cause) ? String(data.by) : null,
+    verdict_rule: leavesVerdict(data.by as Cause, data.to as NodeStatus) ? String(data.by) : null,
     // The fact that a node is clean belongs to the tenant that left; what the node says after it belongs to nobody.
     allocation_id: data.from === 'cleaning' ? null : allocation_id,
   };

@@ -2,16 +2,17 @@
 import { secondsLater } from '../base/clock.ts';
 import type { AllocationId, CorrelationId, WorkflowId } from '../base/ids.ts';
 import type { Actor } from '../contract/evidence.ts';
+import type { Verdict } from '../contract/node.ts';
 import type { PoolDocument } from '../contract/pool.ts';
 import { type NodeStatus, nodeStatuses } from '../lifecycle/states.ts';
-import { type Cause, isVerdict } from '../lifecycle/transitions.ts';
+import { type Cause, leavesVerdict, ownerOf } from '../lifecycle/transitions.ts';
 import { budgetOf, type DoorEnvironment, evidenceLayerOf } from './door-rules.ts';
 import type { Fact } from './evidence.ts';
 import type { NodeRow } from './nodes.ts';
 
 export interface Cited {
   by: Cause;
-  /** In words for a person; becomes the verdict's reason where a rule decides. */
+  /** In words for a person; becomes the verdict's reason where one is left. */
   reason: string;
   /** What the decision rests on. */
   data?: Record<string, unknown>;
@@ -28,6 +29,11 @@ const reborn = (pool: PoolDocument, now: Date) => ({
   waiting_for: null,
   prerequisites: pool.requires && pool.requires.length > 0 ? ('unchecked' as const) : null,
 });
+
+function verdictOf(from: NodeStatus | 'new', to: NodeStatus, { by, reason, data }: Cited, now: Date): Verdict {
+  const owner = ownerOf(by, to, data?.owner_layer);
+  return { rule: by, reason, at: now.toISOString(), from, ...(owner !== null && { owner }) };
+}
 
 export function entering(
   from: NodeStatus | 'new',
@@ -46,7 +52,7 @@ export function entering(
     deadline_at: budget ? secondsLater(now, budget.seconds) : null,
     budget_seconds: budget ? budget.seconds : null,
     budget_source: budget ? budget.source : null,
-    verdict: isVerdict(cited.by) ? { rule: cited.by, reason: cited.reason, at: now.toISOString(), from } : null,
+    verdict: leavesVerdict(cited.by, to) ? verdictOf(from, to, cited, now) : null,
     held: null,
     would_have: null,
     ...(to === 'provisioning' && reborn(pool, now)),

@@ -62,7 +62,12 @@ describe('nodes', () => {
       expect(outcome?.moved && outcome.node).toEqual(after);
       expect(after.status).toBe(to);
       expect(after.deadline_at !== null).toBe(nodeStatuses[to].deadline !== null);
-      expect(after.verdict?.rule ?? null).toBe(isVerdict(by) ? by : null);
+      // Nothing is set aside without a word, whoever set it aside.
+      expect(after.verdict?.rule ?? null).toBe(isVerdict(by) || to === 'quarantined' ? by : null);
+      const isStopped = ['degraded', 'offline', 'failed', 'quarantined'].includes(to);
+      expect(after.verdict?.owner !== undefined, `${to} by ${by} has an owner`).toBe(
+        isStopped && after.verdict !== null,
+      );
       if (after.deadline_at) {
         expect(secondsBetween(after.status_since, after.deadline_at)).toBe(after.budget_seconds);
         expect(after.budget_source).not.toBeNull();

@@ -73,7 +73,10 @@ scenario({
     await act(world, node_id, 'force-release');
     const released = await becomesAllocation(world, id, 'released');
     expect(released.reason).toMatch(/^released by force \(the tenant cannot wait\) without proof: .*code 3/s);
-    expect(await nodeOf(world, node_id)).toMatchObject({ status: 'quarantined', fenced: true, occupancy: 'cleanup' });
+    expect(await nodeOf(world, node_id)).toMatchObject({
+      ...{ status: 'quarantined', fenced: true, occupancy: 'cleanup' },
+      verdict: { rule: 'force-release', reason: released.reason, owner: 'operator' },
+    });
     const [left, ...others] = await residueOf(world, { allocation_id: id });
     expect(others).toEqual([]);
     expect(left).toMatchObject({

@@ -41,7 +41,7 @@ export const NodeBecause = ({ node, explanation, onAction }: Props) => (
 );
 
 function Reason({ explanation }: { explanation: Explanation }) {
-  const { rule, verdict, at } = explanation.because;
+  const { rule, verdict, owner, at } = explanation.because;
   return (
     <>
       {verdict && <p className={styles.reason}>{verdict}</p>}
@@ -52,6 +52,7 @@ function Reason({ explanation }: { explanation: Explanation }) {
           </>
         )}
         <Ago at={at} />
+        {owner && `, owner: ${owner}`}
       </p>
       <ul className={styles.findings}>
         {explanation.slow_stages.map(({ name, says }) => (

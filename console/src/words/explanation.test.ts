@@ -50,6 +50,6 @@ it('what it waits for reads as a sentence, whoever wrote it', () => {
 it('findings are the newest of each kind, without what is told elsewhere', () => {
   const facts = ['probe.unanswered', 'node.held', 'node.deadline_moved', 'node.deadline_moved', 'node.offline'];
   const evidence = facts.map((kind, i) => ({ kind, cursor: String(i) }) as Evidence);
-  const told = findings({ status: 'offline', because: { rule: null, verdict: null, at: '', evidence } });
+  const told = findings({ status: 'offline', because: { rule: null, verdict: null, owner: null, at: '', evidence } });
   expect(told.map(({ cursor }) => cursor)).toEqual(['0', '2']);
 });

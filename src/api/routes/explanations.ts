@@ -99,6 +99,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       because: {
         rule: node.verdict?.rule ?? (change ? String(change.data.by) : null),
         verdict: node.verdict?.reason ?? (change ? String(change.data.reason) : null),
+        owner: (stuck ? holder?.owner_layer : node.verdict?.owner) ?? null,
         at: node.status_since,
         evidence,
       },

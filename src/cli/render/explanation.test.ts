@@ -26,9 +26,9 @@ test('what it is and since when, because, what it waits for, what next and when,
     [
       `${id}  gpu-3  offline for 8m`,
       '  Silent; it may come back until its deadline. It became offline 8m ago: it has',
-      '  been silent for 42 s (allowed: 30 s) [liveness]. It waits for a heartbeat. It',
-      '  has 40m left, until 2026-01-01 12:50:00Z. It was given 1h 00m for this, as its',
-      '  pool says. It was last heard of 10m ago.',
+      '  been silent for 42 s (allowed: 30 s) [liveness, owner: node]. It waits for a',
+      '  heartbeat. It has 40m left, until 2026-01-01 12:50:00Z. It was given 1h 00m',
+      '  for this, as its pool says. It was last heard of 10m ago.',
       '',
       '  What happens next',
       '    any time  if it beats again → back to what it was',
@@ -98,7 +98,7 @@ test('a deadline that has passed is overdue, and its step is due', () => {
 });
 
 test('a step that is being taken is named as such, and a machine that nobody decided on has no because', () => {
-  const because = { rule: null, verdict: null, at: '2026-01-01T12:02:00.000Z', evidence: [] };
+  const because = { rule: null, verdict: null, owner: null, at: '2026-01-01T12:02:00.000Z', evidence: [] };
   const wide = (fields: Partial<Explanation>) => told({ because, ...fields }, Number.POSITIVE_INFINITY);
   expect(wide({ waiting_for: 'Launching: 2 of 3 disks' })).toContain('Now: Launching: 2 of 3 disks.');
   expect(wide({ waiting_for: 'Waiting for it to register' })).toContain('It waits for it to register.');
@@ -112,7 +112,7 @@ test('evidence is told in the order of time, by whom, and the same kind again on
   const moved = (minute: string) => fact(minute, 'node.deadline_moved', `until 2026-01-01T12:5${minute}:00.000Z`);
   const by = { ...fact('8', 'node.quarantined', 'set aside'), actor: { kind: 'token', id: 't', name: 'ops' } };
   const evidence = [by, moved('7'), moved('6'), moved('5'), fact('2', 'node.offline', 'went silent')];
-  const text = told({ because: { rule: 'liveness', verdict: 'silent', at: now, evidence } });
+  const text = told({ because: { rule: 'liveness', verdict: 'silent', owner: 'node', at: now, evidence } });
   expect(text).toContain(
     [
       '    8m ago  went silent',

@@ -70,7 +70,8 @@ const firstHints = ({ holder, residue, status }: Explanation, { commandLine }: C
 
 function story(told: Explanation, node: Node, nowMs: number): string {
   const { because, status } = told;
-  const by = because.rule ? ` [${because.rule}]` : '';
+  const cited = [because.rule, because.owner && !isStuck(told) && `owner: ${because.owner}`].filter(Boolean).join(', ');
+  const by = cited && ` [${cited}]`;
   const became = `It became ${status} ${relative(because.at, nowMs)}`;
   return [
     !isInDoubt(told) && told.means,

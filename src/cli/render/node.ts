@@ -89,7 +89,7 @@ export function nodeLines(node: Node, told: Explanation, nowMs: number, fit: Fit
     ],
     ['by', by && printable(by)],
     ['release', failed && failedReleaseConcern({ ...failed, retry_at: null }, nowMs), 'bad'],
-    ['owner', failed?.owner_layer],
+    ['owner', told.because.owner],
     ['next try', failed && nextTrySentence(failed, nowMs)],
     ['fenced', node.fenced ? printable(node.fence_reason ?? 'yes') : null, 'warn'],
     ['held', node.held && heldFact(node.held, nowMs), 'warn'],
