@@ -3,7 +3,7 @@ import type { KnownIds } from '../base/ids.ts';
 import type { Queryable } from '../store/database.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import type { AskedAction, Prediction } from './actions/acting.ts';
-import type { Asker } from './requests.ts';
+import type { Asker } from './asker.ts';
 
 export const tellAction = (
   db: Queryable,

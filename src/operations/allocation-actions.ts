@@ -1,5 +1,5 @@
 /** What is done about an allocation. The table of lifecycle/allocation-actions.ts says when and by whom; it works when the machine is gone. */
-import { now } from '../base/clock.ts';
+import { now, secondsLater } from '../base/clock.ts';
 import type { KnownIds, WorkflowId } from '../base/ids.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import type { NodeActionName } from '../lifecycle/actions.ts';
@@ -8,14 +8,18 @@ import type { AllocationStatus } from '../lifecycle/states.ts';
 import { pairedWith } from '../lifecycle/transitions.ts';
 import { type AllocationRow, allocationRow } from '../store/allocations.ts';
 import type { Transaction } from '../store/database.ts';
+import { budgetOf } from '../store/door-rules.ts';
 import { withinTransaction } from '../store/one-transaction.ts';
+import { currentPool } from '../store/pools.ts';
 import { tellAction } from './action-audit.ts';
 import type { AskedAction, Prediction } from './actions/acting.ts';
 import { extendAllocation, predictExtension } from './actions/extend-allocation.ts';
+import type { Asker } from './asker.ts';
 import { actOnNode } from './node-actions.ts';
 import { allocationSubject } from './offers.ts';
 import { requestForceRelease } from './request-force-release.ts';
-import { type Asker, requestRelease, requestRetry } from './requests.ts';
+import { requestRelease, requestReleaseRetry } from './request-release.ts';
+import { requestRetry } from './requests.ts';
 import type { OperationServices } from './services.ts';
 
 export interface ActingOnAllocation {
@@ -31,14 +35,24 @@ export interface ActingOnAllocation {
 type Predicted = Prediction<AllocationStatus>;
 
 interface OwnAction {
-  predict(acting: ActingOnAllocation): Predicted;
+  predict(acting: ActingOnAllocation): Predicted | Promise<Predicted>;
   act(acting: ActingOnAllocation, prediction: Predicted): Promise<WorkflowId | undefined>;
 }
 
 type Request = (services: OperationServices, id: string, asker: Asker) => Promise<{ workflow_id: WorkflowId }>;
 
+/** A release has its time from the moment it is asked for; what else is asked for has it once that begins. */
+async function releaseDeadline({ tx, services, allocation, at }: ActingOnAllocation): Promise<Date | null> {
+  const pool = await currentPool(tx, allocation.pool);
+  return pool ? secondsLater(at, budgetOf('release', pool.document, services.environment, null).seconds) : null;
+}
+
 const byRequest = (request: Request, leads_to: AllocationStatus, says: string): OwnAction => ({
-  predict: () => ({ status: leads_to, deadline_at: null, says }),
+  predict: async (acting) => ({
+    status: leads_to,
+    deadline_at: leads_to === 'releasing' ? await releaseDeadline(acting) : null,
+    says,
+  }),
   act: async ({ services, allocation, asked, asker }) =>
     (await request(services, allocation.allocation_id, { ...asker, reason: asked.reason })).workflow_id,
 });
@@ -52,7 +66,7 @@ const own: Record<OwnName, OwnAction> = {
     'what is left of its machine is taken down, and a new one is brought up',
   ),
   release: byRequest(requestRelease, 'releasing', 'its machine is taken down or cleaned, with proof'),
-  'retry-release': byRequest(requestRelease, 'releasing', 'its release is tried again, now'),
+  'retry-release': byRequest(requestReleaseRetry, 'releasing', 'its release is tried again, now'),
   'force-release': byRequest(
     requestForceRelease,
     'released',
@@ -87,7 +101,7 @@ async function actOnMachine(
 
 async function actItself(acting: ActingOnAllocation, action: OwnName): Promise<Predicted> {
   const { tx, allocation, asked, asker, at } = acting;
-  const prediction = own[action].predict(acting);
+  const prediction = await own[action].predict(acting);
   if (asked.dry_run) return prediction;
   const done = { ...prediction, workflow_id: await own[action].act(acting, prediction) };
   const { allocation_id, node_id } = allocation;

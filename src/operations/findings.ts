@@ -7,8 +7,8 @@ import type { Transaction } from '../store/database.ts';
 import { restateRow, restoreRow } from '../store/door-restore.ts';
 import { type FindingRow, findingRow, type Settled, settleFinding } from '../store/findings.ts';
 import { lockNode } from '../store/nodes.ts';
+import type { Asker } from './asker.ts';
 import { retireIn } from './node-retire.ts';
-import type { Asker } from './requests.ts';
 import type { OperationServices } from './services.ts';
 
 export interface FindingAsked {

@@ -14,9 +14,9 @@ import { recordEvidence } from '../store/evidence.ts';
 import { once } from '../store/executions.ts';
 import { queueOperation } from '../store/operations.ts';
 import { chooseTargets, failedTargets, skipTargets, type Tally, tallyOf } from '../store/recoveries.ts';
+import type { Asker } from './asker.ts';
 import { type RecoveryOrder, type Round, recoveryRound } from './recovery-round.ts';
 import { incompleteWords, mostNamed, progressParts, progressWords, stopWords } from './recovery-words.ts';
-import type { Asker } from './requests.ts';
 import type { OperationServices } from './services.ts';
 import { type PlanStep, stage } from './stage.ts';
 

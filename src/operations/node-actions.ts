@@ -21,8 +21,8 @@ import { reEnroll } from './actions/re-enroll.ts';
 import { reimage } from './actions/reimage.ts';
 import { retire } from './actions/retire.ts';
 import { quarantine, reactivate } from './actions/set-aside.ts';
+import type { Asker } from './asker.ts';
 import { nodeSubject } from './offers.ts';
-import type { Asker } from './requests.ts';
 import type { OperationServices } from './services.ts';
 
 const actions: Record<Exclude<NodeActionName, 'retry' | 'retry-release' | 'force-release'>, Action> = {

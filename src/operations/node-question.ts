@@ -3,7 +3,7 @@ import { newWorkflowId, type WorkflowId } from '../base/ids.ts';
 import type { Node } from '../contract/node.ts';
 import type { Transaction } from '../store/database.ts';
 import { type NewOperation, openOperationOnNode, queueOperation } from '../store/operations.ts';
-import type { Asker } from './requests.ts';
+import type { Asker } from './asker.ts';
 import type { OperationServices } from './services.ts';
 
 /** The caller holds the node's lock. Asking again while somebody asks is the same question. */

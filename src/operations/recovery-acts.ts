@@ -5,8 +5,8 @@ import type { Transaction } from '../store/database.ts';
 import { withinTransaction } from '../store/one-transaction.ts';
 import type { TargetRow } from '../store/recoveries.ts';
 import { actOnAllocation } from './allocation-actions.ts';
+import type { Asker } from './asker.ts';
 import { actOnNode } from './node-actions.ts';
-import type { Asker } from './requests.ts';
 import type { OperationServices } from './services.ts';
 
 /** In the caller's transaction, so that the act and the record of it are one. Answers the operation that does it, where it is one. */

@@ -13,8 +13,8 @@ import {
 } from '../lifecycle/recovery.ts';
 import { currentPool } from '../store/pools.ts';
 import { type Preview, previewTargets } from '../store/recoveries.ts';
+import type { Asker } from './asker.ts';
 import { recoverIn } from './fleet-recover.ts';
-import type { Asker } from './requests.ts';
 import type { OperationServices } from './services.ts';
 
 /** So many are named beforehand. */

@@ -12,7 +12,7 @@ import {
   allocationForceReleasePlan,
   forceReleaseWithinSeconds,
 } from './allocation-force-release.ts';
-import { type Asker, type Touched, visible } from './requests.ts';
+import { type Asker, type Touched, visible } from './asker.ts';
 import type { OperationServices } from './services.ts';
 
 /** The release that runs is told to stop, and the allocation follows the forced one from here on, in the caller's transaction. */

@@ -6,7 +6,7 @@ import type { Transaction } from '../store/database.ts';
 import { operationRow, queueOperation } from '../store/operations.ts';
 import { type ResidueWithMachine, residueWithMachine } from '../store/orphans.ts';
 import { bindResidue, residueRow, settleResidue } from '../store/residue.ts';
-import type { Asker } from './requests.ts';
+import type { Asker } from './asker.ts';
 import { residueDeleteKind, residueDeletePlan } from './residue-delete.ts';
 import { residueVerifyKind, residueVerifyPlan } from './residue-verify.ts';
 import type { OperationServices } from './services.ts';

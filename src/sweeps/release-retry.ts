@@ -1,6 +1,6 @@
 /** `release-retry`: release_failed → releasing, with growing pauses, for as long as it takes. */
 import { newCorrelationId } from '../base/ids.ts';
-import { releaseIn } from '../operations/requests.ts';
+import { releaseIn } from '../operations/request-release.ts';
 import { lockRetryableReleases } from '../store/due.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';

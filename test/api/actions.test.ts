@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../../src/cli/testing/run-cli.ts';
+import type { NodeActed } from '../../src/contract/explanation.ts';
 import type { Node } from '../../src/contract/node.ts';
 import { type ActionSubject, type NodeActionName, nodeActionNames, whyNotOnNode } from '../../src/lifecycle/actions.ts';
 import {
@@ -276,9 +277,9 @@ describe('the audit', () => {
   } satisfies Record<NodeActionName, Partial<Standing> & { node: NodeStatus; pool?: 'local' }>;
 
   it.each(nodeActionNames)('has %s of a node, with who did it and why', async (action) => {
-    const { pool, ...standing } = { pool: 'outside', ...doable[action] };
-    await stand({ allocation: 'released', bound: false, much: false, ...standing });
-    await ledger.rows('update nodes set pool = $1', [pool]);
+    const { pool, bound, ...standing }: Partial<Standing> & { node: NodeStatus; pool?: string } = doable[action];
+    await stand({ allocation: 'released', bound: bound ?? false, much: false, ...standing });
+    await ledger.rows('update nodes set pool = $1', [pool ?? 'outside']);
     await ledger.rows(`update nodes set held = held || '{"rule": "offline-deadline"}' where held is not null`);
     const reason = `${action} was needed`;
     const answer = await callRoute(
@@ -288,6 +289,9 @@ describe('the audit', () => {
       { bearer: server.token },
     );
     expect(answer.status, answer.text).toBe(200);
+    const { predicts, node } = answer.body as unknown as NodeActed;
+    if (predicts.status === node.status && bound === undefined)
+      expect(predicts.deadline_at, 'what was foretold is what came').toBe(node.deadline_at);
     expect(await audited('action.done', action)).toMatchObject({
       layer: 'operator',
       data: { action, reason },
@@ -323,7 +327,29 @@ describe('on an allocation whose machine is gone', () => {
     expect(allocation.status).toBe('releasing');
     expect(operation).toMatchObject({ kind: 'allocation-release', status: 'queued' });
     expect(predicts.status).toBe('releasing');
+    const foretold = Date.parse(predicts.deadline_at ?? '') - Date.parse(allocation.deadline_at ?? '');
+    expect(Math.abs(foretold), 'what was foretold is what came').toBeLessThan(1_000);
     expect(await done('retry-release')).toBe(before + 1);
+  });
+
+  it('a try that loses to a forced release is told of that, and not done', async () => {
+    await stand({ node: 'retired', allocation: 'release_failed', bound: true, much: false });
+    await forgetForced();
+    const forced = (await act('force-release')).operation?.workflow_id;
+    // As the one who asked for the other try saw it, before the forced one was committed.
+    await stand({ node: 'retired', allocation: 'release_failed', bound: true, much: false });
+    const before = await done('retry-release');
+    const params = { id: allocation_id, action: 'retry-release' };
+    const answer = await callRoute(
+      server.url,
+      'allocation-act',
+      { params, body: { reason: 'once more' } },
+      { bearer: server.token },
+    );
+    expectProblem(answer, 'action_illegal');
+    expect(answer.body.detail).toContain(`forced by now, by operation ${forced}`);
+    expect(await done('retry-release')).toBe(before);
+    await forgetForced();
   });
 
   it('a release is forced', async () => {

@@ -4,16 +4,10 @@ import { ApiProblem } from '../../contract/errors.ts';
 import type { OperationName } from '../../contract/routes.ts';
 import { offeredAllocationActions } from '../../lifecycle/allocation-actions.ts';
 import { actOnAllocation } from '../../operations/allocation-actions.ts';
+import type { Asker, Touched } from '../../operations/asker.ts';
 import { allocationSubject } from '../../operations/offers.ts';
-import {
-  type Asker,
-  requestAllocation,
-  requestCancel,
-  requestOperationRetry,
-  requestRelease,
-  requestRetry,
-  type Touched,
-} from '../../operations/requests.ts';
+import { requestRelease } from '../../operations/request-release.ts';
+import { requestAllocation, requestCancel, requestOperationRetry, requestRetry } from '../../operations/requests.ts';
 import { listAllocations, readAllocation } from '../../store/allocations.ts';
 import { listOperations, readOperation } from '../../store/operations.ts';
 import { pageOf } from '../paging.ts';

@@ -1,7 +1,7 @@
 /** Nodes, and what is known about them: timeline, logs, boot stages. */
 import { ApiProblem } from '../../contract/errors.ts';
 import type { AuditQuery, JoinedTimelineQuery } from '../../contract/evidence.ts';
-import { expectNode } from '../../operations/requests.ts';
+import { expectNode } from '../../operations/expect-node.ts';
 import { parseCursor, readTimeline } from '../../store/evidence.ts';
 import { parseLogCursor, readBootStages, readLines } from '../../store/node-logs.ts';
 import { isTenantsNode, listNodes, readNode } from '../../store/nodes.ts';

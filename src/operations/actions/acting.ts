@@ -1,12 +1,14 @@
 /** What every action on a node is given, and what it owes: a prediction, and the deed that fulfils it. */
+import { secondsLater } from '../../base/clock.ts';
 import type { WorkflowId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { Node } from '../../contract/node.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
-import type { NodeStatus } from '../../lifecycle/states.ts';
+import { type NodeStatus, nodeStatuses } from '../../lifecycle/states.ts';
 import type { Transaction } from '../../store/database.ts';
+import { budgetOf } from '../../store/door-rules.ts';
 import type { NodeRow } from '../../store/nodes.ts';
-import type { Asker } from '../requests.ts';
+import type { Asker } from '../asker.ts';
 import type { OperationServices } from '../services.ts';
 
 export interface AskedAction {
@@ -60,3 +62,10 @@ export const citing = ({ asked, asker }: Acting) => ({
   actor: asker.actor,
   correlation_id: asker.correlation_id,
 });
+
+/** The deadline that entering the status now would give it, as the door sets it. */
+export function deadlineIn(status: NodeStatus, { node, pool, services, at }: Acting): Date | null {
+  const phase = nodeStatuses[status].deadline;
+  if (!phase) return null;
+  return secondsLater(at, budgetOf(phase, pool, services.environment, node.requested_provision_seconds).seconds);
+}

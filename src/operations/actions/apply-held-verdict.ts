@@ -7,7 +7,7 @@ import type { Cause } from '../../lifecycle/transitions.ts';
 import { transition } from '../../store/door.ts';
 import { explainedNode } from '../../store/nodes.ts';
 import { retireIn } from '../node-retire.ts';
-import { type Acting, type Action, changedMeanwhile } from './acting.ts';
+import { type Acting, type Action, changedMeanwhile, deadlineIn } from './acting.ts';
 
 const noLongerFits = () =>
   changedMeanwhile('The node has changed meanwhile; the verdict that was held back no longer fits.');
@@ -22,7 +22,7 @@ export const applyHeldVerdict: Action = {
     const held = heldOf(acting);
     return {
       status: held.to as NodeStatus,
-      deadline_at: null,
+      deadline_at: deadlineIn(held.to as NodeStatus, acting),
       says: `${held.rule} takes effect: ${acting.node.status} → ${held.to}`,
     };
   },

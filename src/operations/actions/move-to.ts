@@ -1,13 +1,11 @@
 /** The actions that are one change of status, and at most an operation that follows it. */
-import { secondsLater } from '../../base/clock.ts';
 import { newWorkflowId } from '../../base/ids.ts';
-import { type NodeStatus, nodeStatuses } from '../../lifecycle/states.ts';
+import type { NodeStatus } from '../../lifecycle/states.ts';
 import type { Cause } from '../../lifecycle/transitions.ts';
 import type { NodeChanges } from '../../store/door.ts';
 import { transition } from '../../store/door.ts';
-import { budgetOf } from '../../store/door-rules.ts';
 import { type NewOperation, queueOperation } from '../../store/operations.ts';
-import { type Acting, type Action, changedMeanwhile, citing } from './acting.ts';
+import { type Acting, type Action, changedMeanwhile, citing, deadlineIn } from './acting.ts';
 
 interface Move {
   to: NodeStatus;
@@ -21,12 +19,7 @@ interface Move {
 }
 
 export const moveTo = ({ to, by, says, set, also, followed_by }: Move): Action => ({
-  async predict(acting) {
-    const { node, pool, services, at } = acting;
-    const phase = nodeStatuses[to].deadline;
-    const budget = phase && budgetOf(phase, pool, services.environment, node.requested_provision_seconds);
-    return { status: to, deadline_at: budget ? secondsLater(at, budget.seconds) : null, says: says(acting) };
-  },
+  predict: (acting) => ({ status: to, deadline_at: deadlineIn(to, acting), says: says(acting) }),
   async act(acting) {
     const { tx, services, node, at } = acting;
     const { actor, correlation_id } = citing(acting);

@@ -4,8 +4,10 @@
  */
 import type { NodeActionName } from '../../lifecycle/actions.ts';
 import type { NodeStatus } from '../../lifecycle/states.ts';
+import type { Asker, Touched } from '../asker.ts';
 import { requestForceRelease } from '../request-force-release.ts';
-import { type Asker, requestRelease, requestRetry, type Touched } from '../requests.ts';
+import { requestReleaseRetry } from '../request-release.ts';
+import { requestRetry } from '../requests.ts';
 import type { OperationServices } from '../services.ts';
 
 export interface ByAllocation {
@@ -23,7 +25,7 @@ export const byAllocation: Partial<Record<NodeActionName, ByAllocation>> = {
   'retry-release': {
     leads_to: 'cleaning',
     says: 'the release of its allocation is tried again, now',
-    act: requestRelease,
+    act: requestReleaseRetry,
   },
   'force-release': {
     leads_to: 'quarantined',

@@ -1,10 +1,8 @@
 /** `reimage`: the machine is taken down with proof and brought up anew, as a new instance of its pool as it is now. */
-import { secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors.ts';
-import { budgetOf } from '../../store/door-rules.ts';
 import { currentPool, type PoolRow } from '../../store/pools.ts';
 import { reimageIn } from '../node-reimage.ts';
-import { type Acting, type Action, changedMeanwhile } from './acting.ts';
+import { type Acting, type Action, changedMeanwhile, deadlineIn } from './acting.ts';
 
 /** The pool that the new instance is to be made from. */
 export async function launchingPool({ tx, node }: Acting): Promise<PoolRow> {
@@ -17,11 +15,10 @@ export async function launchingPool({ tx, node }: Acting): Promise<PoolRow> {
 
 export const reimage: Action = {
   async predict(acting) {
-    const { pool, services, at } = acting;
     const { generation } = await launchingPool(acting);
     return {
       status: 'cleaning',
-      deadline_at: secondsLater(at, budgetOf('clean', pool, services.environment, null).seconds),
+      deadline_at: deadlineIn('cleaning', acting),
       says: `what it knows is kept, it is taken down with proof, and a new instance is brought up from generation ${generation} of its pool`,
     };
   },

@@ -1,9 +1,13 @@
 /** `retire`: takes a node down for good, with proof, when no allocation is in the way. */
 import { retireIn } from '../node-retire.ts';
-import { type Action, changedMeanwhile } from './acting.ts';
+import { type Action, changedMeanwhile, deadlineIn } from './acting.ts';
 
 export const retire: Action = {
-  predict: () => ({ status: 'cleaning', deadline_at: null, says: 'it is taken down with proof, and then retired' }),
+  predict: (acting) => ({
+    status: 'cleaning',
+    deadline_at: deadlineIn('cleaning', acting),
+    says: 'it is taken down with proof, and then retired',
+  }),
   async act({ tx, services, node, asked, asker, at }) {
     const cited = { by: 'retire' as const, reason: asked.reason, actor: asker.actor };
     const workflow_id = await retireIn(tx, services, node, cited, at);

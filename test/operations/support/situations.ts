@@ -8,9 +8,11 @@ import { type NodeActionName, nodeActionNames } from '../../../src/lifecycle/act
 import { type AllocationActionName, allocationActionNames } from '../../../src/lifecycle/allocation-actions.ts';
 import type { AskedAction } from '../../../src/operations/actions/acting.ts';
 import { actOnAllocation } from '../../../src/operations/allocation-actions.ts';
+import type { Asker } from '../../../src/operations/asker.ts';
 import { actOnNode } from '../../../src/operations/node-actions.ts';
 import { requestRecovery } from '../../../src/operations/recovery-request.ts';
-import { type Asker, requestAllocation, requestRelease } from '../../../src/operations/requests.ts';
+import { requestRelease } from '../../../src/operations/request-release.ts';
+import { requestAllocation } from '../../../src/operations/requests.ts';
 import { adoptResidue, requestResidueDelete, requestResidueVerify } from '../../../src/operations/residue-requests.ts';
 import type { OperationServices } from '../../../src/operations/services.ts';
 import { currentPool } from '../../../src/store/pools.ts';

@@ -5,7 +5,8 @@
 import { now } from '../../../../src/base/clock.ts';
 import { newCorrelationId, newNodeId, newNodeInstanceId } from '../../../../src/base/ids.ts';
 import { assignNode } from '../../../../src/operations/assign-node.ts';
-import { requestAllocation, requestRelease, requestRetry } from '../../../../src/operations/requests.ts';
+import { requestRelease } from '../../../../src/operations/request-release.ts';
+import { requestAllocation, requestRetry } from '../../../../src/operations/requests.ts';
 import { createNode, transition } from '../../../../src/store/door.ts';
 import { createInstance, fenceInstance } from '../../../../src/store/instances.ts';
 import { lockNode } from '../../../../src/store/nodes.ts';
