@@ -11,7 +11,7 @@ import { bindOperationToNode, type OperationRow } from '../store/operations.ts';
 import { currentPool, type PoolRow } from '../store/pools.ts';
 import { replaceInstance } from './new-instance.ts';
 import { retireIn } from './node-retire.ts';
-import { whatIsMissing } from './queue-turn.ts';
+import { mayMakeOne, whatIsMissing } from './queue-turn.ts';
 import type { OperationServices } from './services.ts';
 
 export type Assignment =
@@ -136,6 +136,8 @@ export async function assignNode(
   const waiting = renewed ? undefined : await whatIsMissing(tx, pool, before, launches, now);
   if (waiting) return { assigned: false, waiting_for: waiting };
   const free = renewed ? undefined : await lockFreeNode(tx, pool.name);
+  if (!renewed && !free && !(await mayMakeOne(tx, pool, launches, now)))
+    return { assigned: false, waiting_for: 'a free machine, which is being looked at just now' };
   const node = renewed ?? free ?? (await createFor(tx, services, pool, before, operation, now));
   const isFree = node === free;
   if (failed && !renewed) await endWindow(tx, services, failed, before, operation, now);

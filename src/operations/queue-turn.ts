@@ -29,11 +29,19 @@ export async function whatIsMissing(
   const limit = pool.document.max_nodes;
   const barred = await whatBarsNew(tx, pool, launches, now);
   if (!barred && limit === undefined) return undefined;
-  const room = barred || limit === undefined ? 0 : Math.max(0, limit - (await countLiveNodes(tx, pool.name)));
-  const ahead = await countWaitingBefore(tx, allocation);
+  const room = barred ? 0 : await roomIn(tx, pool);
+  const ahead = await countWaitingBefore(tx, allocation, launches);
   if ((await countFreeNodes(tx, pool.name)) + room > ahead) return undefined;
   return (barred ?? `room in the pool (${limit} nodes at most)`) + behind(ahead);
 }
+
+async function roomIn(tx: Transaction, { name, document: { max_nodes } }: PoolRow): Promise<number> {
+  return max_nodes === undefined ? Number.POSITIVE_INFINITY : Math.max(0, max_nodes - (await countLiveNodes(tx, name)));
+}
+
+/** Whether the pool may make another machine, asked by whoever found none free: one that is free may be in somebody's hands just now. */
+export const mayMakeOne = async (tx: Transaction, pool: PoolRow, launches: boolean, now: Date): Promise<boolean> =>
+  (await whatBarsNew(tx, pool, launches, now)) === undefined && (await roomIn(tx, pool)) > 0;
 
 /** Exact only near the front: a long queue need not be told anew each time that it moves. */
 const tellsExactly = 10;

@@ -4,6 +4,7 @@ import { newAllocationId, newWorkflowId } from '../base/ids.ts';
 import type { AllocationCreate } from '../contract/allocation.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import { lockAllocation } from '../store/allocations.ts';
+import { retryingAllocation } from '../store/amend-allocation.ts';
 import { renewCleaning } from '../store/deadlines.ts';
 import { createAllocation, moveAllocations } from '../store/door-allocation.ts';
 import { lockNode } from '../store/nodes.ts';
@@ -89,6 +90,7 @@ export function requestRetry(services: OperationServices, id: string, asker: Ask
       retry: { reason: asker.reason ?? null },
     };
     await queueProvision(tx, pool.document, services.environment, asks, at);
+    await retryingAllocation(tx, allocation, { workflow_id, reason: 'another try', actor: asker.actor }, at);
     return { allocation_id: allocation.allocation_id, workflow_id };
   });
 }

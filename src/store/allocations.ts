@@ -4,6 +4,7 @@ import type { Allocation } from '../contract/allocation.ts';
 import type { BudgetSource, Verdict } from '../contract/node.ts';
 import type { Labels, Page } from '../contract/primitives.ts';
 import type { OwnerLayer } from '../contract/problem.ts';
+import type { Progress } from '../contract/progress.ts';
 import type { AllocationStatus } from '../lifecycle/states.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { readOperations } from './operations.ts';
@@ -51,7 +52,16 @@ async function toWire(db: Queryable, rows: JoinedRow[], now: Date): Promise<Allo
     now,
   );
   const progress = new Map(operations.map((operation) => [operation.workflow_id, operation.progress]));
-  return rows.map((row) => ({
+  return rows.map((row) => wireOf(row, (row.workflow_id && progress.get(row.workflow_id)) ?? null));
+}
+
+const isOpen = (progress: Progress | null) =>
+  progress !== null && ['queued', 'running', 'cancelling'].includes(progress.status);
+
+function wireOf(row: JoinedRow, progress: Progress | null): Allocation {
+  // While another try is under way, the end of the last one's rescue window decides nothing; what it waits for, its progress says.
+  const outdated = row.status === 'failed' && isOpen(progress);
+  return {
     allocation_id: row.allocation_id,
     pool: row.pool,
     node_id: row.node_id,
@@ -63,11 +73,11 @@ async function toWire(db: Queryable, rows: JoinedRow[], now: Date): Promise<Allo
     owner_layer: row.owner_layer,
     workflow_id: row.workflow_id,
     correlation_id: row.correlation_id,
-    progress: (row.workflow_id && progress.get(row.workflow_id)) ?? null,
+    progress,
     endpoint: row.status === 'active' ? row.endpoint : null,
-    deadline_at: iso(row.deadline_at),
-    budget_seconds: row.budget_seconds,
-    budget_source: row.budget_source,
+    deadline_at: outdated ? null : iso(row.deadline_at),
+    budget_seconds: outdated ? null : row.budget_seconds,
+    budget_source: outdated ? null : row.budget_source,
     release_tries: row.release_tries,
     retry_at: iso(row.retry_at),
     verdict: row.verdict,
@@ -75,7 +85,7 @@ async function toWire(db: Queryable, rows: JoinedRow[], now: Date): Promise<Allo
     created_at: row.created_at.toISOString(),
     active_at: iso(row.active_at),
     released_at: iso(row.released_at),
-  }));
+  };
 }
 
 export async function readAllocations(
@@ -174,11 +184,18 @@ export async function isHeldByAnother(db: Queryable, node_id: NodeId, allocation
   return rows.length > 0;
 }
 
-/** How many asked before this one and still wait for a machine of the same pool. */
-export async function countWaitingBefore(db: Queryable, allocation: AllocationRow): Promise<number> {
+/**
+ * How many asked before this one and still wait for a machine of the same pool: those that never had one, and those that are
+ * tried again, unless the pool can launch them anew on the node they failed on.
+ */
+export async function countWaitingBefore(db: Queryable, allocation: AllocationRow, launches: boolean): Promise<number> {
   const [row] = await db.query<{ ahead: number }>(
-    `select count(*)::int as ahead from allocations where pool = $1 and status = 'requested' and allocation_id < $2`,
-    [allocation.pool, allocation.allocation_id],
+    `select (select count(*) from allocations where pool = $1 and status = 'requested' and allocation_id < $2)::int
+       + (select count(*) from operations operation join allocations retried using (allocation_id)
+          where operation.status in ('queued', 'running') and (operation.params ->> 'retry') = 'true'
+            and retried.pool = $1 and retried.status = 'failed' and retried.allocation_id < $2
+            and not ($3 and exists (select 1 from nodes where nodes.node_id = retried.node_id and nodes.status = 'failed')))::int as ahead`,
+    [allocation.pool, allocation.allocation_id, launches],
   );
   return row?.ahead ?? 0;
 }

@@ -10,18 +10,21 @@ import { recordEvidence } from './evidence.ts';
 export async function retryingAllocation(
   tx: Transaction,
   allocation: AllocationRow,
-  { workflow_id, reason }: { workflow_id: WorkflowId; reason: string },
+  { workflow_id, reason, actor = null }: { workflow_id: WorkflowId; reason: string; actor?: Actor | null },
   now: Date,
 ): Promise<void> {
-  const set = { workflow_id, reason: `${allocation.reason}; ${reason} follows` };
+  // A try that ended while it waited for a machine has left its own word there.
+  const failed = (allocation.reason ?? 'it failed').replace(/; [^;]* follows$/, '');
+  const set = { workflow_id, reason: `${failed}; ${reason} follows` };
   await writeRows(tx, 'allocations', 'allocation_id', Object.keys(set), [{ ...allocation, ...set }]);
   await recordEvidence(tx, [
     {
       at: now,
-      layer: 'workflow',
+      layer: actor ? 'operator' : 'workflow',
       kind: 'allocation.retrying',
-      summary: `it is tried again by itself: ${reason}`,
+      summary: `it is tried again${actor ? '' : ' by itself'}: ${reason}`,
       data: { set: { allocation_id: allocation.allocation_id, ...set } },
+      actor,
       allocation_id: allocation.allocation_id,
       node_id: allocation.node_id,
       correlation_id: allocation.correlation_id,

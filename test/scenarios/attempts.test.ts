@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { expectNothingLeft, type Ledger, openLedger } from '../support/ledger.ts';
-import { allocate, becomes, declarePool, release } from '../support/machine-life.ts';
+import { allocate, allocation, becomes, declarePool, release } from '../support/machine-life.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
@@ -61,6 +61,39 @@ it('stops at the allowed number, and while it tries again somebody works on it',
   expect(over.reason).toContain('code 6');
   await release(server.client, id);
   await becomes(server.client, id, 'released');
+});
+
+it('another try that waits for room says so, in its place, and goes before who came later', async () => {
+  const fit = join(files, 'fit');
+  await declarePool(server.client, 'narrow', {
+    max_nodes: 1,
+    budgets: { rescue_seconds: 0.1 },
+    spec: { setup: `test -e ${fit}` },
+  });
+  const first = await allocate(server.client, 'narrow');
+  const { node_id } = await becomes(server.client, first, 'failed');
+  await until('its machine to be gone', async () => {
+    const node = await server.client.call('node-get', { params: { id: node_id ?? '' } });
+    return node.status === 'retired';
+  });
+  await writeFile(fit, '');
+  const second = await allocate(server.client, 'narrow');
+  await becomes(server.client, second, 'active');
+  await server.client.call('allocation-retry', { params: { id: first } });
+  const third = await allocate(server.client, 'narrow');
+  const says = (id: string, message: string) =>
+    until(`"${message}"`, async () => {
+      const asked = await allocation(server.client, id);
+      return asked.progress?.message === message ? asked : undefined;
+    });
+  const waiting = await says(first, 'Waiting for room in the pool (1 nodes at most)');
+  expect(waiting).toMatchObject({ status: 'failed', deadline_at: null, progress: { status: 'running' } });
+  expect(waiting.reason).toMatch(/another try follows$/);
+  await says(third, 'Waiting for room in the pool (1 nodes at most), behind 1 other');
+  await release(server.client, second);
+  await becomes(server.client, first, 'active');
+  for (const id of [third, first]) await release(server.client, id);
+  for (const id of [third, first]) await becomes(server.client, id, 'released');
 });
 
 it('one try is one try where the pool says nothing', async () => {
