@@ -27,7 +27,7 @@ import type { OperationServices } from './operations/services.ts';
 import { saidBy } from './probe/http-probe.ts';
 import { probeMany } from './probe/probe-many.ts';
 import { createAgentSessions } from './store/agent-sessions.ts';
-import { openDatabase } from './store/database.ts';
+import { openDatabase, roleOf } from './store/database.ts';
 import { databaseClock } from './store/database-clock.ts';
 import { type DoorEnvironment, defaultEnvironment } from './store/door-rules.ts';
 import { createHeartbeatBuffer } from './store/heartbeat-buffer.ts';
@@ -95,21 +95,21 @@ async function openStore({ settings, log, data_dir, parts, onError, redact }: Op
       ? await startEmbeddedPostgres({ dataDir: data_dir, clock: systemClock, log: (line) => log.info(line) })
       : null;
   parts.defer(async () => embedded?.stop());
-  const database_url = settings.database_url ?? embedded?.url ?? '';
-  await migrate(database_url);
+  const owner_url = settings.owner_database_url ?? settings.database_url ?? embedded?.url ?? '';
   const db = openDatabase({
-    url: database_url,
+    url: settings.database_url ?? embedded?.application_url ?? '',
     redact,
     on_idle_error: (error) => log.warn({ error }, 'an idle database connection broke'),
   });
   parts.defer(() => db.close());
+  await migrate(owner_url, { application_role: () => roleOf(db) });
   const clock = await databaseClock(db);
   const installation = await openInstallation(db, now(clock));
   const tail = await startTail({ db, clock, onError: onError('the evidence could not be followed') });
   parts.defer(() => tail.stop());
   db.whenEvidence(() => tail.nudge());
   const lost = embedded?.lost ?? new Promise<Error>(() => {});
-  return { database_url, db, clock, installation, tail, lost };
+  return { owner_url, db, clock, installation, tail, lost };
 }
 
 /** A database that takes longer than this to say anything cannot serve anybody. */
@@ -172,7 +172,7 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
     },
   };
   const engine = createDbosEngine({
-    connectionString: store.database_url,
+    connectionString: store.owner_url,
     clock,
     executor_id: executor.replica_id,
     listener: engineListener(() => services),

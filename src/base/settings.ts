@@ -6,6 +6,7 @@ export interface ServerSettings {
   port: number;
   data_dir: string;
   database_url: string | null;
+  owner_database_url: string | null;
   public_url: string | null;
   nodes_dir: string | null;
   tls_cert: string | null;
@@ -40,6 +41,10 @@ export const serverFlags: Record<string, Flag> = {
     says: 'where the embedded database, local nodes and the admin token live',
   },
   'database-url': { type: 'string', says: 'a PostgreSQL (15 or newer) to use instead of the embedded one' },
+  'owner-database-url': {
+    type: 'string',
+    says: 'the same database as the role that owns its tables, where --database-url is one that may only use them',
+  },
   'public-url': {
     type: 'string',
     says: 'where agents and people reach this server, when that is not where it listens',
@@ -103,6 +108,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
     port,
     data_dir: text('data-dir') ?? '.slipway',
     database_url: text('database-url'),
+    owner_database_url: text('owner-database-url'),
     public_url: text('public-url'),
     nodes_dir: text('nodes-dir'),
     tls_cert: text('tls-cert'),
@@ -113,6 +119,8 @@ export function readSettings(argv: string[], environment: Record<string, string 
     config: text('config'),
     admin_token: environment.SLIPWAY_ADMIN_TOKEN ?? null,
   };
+  if (settings.owner_database_url !== null && settings.database_url === null)
+    throw new SettingsError('--owner-database-url goes with --database-url');
   if ((settings.tls_cert === null) !== (settings.tls_key === null))
     throw new SettingsError('--tls-cert and --tls-key go together');
   if (!isLoopback(settings.host) && !settings.tls_cert && !settings.behind_proxy) {

@@ -13,6 +13,8 @@ import {
   type RepeatFailureSettings,
 } from '../lifecycle/findings.ts';
 import { defaultOrphanSettings, type OrphanSettings } from '../lifecycle/residue.ts';
+import { defaultKeepSeconds, type KeepSeconds } from '../lifecycle/retention.ts';
+import { evidenceLayers } from './evidence.ts';
 import { Budgets } from './pool.ts';
 import { Name, PositiveSeconds, strict } from './primitives.ts';
 
@@ -26,6 +28,12 @@ function isExpression(source: string): boolean {
     return false;
   }
 }
+
+/** By layer; what is younger than a day is never dropped. */
+const KeptFor = Type.Object(
+  Object.fromEntries(evidenceLayers.map((layer) => [layer, Type.Optional(Type.Number({ minimum: 24 * 3600 }))])),
+  strict,
+);
 
 /** A regular expression; what it finds is struck out. */
 const Expression = Type.Refine(
@@ -69,6 +77,7 @@ export const ServerFile = Type.Object(
         strict,
       ),
     ),
+    evidence: Type.Optional(Type.Object({ keep_seconds: Type.Optional(KeptFor) }, strict)),
     redact: Type.Optional(Type.Object({ patterns: Type.Optional(Type.Array(Expression, { maxItems: 100 })) }, strict)),
     orphans: Type.Optional(Type.Object({ every_seconds: Type.Optional(PositiveSeconds) }, strict)),
   },
@@ -84,6 +93,7 @@ export interface ServerFileSettings {
   drift: DriftSettings;
   repeat_failure: RepeatFailureSettings;
   orphans: OrphanSettings;
+  evidence: { keep_seconds: KeepSeconds };
   redact: { patterns: string[] };
 }
 
@@ -106,6 +116,7 @@ export function settingsOf(file: ServerFile): ServerFileSettings {
     drift: { ...defaultDriftSettings, ...file.drift },
     repeat_failure: { ...defaultRepeatFailureSettings, ...file.repeat_failure },
     orphans: { ...defaultOrphanSettings, ...file.orphans },
+    evidence: { keep_seconds: { ...defaultKeepSeconds, ...file.evidence?.keep_seconds } },
     redact: { patterns: file.redact?.patterns ?? [] },
   };
 }

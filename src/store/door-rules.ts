@@ -11,6 +11,7 @@ import {
   type RepeatFailureSettings,
 } from '../lifecycle/findings.ts';
 import { defaultOrphanSettings, type OrphanSettings } from '../lifecycle/residue.ts';
+import { defaultKeepSeconds, type KeepSeconds } from '../lifecycle/retention.ts';
 import type { BudgetPhase } from '../lifecycle/states.ts';
 import { type Cause, causes, type Trigger } from '../lifecycle/transitions.ts';
 import type { Row, Transaction } from './database.ts';
@@ -35,6 +36,7 @@ export interface DoorEnvironment {
   drift: DriftSettings;
   repeat_failure: RepeatFailureSettings;
   orphans: OrphanSettings;
+  evidence: { keep_seconds: KeepSeconds };
   decide: Deciders;
 }
 
@@ -46,6 +48,7 @@ export const defaultEnvironment: DoorEnvironment = {
   drift: defaultDriftSettings,
   repeat_failure: defaultRepeatFailureSettings,
   orphans: defaultOrphanSettings,
+  evidence: { keep_seconds: defaultKeepSeconds },
   decide: deciders,
 };
 

@@ -95,17 +95,17 @@ test('a database of a newer Slipway is refused and left as it is', async () => {
 test('a migration that fails leaves nothing, and those before it stay', async () => {
   const { url, db } = await open(emptyDatabase());
   const folder = await folderWith('0900-broken.sql', 'create table half (id integer); select 1 / 0;');
-  await expect(migrate(url, folder)).rejects.toThrow('division by zero');
+  await expect(migrate(url, { folder })).rejects.toThrow('division by zero');
   expect(await db.query(`select 1 from pg_class where relname = 'half'`)).toEqual([]);
   expect(await migrate(url)).toEqual({ applied: [] });
   await writeFile(join(folder, '0900-broken.sql'), 'create table half (id integer);');
-  expect(await migrate(url, folder)).toEqual({ applied: ['0900-broken.sql'] });
+  expect(await migrate(url, { folder })).toEqual({ applied: ['0900-broken.sql'] });
 });
 
 test('a migration that is cut off leaves nothing and bars nobody', async () => {
   const { url, db } = await open(testDatabase());
   const folder = await folderWith('0900-slow.sql', 'create table half (id integer); select pg_sleep(60);');
-  const cut = expect(migrate(url, folder)).rejects.toThrow();
+  const cut = expect(migrate(url, { folder })).rejects.toThrow();
   await until('it to be in the midst', async () => {
     const [running] = await db.query<{ pid: number }>(
       `select pid from pg_stat_activity where datname = current_database() and application_name = 'slipway migrate' and query like '%pg_sleep%'`,

@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
+import { grantApplication } from './application-role.ts';
 
 const ownMigrations = fileURLToPath(new URL('./migrations/', import.meta.url));
 const migrationLock = 7_213_001;
@@ -28,7 +29,11 @@ async function migrationsIn(folder: string): Promise<Migration[]> {
   );
 }
 
-export async function migrate(url: string, folder = ownMigrations): Promise<{ applied: string[] }> {
+/** `url` is the owner's; whoever else the application runs as gets its rights. */
+export async function migrate(
+  url: string,
+  { folder = ownMigrations, application_role }: { folder?: string; application_role?: () => Promise<string> } = {},
+): Promise<{ applied: string[] }> {
   const known = await migrationsIn(folder);
   const client = new pg.Client({
     connectionString: url,
@@ -61,6 +66,7 @@ export async function migrate(url: string, folder = ownMigrations): Promise<{ ap
       await client.query('commit');
       applied.push(migration.name);
     }
+    if (application_role) await grantApplication(client, await application_role(), applied.length > 0);
     return { applied };
   } finally {
     await client.end();

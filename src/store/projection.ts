@@ -6,29 +6,34 @@ import type { AllocationRow } from './allocations.ts';
 import type { Queryable, Row } from './database.ts';
 import type { NodeRow } from './nodes.ts';
 
-interface Projected {
+export interface Projected {
   table: 'nodes' | 'allocations';
   key: 'node_id' | 'allocation_id';
-  /** Facts of this kind carry, as `set`, what they changed of the row. */
-  kinds: string;
+  /** Facts whose kind begins with it carry, as `set`, what they changed of the row. */
+  noun: 'node' | 'allocation';
 }
 
-/** Each fact overwrites what it set; the first one set everything. All of them, or of these ids. */
-async function rebuild<R extends Row>(db: Queryable, { table, key, kinds }: Projected, ids?: string[]): Promise<R[]> {
-  const facts = await db.query<{ id: string; set: Record<string, unknown> }>(
-    `select ${key} as id, data -> 'set' as set from evidence
-     where kind like $1 and data ? 'set' and ($2::text[] is null or ${key} = any($2)) order by xid, seq`,
-    [kinds, ids ?? null],
-  );
-  const rows = new Map<string, Record<string, unknown>>();
-  for (const { id, set } of facts) rows.set(id, { ...rows.get(id), ...set });
-  return db.query<R>(`select * from jsonb_populate_recordset(null::${table}, $1::jsonb) order by ${key}`, [
-    JSON.stringify([...rows.values()]),
+const nodes: Projected = { table: 'nodes', key: 'node_id', noun: 'node' };
+const allocations: Projected = { table: 'allocations', key: 'allocation_id', noun: 'allocation' };
+export const projected: readonly Projected[] = [nodes, allocations];
+
+export const tellsOfRow = ({ noun }: Projected, fact: string): string =>
+  `${fact}.kind like '${noun}.%' and ${fact}.data ? 'set'`;
+
+/** Each fact overwrites what it set, in commit order; the first one, and each snapshot, set everything. */
+export const toldRows = (of: Projected, where: string): string => `
+  select told.* from (
+    select jsonb_object_agg(part.key, part.value order by fact.xid, fact.seq) as set
+    from evidence fact, jsonb_each(fact.data -> 'set') part where ${tellsOfRow(of, 'fact')} and ${where} group by fact.${of.key}) stood,
+  jsonb_populate_record(null::${of.table}, stood.set) told`;
+
+/** All of them, or of these ids. */
+const rebuild = <R extends Row>(db: Queryable, of: Projected, ids?: string[]): Promise<R[]> =>
+  db.query<R>(`${toldRows(of, `($1::text[] is null or fact.${of.key} = any($1))`)} order by told.${of.key}`, [
+    ids ?? null,
   ]);
-}
 
-export const rebuildNodes = (db: Queryable, ids?: string[]): Promise<NodeRow[]> =>
-  rebuild<NodeRow>(db, { table: 'nodes', key: 'node_id', kinds: 'node.%' }, ids);
+export const rebuildNodes = (db: Queryable, ids?: string[]): Promise<NodeRow[]> => rebuild<NodeRow>(db, nodes, ids);
 
 export const rebuildAllocations = (db: Queryable, ids?: string[]): Promise<AllocationRow[]> =>
-  rebuild<AllocationRow>(db, { table: 'allocations', key: 'allocation_id', kinds: 'allocation.%' }, ids);
+  rebuild<AllocationRow>(db, allocations, ids);

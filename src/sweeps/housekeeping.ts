@@ -1,7 +1,11 @@
-/** `housekeeping`: forgets idempotency keys whose day is over, findings that were closed long ago, and what the engine keeps of operations that ended long ago. */
+/**
+ * `housekeeping`: forgets idempotency keys whose day is over, findings that were closed long ago, what the engine keeps of operations
+ * that ended long ago, and evidence whose time is over; and makes room for the evidence to come.
+ */
 import { secondsLater } from '../base/clock.ts';
 import { forgetFindings } from '../store/findings.ts';
 import { forgetOldKeys } from '../store/idempotency.ts';
+import { cutEvidence, extendEvidence } from '../store/retention.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
@@ -9,12 +13,15 @@ import type { Sweep } from './sweep.ts';
 const engineKeepsSeconds = 7 * 24 * 3600;
 const findingsKeptSeconds = 30 * 24 * 3600;
 
-export const housekeeping = ({ db, engine }: SweepServices): Sweep => ({
+export const housekeeping = ({ db, engine, environment }: SweepServices): Sweep => ({
   name: 'housekeeping',
   every_seconds: 600,
   async run(now) {
     const keys = await forgetOldKeys(db, now);
     const findings = await forgetFindings(db, secondsLater(now, -findingsKeptSeconds));
-    return { decided: keys + findings + (await engine.collectFinished(engineKeepsSeconds)) };
+    const { keep_seconds } = environment.evidence;
+    await extendEvidence(db, keep_seconds, now);
+    const pieces = await cutEvidence(db, keep_seconds, now);
+    return { decided: keys + findings + pieces + (await engine.collectFinished(engineKeepsSeconds)) };
   },
 });

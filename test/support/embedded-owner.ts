@@ -11,14 +11,14 @@ const said: string[] = [];
 const report = (value: object) => process.stdout.write(`${JSON.stringify({ ...value, said })}\n`);
 
 try {
-  const { url, pid, adopted, clusterDir, stop } = await startEmbeddedPostgres({
+  const { url, application_url, pid, adopted, clusterDir, stop } = await startEmbeddedPostgres({
     dataDir,
     clock: systemClock,
     log: (line) => said.push(line),
     ...(relocateTo === undefined ? {} : { relocateTo }),
   });
   process.once('SIGTERM', () => stop().then(() => process.exit(0)));
-  report({ url, pid, adopted, clusterDir });
+  report({ url, application_url, pid, adopted, clusterDir });
 } catch (error) {
   if (!(error instanceof EmbeddedPostgresError)) throw error;
   report({ refused: error.code, message: error.message, remedy: error.remedy });

@@ -22,6 +22,7 @@ export const nobody = 65534;
 export interface Owner {
   child: ChildProcess;
   url: string;
+  application_url: string;
   pid: number;
   adopted: boolean;
   clusterDir: string;

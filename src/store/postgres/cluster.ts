@@ -10,6 +10,8 @@ import type { Placement } from './placement.ts';
 import { isProcessAlive } from './postmaster.ts';
 
 export const superuser = 'slipway';
+/** Whom the server's own statements run as: it owns nothing, and what was told it can neither change nor delete. */
+export const application = 'slipway_application';
 
 const passwordFile = 'slipway-password';
 const draftPrefix = '.postgres-new-';

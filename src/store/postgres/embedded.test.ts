@@ -38,10 +38,16 @@ test('a fresh directory serves its first query, keeps its data over a stop, and 
 });
 
 test('only the password opens it, and only over loopback', async () => {
-  const { url, clusterDir } = await startOwner(await newDirectory());
-  const wrong = new URL(url);
-  wrong.password = 'guess';
-  await expect(query(wrong.href, 'SELECT 1')).rejects.toMatchObject({ code: '28P01' });
+  const { url, application_url, clusterDir } = await startOwner(await newDirectory());
+  for (const address of [url, application_url]) {
+    const wrong = new URL(address);
+    wrong.password = 'guess';
+    await expect(query(wrong.href, 'SELECT 1')).rejects.toMatchObject({ code: '28P01' });
+  }
+  expect(
+    await query(application_url, 'SELECT rolsuper, rolcreaterole FROM pg_roles WHERE rolname = current_user'),
+  ).toEqual([{ rolsuper: false, rolcreaterole: false }]);
+  await expect(query(application_url, 'CREATE TABLE own ()')).rejects.toMatchObject({ code: '42501' });
   expect(
     await query(url, "SELECT current_setting('listen_addresses') a, current_setting('unix_socket_directories') s"),
   ).toEqual([{ a: '127.0.0.1', s: '' }]);

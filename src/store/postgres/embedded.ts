@@ -3,6 +3,7 @@
  * adopted by the next one; only the owner of the data directory (claim.ts) ever stops it.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -11,7 +12,7 @@ import { Client } from 'pg';
 import { type Clock, pause } from '../../base/clock.ts';
 import { postgresOf } from './binaries.ts';
 import { type Claim, claimDataDirectory } from './claim.ts';
-import { ensureCluster, environment, readPassword, superuser } from './cluster.ts';
+import { application, ensureCluster, environment, readPassword, superuser } from './cluster.ts';
 import { EmbeddedPostgresError, isRefusal } from './embedded-error.ts';
 import { choosePlacement, type Placement } from './placement.ts';
 import { findPostmaster, isProcessAlive, type Postmaster, stopPostmaster } from './postmaster.ts';
@@ -28,8 +29,10 @@ export interface EmbeddedPostgresOptions {
 }
 
 export interface EmbeddedPostgres {
-  /** With the password; for this host only. */
+  /** Of the owner of everything, with the password; for this host only. */
   url: string;
+  /** Of the role that the application's statements run as. */
+  application_url: string;
   pid: number;
   /** Whether a postmaster that an earlier server left behind was taken over. */
   adopted: boolean;
@@ -54,12 +57,15 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 
   for (let attempt = 1; ; attempt++) {
     const running = await runningPostmaster(placement, settings, clock);
-    const address = (name: string) =>
-      `postgres://${superuser}:${password}@127.0.0.1:${running.postmaster.port}/${name}`;
+    const address = (name: string, user = superuser, secret = password) =>
+      `postgres://${user}:${secret}@127.0.0.1:${running.postmaster.port}/${name}`;
+    // Made from the owner's, so that there is one secret to keep; it does not lead back to it.
+    const secret = createHmac('sha256', password).update(application).digest('hex');
     try {
-      await ensureDatabase(address('postgres'));
+      await ensureDatabase(address('postgres'), secret);
       const claim = await claimDataDirectory(address(database), dataDir, clock);
-      return handle(placement, running, address(database), claim, clock);
+      const urls = { url: address(database), application_url: address(database, application, secret) };
+      return handle(placement, running, urls, claim, clock);
     } catch (error) {
       if (isOwned(error)) throw error;
       // The owner may be stopping the postmaster that we have just found; then the next round starts a new one.
@@ -84,7 +90,7 @@ interface Running {
 function handle(
   placement: Placement,
   { postmaster, adopted }: Running,
-  url: string,
+  urls: { url: string; application_url: string },
   claim: Claim,
   clock: Clock,
 ): EmbeddedPostgres {
@@ -95,7 +101,7 @@ function handle(
     });
   });
   return {
-    url,
+    ...urls,
     pid: postmaster.pid,
     adopted,
     clusterDir: placement.clusterDir,
@@ -189,7 +195,7 @@ async function startFailed({ logFile, clusterDir }: Placement): Promise<Embedded
   );
 }
 
-async function ensureDatabase(maintenanceUrl: string): Promise<void> {
+async function ensureDatabase(maintenanceUrl: string, applicationSecret: string): Promise<void> {
   const client = new Client({ connectionString: maintenanceUrl });
   // What breaks the connection also rejects the query under way; the event alone would end the process.
   client.on('error', () => {});
@@ -197,9 +203,11 @@ async function ensureDatabase(maintenanceUrl: string): Promise<void> {
   try {
     const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [database]);
     if (rowCount === 0) await client.query(`CREATE DATABASE ${database}`);
+    const roles = await client.query('SELECT FROM pg_roles WHERE rolname = $1', [application]);
+    if (roles.rowCount === 0) await client.query(`CREATE ROLE ${application} LOGIN PASSWORD '${applicationSecret}'`);
   } catch (error) {
     // Two starts at once: the other one made it.
-    if (!isRefusal(error, '42P04', '23505')) throw error;
+    if (!isRefusal(error, '42P04', '42710', '23505')) throw error;
   } finally {
     await client.end();
   }

@@ -1,0 +1,104 @@
+-- Evidence is append-only also for whoever owns it: a role that is no superuser can neither change nor delete what was told, and
+-- would have to take that right back first. Each layer is kept in pieces of time, which are made ahead and dropped whole.
+do $$
+declare
+  kept text;
+begin
+  for kept in select relid::text from pg_partition_tree('evidence') loop
+    execute format('revoke update, delete, truncate on %s from public, current_user', kept);
+  end loop;
+end $$;
+
+-- What was dropped, and up to when: before that moment nothing can be rebuilt any more.
+create table evidence_cuts (
+  piece text primary key,
+  layer text not null,
+  before timestamptz not null,
+  cut_at timestamptz not null,
+  facts bigint not null
+);
+
+-- The pieces of each layer. What fits into none of them is kept beside them, in the rest.
+create function evidence_pieces() returns table (layer text, piece text, until timestamptz)
+language sql stable set search_path = public, pg_temp as $$
+  select substr(parent.relname, 10), leaf.relname::text,
+    (regexp_match(pg_get_expr(leaf.relpartbound, leaf.oid), $re$TO \('([^']+)'\)$re$))[1]::timestamptz
+  from pg_partition_tree('evidence') tree
+  join pg_class leaf on leaf.oid = tree.relid
+  join pg_class parent on parent.oid = tree.parentrelid
+  where tree.isleaf and pg_get_expr(leaf.relpartbound, leaf.oid) <> 'DEFAULT'
+$$;
+
+-- Makes the piece that follows the last one of a layer. The first one takes in all there is so far. Whoever waits for these locks
+-- makes everybody else wait behind him, so he gives up soon and comes again.
+create function evidence_extend(of_layer text, wanted_until timestamptz) returns text
+language plpgsql security definer set search_path = public, pg_temp as $$
+declare
+  parent text := 'evidence_' || of_layer;
+  rest text := parent || '_rest';
+  piece_until timestamptz := wanted_until;
+  made text;
+  piece_since timestamptz;
+  newest timestamptz;
+  stray boolean;
+begin
+  if not exists (select from pg_inherits where inhparent = 'evidence'::regclass and inhrelid = to_regclass(parent)) then
+    raise exception 'evidence has no layer %', of_layer;
+  end if;
+  set local lock_timeout = '2s';
+  execute format('lock table %I in share update exclusive mode', parent);
+  select max(until) into piece_since from evidence_pieces() where layer = of_layer;
+  if piece_since >= piece_until then
+    return null;
+  end if;
+  if piece_since is null then
+    execute format('select max(at) from %I', rest) into newest;
+    piece_until := greatest(piece_until, date_trunc('day', newest, 'UTC') + interval '1 day');
+  end if;
+  made := format('%s_before_%s', parent, to_char(piece_until at time zone 'UTC', 'YYYYMMDD'));
+  if piece_since is null then
+    execute format('alter table %I detach partition %I', parent, rest);
+    execute format('alter table %I rename to %I', rest, made);
+    execute format('alter table %I attach partition %I for values from (minvalue) to (%L)', parent, made, piece_until);
+    execute format('create table %I partition of %I default', rest, parent);
+  else
+    execute format('create table %I (like %I including defaults)', made, parent);
+    execute format('select exists (select from %I where at >= %L and at < %L)', rest, piece_since, piece_until) into stray;
+    -- Told before its piece was there. Nobody may delete evidence, so both are written anew.
+    if stray then
+      execute format('lock table %I in access exclusive mode', rest);
+      execute format('insert into %I select * from %I where at >= %L and at < %L', made, rest, piece_since, piece_until);
+      execute format('create table %I (like %I including defaults)', rest || '_anew', parent);
+      execute format('insert into %I select * from %I where not (at >= %L and at < %L)', rest || '_anew', rest, piece_since, piece_until);
+      execute format('drop table %I', rest);
+      execute format('alter table %I rename to %I', rest || '_anew', rest);
+      execute format('alter table %I attach partition %I default', parent, rest);
+    end if;
+    execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, made, piece_since, piece_until);
+  end if;
+  execute format('revoke update, delete, truncate on %I, %I from public, current_user', made, rest);
+  return made;
+end $$;
+
+-- Drops a piece. The only way in which evidence ends, and closed to whatever is younger than a day.
+create function evidence_cut(cut_piece text) returns bigint
+language plpgsql security definer set search_path = public, pg_temp as $$
+declare
+  found record;
+  facts bigint;
+begin
+  select * into found from evidence_pieces() where piece = cut_piece;
+  if found.piece is null then
+    raise exception 'evidence has no piece %', cut_piece;
+  end if;
+  if found.until > now() - interval '1 day' then
+    raise exception 'evidence that is younger than a day is not cut: % goes to %', cut_piece, found.until;
+  end if;
+  execute format('select count(*) from %I', cut_piece) into facts;
+  set local lock_timeout = '2s';
+  execute format('drop table %I', cut_piece);
+  insert into evidence_cuts (piece, layer, before, cut_at, facts) values (cut_piece, found.layer, found.until, now(), facts);
+  return facts;
+end $$;
+
+revoke execute on function evidence_extend, evidence_cut from public;
