@@ -24,6 +24,7 @@ import { bringUp, giveUpAndFreeze, launchPolicy, operationOf } from './bring-up.
 import { freezeFromDriver } from './freeze-evidence.ts';
 import { followPool, type Replaced, replaceInstance } from './new-instance.ts';
 import { pingPlan, proveByPing } from './ping.ts';
+import { provenGone } from './proven-gone.ts';
 import { bringUpPlan } from './provision-plan.ts';
 import type { OperationServices } from './services.ts';
 import { type PlanStep, skipStage, stage } from './stage.ts';
@@ -125,12 +126,13 @@ async function removeAndReplace(
 ): Promise<void> {
   const { workflow_id } = context;
   await freezeFromDriver(context, services, 'former:freeze', former);
-  await removeMachine(context, services, 'former', former, launchPolicy);
+  const proof = await removeMachine(context, services, 'former', former, launchPolicy);
   const replaced = await context.step('former:door', () => {
     const at = now(services.clock);
     return once(services.db, workflow_id, 'replace', services.executor, at, async (tx, operation) => {
       const node = await lockNode(tx, former.node.node_id);
       const pool = await currentPool(tx, former.node.pool);
+      await provenGone(tx, former, proof, operation, at);
       const ours = node?.workflow_id === workflow_id && node.node_instance_id === former.node_instance_id;
       if (!node || !pool || !ours) return false;
       const { actor, correlation_id, params } = operation;

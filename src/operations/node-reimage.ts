@@ -4,6 +4,7 @@
  */
 import { now } from '../base/clock.ts';
 import { newWorkflowId, type WorkflowId } from '../base/ids.ts';
+import type { DriverProof } from '../drivers/driver.ts';
 import { OperationCancelled, type OperationContext, type OperationDefinition, StepFailed } from '../engine/engine.ts';
 import type { Transaction } from '../store/database.ts';
 import { transition } from '../store/door.ts';
@@ -17,6 +18,7 @@ import type { Asker } from './asker.ts';
 import { bringUp, giveUpAndFreeze, operationOf } from './bring-up.ts';
 import { isOurs, setAsideHalfTakenDown } from './half-taken-down.ts';
 import { followPool, replaceInstance } from './new-instance.ts';
+import { provenGone } from './proven-gone.ts';
 import { bringUpPlan } from './provision-plan.ts';
 import { releasePolicy } from './release-policy.ts';
 import type { OperationServices } from './services.ts';
@@ -59,7 +61,12 @@ export async function reimageIn(
 }
 
 /** The former instance is proven gone: a new one takes its place, and only now is what it still says refused for good. */
-async function renew(context: OperationContext, services: OperationServices, former: Subject): Promise<void> {
+async function renew(
+  context: OperationContext,
+  services: OperationServices,
+  former: Subject,
+  proof: DriverProof | undefined,
+): Promise<void> {
   const { workflow_id } = context;
   const fenced_because = 'the machine was imaged anew';
   const renewed = await context.step('renew:door', () => {
@@ -67,6 +74,7 @@ async function renew(context: OperationContext, services: OperationServices, for
     return once(services.db, workflow_id, 'renew', services.executor, at, async (tx, operation) => {
       const { actor, correlation_id } = operation;
       const node = await lockNode(tx, former.node.node_id);
+      await provenGone(tx, former, proof, operation, at);
       const pool = await currentPool(tx, former.node.pool);
       const ours = isOurs(node, workflow_id) && pool ? await followPool(tx, node, pool, at) : undefined;
       const replacement = { by: 'proof', reason: 'proven gone; a new instance takes its place', actor } as const;
@@ -95,8 +103,8 @@ export function nodeReimage(services: OperationServices): OperationDefinition {
       const former = await formerOf(context, (params as unknown as { former: FormerInstance }).former);
       try {
         const policy = releasePolicy(former.pool);
-        await takeDown(context, services, { subject: former, reuse: false, policy });
-        await stage(context, services, 'renew', () => renew(context, services, former));
+        const proof = await takeDown(context, services, { subject: former, reuse: false, policy });
+        await stage(context, services, 'renew', () => renew(context, services, former, proof));
       } catch (error) {
         await setAsideHalfTakenDown(context, services, former, 'imaging it anew', error);
         throw error;

@@ -2,6 +2,7 @@
 import { now } from '../base/clock.ts';
 import { type NodeId, newCorrelationId, newWorkflowId, type WorkflowId } from '../base/ids.ts';
 import type { Actor } from '../contract/evidence.ts';
+import type { DriverProof } from '../drivers/driver.ts';
 import { OperationCancelled, type OperationContext, type OperationDefinition } from '../engine/engine.ts';
 import type { Transaction } from '../store/database.ts';
 import { transition } from '../store/door.ts';
@@ -10,6 +11,7 @@ import { fenceInstance, fenceInstances } from '../store/instances.ts';
 import type { NodeRow } from '../store/nodes.ts';
 import { operationRow, queueOperations } from '../store/operations.ts';
 import { setAsideHalfTakenDown } from './half-taken-down.ts';
+import { provenGone } from './proven-gone.ts';
 import { releasePolicy } from './release-policy.ts';
 import type { OperationServices } from './services.ts';
 import { type PlanStep, stage } from './stage.ts';
@@ -103,13 +105,16 @@ async function close(
   services: OperationServices,
   { node: { node_id }, node_instance_id, ids }: Subject,
   reason: string,
+  proof: DriverProof | undefined,
 ): Promise<void> {
   const { workflow_id } = context;
   const retired = await context.step('retire:door', () => {
     const at = now(services.clock);
-    return once(services.db, workflow_id, 'retire', services.executor, at, async (tx) => {
+    return once(services.db, workflow_id, 'retire', services.executor, at, async (tx, operation) => {
       const move = { node_id, node_instance_id, to: 'retired', by: 'proof', reason } as const;
       const [outcome] = await transition(tx, [move], at, services.environment);
+      // That one is cut off proves nothing as long as its node stays in the fleet.
+      if (outcome?.moved || proof?.kind === 'absent') await provenGone(tx, { node_instance_id }, proof, operation, at);
       const fence = { ...ids, workflow_id, reason: 'the machine was retired', revoke: true };
       await fenceInstance(tx, node_instance_id, fence, at);
       return outcome?.moved || outcome?.because === 'already_there';
@@ -133,8 +138,9 @@ export function nodeRetire(services: OperationServices): OperationDefinition {
     async run(context) {
       const { subject, reason } = await subjectOf(context);
       try {
-        await takeDown(context, services, { subject, reuse: false, policy: releasePolicy(subject.pool) });
-        await stage(context, services, 'retire', () => close(context, services, subject, reason));
+        const down = { subject, reuse: false, policy: releasePolicy(subject.pool) };
+        const proof = await takeDown(context, services, down);
+        await stage(context, services, 'retire', () => close(context, services, subject, reason, proof));
       } catch (error) {
         await setAsideHalfTakenDown(context, services, subject, 'taking it down', error);
         throw error;

@@ -13,6 +13,7 @@ import { currentPool } from '../store/pools.ts';
 import { allocationForceReleaseKind } from './allocation-force-release.ts';
 import { allocationReleaseKind } from './allocation-release.ts';
 import { type Asker, type Touched, visible } from './asker.ts';
+import { insteadOfRetry } from './instead-of-retry.ts';
 import { queueProvision } from './provision-plan.ts';
 import { releaseIn } from './request-release.ts';
 import type { OperationServices } from './services.ts';
@@ -133,12 +134,8 @@ export function requestOperationRetry(services: OperationServices, id: string, a
     // One that is about neither is about many.
     if (!operation.allocation_id && !operation.node_id)
       throw new ApiProblem('action_illegal', 'Ask for a new recovery instead: it takes up whatever has not recovered.');
-    if (operation.kind !== allocationReleaseKind || !operation.allocation_id) {
-      throw new ApiProblem(
-        'action_illegal',
-        'Retry the allocation instead: it needs a new instance, not the failed one again.',
-      );
-    }
+    if (operation.kind !== allocationReleaseKind || !operation.allocation_id)
+      throw new ApiProblem('action_illegal', insteadOfRetry(operation.kind));
     const machine = operation.node_id ? await lockNode(tx, operation.node_id) : undefined;
     const [outcome] = await moveAllocations(
       tx,

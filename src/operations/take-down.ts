@@ -1,5 +1,6 @@
 /** The stages that take a machine down, the same for every operation that does: freeze-evidence, drain, stop, clean, prove. */
 import { now, secondsLater } from '../base/clock.ts';
+import type { DriverProof } from '../drivers/driver.ts';
 import type { OperationContext, RetryPolicy } from '../engine/engine.ts';
 import { StepFailed } from '../engine/engine.ts';
 import { resolveBudget } from '../lifecycle/budgets.ts';
@@ -31,9 +32,9 @@ export async function removeMachine(
   name: string,
   subject: Subject,
   policy: RetryPolicy,
-): Promise<void> {
+): Promise<DriverProof> {
   await endMachine(context, services, name, subject, policy);
-  await proveByDriver(context, services, `${name}:prove`, subject, subject.driver.final_proof, policy);
+  return proveByDriver(context, services, `${name}:prove`, subject, subject.driver.final_proof, policy);
 }
 
 async function endMachine(
@@ -73,8 +74,14 @@ export interface TakeDown {
   policy: RetryPolicy;
 }
 
-export async function takeDown(context: OperationContext, services: OperationServices, down: TakeDown): Promise<void> {
+/** Answers the proof that the machine is gone or cut off; none where it stays. */
+export async function takeDown(
+  context: OperationContext,
+  services: OperationServices,
+  down: TakeDown,
+): Promise<DriverProof | undefined> {
   const { subject, reuse, policy } = down;
+  let proof: DriverProof | undefined;
   const line: AgentLine = { silent: false };
   await stage(context, services, 'freeze-evidence', async () => {
     await freezeFromAgent(context, services, 'freeze-evidence:agent', subject, line);
@@ -95,8 +102,9 @@ export async function takeDown(context: OperationContext, services: OperationSer
     // A machine that stays was proven clean by its agent's signed statement, which the stage before has kept.
     if (reuse) return;
     if (subject.driver.final_proof === 'revoked') await cutOff(context, services, subject);
-    await proveByDriver(context, services, 'prove', subject, subject.driver.final_proof, policy);
+    proof = await proveByDriver(context, services, 'prove', subject, subject.driver.final_proof, policy);
   });
+  return proof;
 }
 
 /** A machine that is not ours to destroy is let go by ending its credential; the proof is that it has none. */

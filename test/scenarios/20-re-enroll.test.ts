@@ -196,7 +196,7 @@ scenario({
   counters: [
     {
       broken: 'a former machine that is left behind',
-      around: whileWrong(wrong, { removeMachine: async () => {} }),
+      around: whileWrong(wrong, { removeMachine: async () => ({ kind: 'absent', nonce: '', checked: [] }) }),
       fails: /what is left of the former instance/,
     },
   ],

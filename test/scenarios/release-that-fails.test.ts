@@ -133,6 +133,49 @@ it('a pool that reuses its machines hands a cleaned one to the next, and takes d
   expect(await ledger.facts(second, 'proof.absent')).toBe(1);
 });
 
+it('a retirement that fails sets the machine aside, says whose it is, and ends with what was left once it is retired again', async () => {
+  const { client } = server;
+  const clean = `test -e ${file('cleanable')} || { echo the volume is locked; exit 3; }`;
+  const impatient = { step_tries: 1, retry_base_seconds: 600 };
+  await declarePool(client, 'leaving', { spec: { command: ['sleep', '600'], clean }, release: impatient });
+  const id = await allocate(client, 'leaving');
+  await becomes(client, id, 'active');
+  await release(client, id);
+  const { node_id } = await becomes(client, id, 'release_failed');
+  const reason = 'the tenant cannot wait';
+  await client.call('allocation-act', { params: { id, action: 'force-release' }, body: { reason } });
+  await becomes(client, id, 'released');
+  const leftBehind = async () => {
+    const { items } = await client.call('residue-list', {});
+    return items.filter((each) => each.allocation_id === id).map(({ status }) => status);
+  };
+  expect(await leftBehind()).toEqual(['open']);
+
+  const node = () => client.call('node-get', { params: { id: node_id ?? '' } });
+  const retire = () => client.call('node-act', { params: { id: node_id ?? '', action: 'retire' }, body: { reason } });
+  const workflow_id = (await retire()).operation?.workflow_id ?? '';
+  await until('the retirement to fail', async () => {
+    const { status } = await client.call('operation-get', { params: { id: workflow_id } });
+    return status === 'failed';
+  });
+  expect(await node()).toMatchObject({
+    ...{ status: 'quarantined', fenced: true, occupancy: 'cleanup' },
+    verdict: { rule: 'clean-error', owner: 'node' },
+  });
+  expect((await node()).verdict?.reason).toMatch(
+    /^taking it down failed at step clean \(owner node\): .*the volume is locked/,
+  );
+  const again = client.call('operation-retry', { params: { id: workflow_id } });
+  await expect(again).rejects.toThrow(/the action `retire` on its node/);
+
+  await touch('cleanable');
+  await retire();
+  await until('it to be retired', async () => (await node()).status === 'retired');
+  // In the transaction that retires it: nobody has to look once more.
+  expect(await leftBehind()).toEqual(['gone']);
+  await expectNothingLeft(ledger, server.nodes_dir, 1);
+});
+
 it('a machine that comes after its deadline but inside its window is rescued and serves', async () => {
   await declarePool(server.client, 'late', {
     spec: { setup: `while [ ! -e ${file('awake')} ]; do sleep 0.1; done` },
