@@ -208,7 +208,7 @@ describe('actions and act on an allocation', () => {
 });
 
 describe('recover', () => {
-  const recovery = { dry_run: false, matched: 0, first: [], operation: null };
+  const recovery = { dry_run: false, matched: 0, eligible: 0, not_eligible: [], first: [], operation: null };
   const flags = [
     '--pool',
     'gpu',
@@ -235,11 +235,29 @@ describe('recover', () => {
     });
   });
   test('a dry run says how many there are and which go first', async () => {
-    const preview = { ...recovery, dry_run: true, matched: 12, first: ['alloc_1', 'alloc_2'] };
+    const preview = { ...recovery, dry_run: true, matched: 12, eligible: 12, first: ['alloc_1', 'alloc_2'] };
     server.on('fleet-recover', () => ({ status: 202, body: preview }));
     const { stdout } = await slipway('recover', '--status', 'release_failed', '--dry-run', '-r', 'x');
     expect(stdout).toContain('Would recover 12: tries failed releases again; nothing was changed');
     expect(stdout).toContain('alloc_1 · alloc_2 · and 10 more');
+  });
+  test('says which are passed over and why, and that nothing was started where that is all of them', async () => {
+    const not_eligible = [
+      { why_not: 'An allocation is served by it; release that first.', count: 3, first: ['node_1'] },
+    ];
+    const some = { ...recovery, dry_run: true, matched: 5, eligible: 2, first: ['node_4', 'node_5'], not_eligible };
+    server.on('fleet-recover', () => ({ status: 202, body: some }));
+    const asked = ['recover', '--action', 'retire', '--pool', 'gpu', '-r', 'x'];
+    const { stdout } = await slipway(...asked, '--dry-run');
+    expect(stdout).toContain('Would recover 2 of 5: takes machines down for good; nothing was changed');
+    expect(stdout).toContain('  node_4 · node_5\n');
+    expect(stdout).toContain('  3 are passed over: An allocation is served by it; release that first.\n');
+    expect(stdout).toContain('    node_1 · and 2 more\n');
+    server.on('fleet-recover', () => ({ status: 202, body: { ...some, eligible: 0, first: [] } }));
+    expect(await slipway(...asked)).toMatchObject({
+      code: 4,
+      stdout: expect.stringContaining('Nothing was started: retire is open to none of the 5 that fit'),
+    });
   });
   test('without a status that has a way back it wants to know what to do: exit 2', async () => {
     expect((await slipway('recover', '--status', 'ready', '--pool', 'gpu', '-r', 'x')).code).toBe(2);

@@ -60,7 +60,16 @@ export const Recovery = Type.Object(
   {
     dry_run: Type.Boolean(),
     matched: Type.Integer({ description: 'How many the filter names now.' }),
-    first: Type.Array(Type.String(), { description: 'Those that come first, the canaries among them.' }),
+    eligible: Type.Integer({ description: 'How many of them the action is open to now.' }),
+    not_eligible: Type.Array(
+      Type.Object({
+        why_not: Type.String(),
+        count: Type.Integer(),
+        first: Type.Array(Type.String()),
+      }),
+      { description: 'Those that it would be refused to, by the reason; they are passed over, with it on record.' },
+    ),
+    first: Type.Array(Type.String(), { description: 'The eligible that come first, the canaries among them.' }),
     operation: nullable(Operation),
   },
   { $id: 'Recovery' },

@@ -1,5 +1,5 @@
 /** Bulk recovery: what may be done to many at once, what counts as recovered, and how fast and how far it goes. Pure. */
-import { nodeActions } from './actions.ts';
+import { type ActionSubject, nodeActions, whyNotOnNode } from './actions.ts';
 import type { AllocationStatus, NodeStatus } from './states.ts';
 
 interface BulkAction<Status> {
@@ -13,6 +13,8 @@ interface BulkAction<Status> {
   recovered: readonly Status[];
   /** Where one has failed, entered after it was acted on. */
   failed: readonly Status[];
+  /** It brings a machine up, which a paused pool does not. */
+  launches?: true;
 }
 
 const onAllocations = {
@@ -32,6 +34,7 @@ const onNodes = {
     under_way: ['provisioning', 'starting'],
     recovered: ['ready', 'degraded'],
     failed: ['failed', 'cleaning', 'quarantined', 'retired'],
+    launches: true,
   },
   reactivate: {
     does: 'lets machines that were set aside serve again',
@@ -46,6 +49,7 @@ const onNodes = {
     under_way: [],
     recovered: ['ready', 'degraded'],
     failed: ['failed', 'quarantined', 'retired'],
+    launches: true,
   },
   quarantine: {
     does: 'sets machines aside',
@@ -74,6 +78,17 @@ const table: Record<BulkActionName, BulkAction<AllocationStatus | NodeStatus>> =
 export const bulkActionNames = Object.keys(table) as BulkActionName[];
 export const isBulkAction = (action: string): action is BulkActionName => Object.hasOwn(table, action);
 export const bulkAction = (action: BulkActionName): BulkAction<AllocationStatus | NodeStatus> => table[action];
+
+/** What is known of a machine's pool when it is asked whether the machine may be acted on; null: it was deleted. */
+export type PoolFacts = { paused: boolean } | null;
+
+/** Why the action would be refused to a machine now, for a person; null where it is open. One that is not is passed over, and is no failure. */
+export function whyNotInBulk(action: NodeBulkAction, subject: ActionSubject, pool: PoolFacts): string | null {
+  const why_not = whyNotOnNode(action, subject);
+  if (why_not !== null || !table[action].launches) return why_not;
+  if (pool === null) return 'Its pool was deleted; retire it instead.';
+  return pool.paused ? 'Its pool launches nothing while it is paused.' : null;
+}
 
 export const recoveryDefaults = { canary: 1, per_minute: 60, stop_after_failures: 3 } as const;
 

@@ -13,8 +13,9 @@ import type { Transaction } from '../store/database.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import { once } from '../store/executions.ts';
 import { queueOperation } from '../store/operations.ts';
-import { chooseTargets, failedTargets, skipTargets, type Tally, tallyOf } from '../store/recoveries.ts';
+import { chooseTargets, skipTargets, type Tally, type TargetRow, tallyOf, targetsThat } from '../store/recoveries.ts';
 import type { Asker } from './asker.ts';
+import type { Eligibility } from './recovery-eligibility.ts';
 import { type RecoveryOrder, type Round, recoveryRound } from './recovery-round.ts';
 import { incompleteWords, mostNamed, progressParts, progressWords, stopWords } from './recovery-words.ts';
 import type { OperationServices } from './services.ts';
@@ -23,13 +24,13 @@ import { type PlanStep, stage } from './stage.ts';
 export const fleetRecoverKind = 'fleet-recover';
 
 /** The canary and the rest have no deadline of their own: each target has one, which ends its part. */
-export const fleetRecoverPlan = ({ per_minute, canary }: RecoveryOrder, matched: number): PlanStep[] => [
+export const fleetRecoverPlan = ({ per_minute, canary }: RecoveryOrder, eligible: number): PlanStep[] => [
   { name: 'select', label: 'Choosing what to recover', usual_seconds: 0.5, within_seconds: 300 },
   { name: 'canary', label: 'Trying the canary', usual_seconds: null, within_seconds: null },
   {
     name: 'rest',
     label: 'Recovering the rest',
-    usual_seconds: (Math.max(0, matched - canary) * 60) / per_minute,
+    usual_seconds: (Math.max(0, eligible - canary) * 60) / per_minute,
     within_seconds: null,
   },
   { name: 'conclude', label: 'Counting up', usual_seconds: 0.5, within_seconds: 300 },
@@ -40,7 +41,7 @@ export async function recoverIn(
   tx: Transaction,
   services: OperationServices,
   order: RecoveryOrder,
-  matched: number,
+  { matched, eligible }: Pick<Eligibility, 'matched' | 'eligible'>,
   asker: Asker,
   at: Date,
 ): Promise<WorkflowId> {
@@ -56,7 +57,7 @@ export async function recoverIn(
       correlation_id,
       actor,
       params: { ...order },
-      steps: fleetRecoverPlan(order, matched),
+      steps: fleetRecoverPlan(order, eligible),
     },
     at,
   );
@@ -65,8 +66,8 @@ export async function recoverIn(
       at,
       layer: 'operator',
       kind: 'recovery.asked',
-      summary: `a recovery that ${bulkAction(order.action).does} was asked for ${matched}: ${order.reason}`,
-      data: { ...order, matched },
+      summary: `a recovery that ${bulkAction(order.action).does} was asked for ${eligible}${matched > eligible ? ` of ${matched}` : ''}: ${order.reason}`,
+      data: { ...order, matched, eligible },
       actor,
       correlation_id,
       workflow_id,
@@ -80,11 +81,12 @@ async function stopped(
   services: OperationServices,
   step: string,
   code: string,
-  words: (tally: Tally, failed: Awaited<ReturnType<typeof failedTargets>>) => string,
+  words: (tally: Tally, failed: TargetRow[]) => string,
 ): Promise<StepFailed> {
   const told = await context.step(`${step}:account`, async () => {
     const tally = await tallyOf(services.db, context.workflow_id);
-    const failed = await failedTargets(services.db, context.workflow_id, mostNamed);
+    const state = tally.failed > 0 ? 'failed' : 'skipped';
+    const failed = await targetsThat(services.db, context.workflow_id, state, mostNamed);
     return { message: words(tally, failed), owner_layer: failed[0]?.owner_layer ?? 'workflow' };
   });
   return new StepFailed({ step, code, tries: 1, ...told });
@@ -144,7 +146,10 @@ async function conclude(context: OperationContext, services: OperationServices):
   const tally = (await context.step('conclude:count', async () => ({
     ...(await tallyOf(services.db, context.workflow_id)),
   }))) as Tally;
-  if (tally.failed > 0) throw await stopped(context, services, 'conclude', 'recovery_incomplete', incompleteWords);
+  // What was never touched was not recovered, whoever is to blame.
+  const nobody = tally.recovered === 0 && tally.skipped > 0;
+  if (tally.failed > 0 || nobody)
+    throw await stopped(context, services, 'conclude', 'recovery_incomplete', incompleteWords);
   await context.emit({ message: progressWords('rest', tally), parts: progressParts(tally) } as unknown as Json);
 }
 

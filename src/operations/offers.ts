@@ -2,26 +2,53 @@
 import type { Node } from '../contract/node.ts';
 import type { ActionSubject } from '../lifecycle/actions.ts';
 import type { AllocationSubject } from '../lifecycle/allocation-actions.ts';
-import { allocationRow } from '../store/allocations.ts';
+import { statusesOf } from '../store/allocations.ts';
 import type { Queryable } from '../store/database.ts';
-import { instanceRow } from '../store/instances.ts';
+import { fenceReasons } from '../store/instances.ts';
 import { readNode } from '../store/nodes.ts';
-import { openTakeDownsOf } from '../store/operations.ts';
-import { driverOfPool } from '../store/pools.ts';
+import { takeDownsUnderWay } from '../store/operations.ts';
+import { currentDocuments } from '../store/pools.ts';
 
-export async function nodeSubject(db: Queryable, node: Node): Promise<ActionSubject> {
-  const holder = node.allocation_id ? await allocationRow(db, node.allocation_id) : undefined;
-  return { ...node, ...(await circumstancesOf(db, node)), allocation_status: holder?.status ?? null };
+/** By as many statements for a thousand as for one. */
+export async function nodeSubjects(db: Queryable, nodes: readonly Node[]): Promise<ActionSubject[]> {
+  const holders = await statusesOf(
+    db,
+    nodes.flatMap(({ allocation_id }) => allocation_id ?? []),
+  );
+  const circumstances = await circumstancesOf(db, nodes);
+  return nodes.map((node) => ({
+    ...node,
+    ...circumstances(node),
+    allocation_status: (node.allocation_id && holders.get(node.allocation_id)) || null,
+  }));
 }
 
-async function circumstancesOf(db: Queryable, { pool, node_id, node_instance_id }: Node) {
-  const [work] = await openTakeDownsOf(db, node_id);
-  const instance = node_instance_id ? await instanceRow(db, node_instance_id) : undefined;
-  const instance_fenced = instance && !instance.fenced_at ? null : (instance?.fence_reason ?? 'it has no instance');
-  return {
-    instance_fenced,
-    taken_down_by: work?.workflow_id ?? null,
-    external: (await driverOfPool(db, pool)) === 'external',
+export async function nodeSubject(db: Queryable, node: Node): Promise<ActionSubject> {
+  const [subject] = await nodeSubjects(db, [node]);
+  if (!subject) throw new Error(`nothing is known of node ${node.node_id}`);
+  return subject;
+}
+
+async function circumstancesOf(db: Queryable, nodes: readonly Node[]) {
+  const works = await takeDownsUnderWay(
+    db,
+    nodes.map(({ node_id }) => node_id),
+  );
+  const fences = await fenceReasons(
+    db,
+    nodes.flatMap(({ node_instance_id }) => node_instance_id ?? []),
+  );
+  const pools = await currentDocuments(
+    db,
+    nodes.map(({ pool }) => pool),
+  );
+  return ({ node_id, node_instance_id, pool }: Node) => {
+    const fence = node_instance_id === null ? undefined : fences.get(node_instance_id);
+    return {
+      instance_fenced: fence === undefined ? 'it has no instance' : fence,
+      taken_down_by: works.get(node_id) ?? null,
+      external: pools.get(pool)?.driver === 'external',
+    };
   };
 }
 
@@ -34,6 +61,6 @@ export async function allocationSubject(db: Queryable, allocation: AskedAllocati
   const { allocation_id, node_id, status, deadline_at } = allocation;
   const node = node_id ? await readNode(db, node_id) : undefined;
   if (node?.allocation_id !== allocation_id) return { status, deadline_at, node_id, node: null };
-  const own = { ...node, ...(await circumstancesOf(db, node)), allocation_status: status };
+  const own = { ...node, ...(await circumstancesOf(db, [node]))(node), allocation_status: status };
   return { status, deadline_at, node_id, node: own };
 }

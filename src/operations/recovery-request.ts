@@ -12,13 +12,11 @@ import {
   recoveryDefaults,
 } from '../lifecycle/recovery.ts';
 import { currentPool } from '../store/pools.ts';
-import { type Preview, previewTargets } from '../store/recoveries.ts';
+import { matchingTargets } from '../store/recoveries.ts';
 import type { Asker } from './asker.ts';
 import { recoverIn } from './fleet-recover.ts';
+import { type Eligibility, eligibilityOf } from './recovery-eligibility.ts';
 import type { OperationServices } from './services.ts';
-
-/** So many are named beforehand. */
-const mostPreviewed = 10;
 
 function bulkActionOf(action: string): BulkActionName {
   if (isBulkAction(action)) return action;
@@ -44,7 +42,7 @@ function mustMakeSense(action: BulkActionName, filter: RecoveryFilter): void {
     );
 }
 
-export type AskedRecovery = Preview & { workflow_id: WorkflowId | null };
+export type AskedRecovery = Eligibility & { workflow_id: WorkflowId | null };
 
 export async function requestRecovery(
   services: OperationServices,
@@ -60,11 +58,8 @@ export async function requestRecovery(
   const { canary, per_minute, stop_after_failures } = { ...recoveryDefaults, ...asked };
   const order = { action, filter, reason, canary, per_minute, stop_after_failures };
   return services.db.transaction(async (tx) => {
-    const preview = await previewTargets(tx, action, filter, at, mostPreviewed);
-    const isNeeded = !dry_run && preview.matched > 0;
-    return {
-      ...preview,
-      workflow_id: isNeeded ? await recoverIn(tx, services, order, preview.matched, asker, at) : null,
-    };
+    const known = await eligibilityOf(tx, action, await matchingTargets(tx, action, filter, at));
+    const isNeeded = !dry_run && known.eligible > 0;
+    return { ...known, workflow_id: isNeeded ? await recoverIn(tx, services, order, known, asker, at) : null };
   });
 }

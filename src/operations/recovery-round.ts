@@ -3,7 +3,8 @@
  * it knows stands in the targets' rows, so a round that was cut off, or is taken over by another replica, goes on where it stood.
  */
 import { now } from '../base/clock.ts';
-import { ApiProblem, errorCatalogue } from '../contract/errors.ts';
+import type { WorkflowId } from '../base/ids.ts';
+import { ApiProblem, type ErrorCode, errorCatalogue } from '../contract/errors.ts';
 import type { RecoveryFilter } from '../contract/recovery.ts';
 import type { Json, OperationContext } from '../engine/engine.ts';
 import {
@@ -13,14 +14,17 @@ import {
   type RecoveryMove,
   type RecoveryPhase,
 } from '../lifecycle/recovery.ts';
+import type { Queryable } from '../store/database.ts';
 import { type Fact, recordEvidence } from '../store/evidence.ts';
 import { fenced } from '../store/executions.ts';
 import type { OperationRow } from '../store/operations.ts';
 import {
+  canariesOf,
   changeTarget,
   type JudgedTarget,
   nextTarget,
   paceOf,
+  restAfter,
   type Span,
   type Tally,
   tallyOf,
@@ -40,14 +44,29 @@ export interface RecoveryOrder {
   stop_after_failures: number;
 }
 
-export const spanOf = (phase: RecoveryPhase, { canary }: RecoveryOrder): Span =>
-  phase === 'canary' ? { after: 0, through: canary } : { after: canary, through: 2 ** 31 - 1 };
+async function spanOf(
+  db: Queryable,
+  workflow_id: WorkflowId,
+  phase: RecoveryPhase,
+  order: RecoveryOrder,
+): Promise<Span> {
+  const canaries = await canariesOf(db, workflow_id, order.canary);
+  return phase === 'canary' ? canaries : restAfter(canaries);
+}
 
-const failure = (operation: OperationRow, target: JudgedTarget, reason: string, at: Date): Fact => ({
+const summaries = { failed: 'could not be recovered', skipped: 'was passed over' } as const;
+
+const ending = (
+  operation: OperationRow,
+  target: JudgedTarget,
+  state: keyof typeof summaries,
+  reason: string,
+  at: Date,
+): Fact => ({
   at,
   layer: 'workflow',
-  kind: 'recovery.failed',
-  summary: `could not be recovered: ${reason}`,
+  kind: `recovery.${state}`,
+  summary: `${summaries[state]}: ${reason}`,
   data: { ordinal: target.ordinal, act_workflow_id: target.act_workflow_id },
   correlation_id: operation.correlation_id,
   allocation_id: target.allocation_id,
@@ -69,19 +88,22 @@ async function settle(context: OperationContext, services: OperationServices, or
         owner_layer: reason === null ? null : target.blamed,
         ended_at: at,
       });
-      if (reason !== null) await recordEvidence(tx, [failure(operation, target, reason, at)]);
+      if (reason !== null) await recordEvidence(tx, [ending(operation, target, 'failed', reason, at)]);
     }
   });
 }
 
 type Turn = 'acted' | 'refused' | 'needless' | 'nobody';
 
+/** The state of things is in the way of this one, and says nothing of the others; anything else is a failure. */
+const isPassedOver = (code: ErrorCode) => errorCatalogue[code].owner_layer === 'request';
+
 /** The act and its record are one transaction: whoever repeats it after a crash finds the target acted on, or untouched. */
 async function takeNext(
   context: OperationContext,
   services: OperationServices,
   order: RecoveryOrder,
-  span: Span,
+  phase: RecoveryPhase,
 ): Promise<Turn> {
   const { db, clock, executor } = services;
   const { workflow_id } = context;
@@ -90,6 +112,7 @@ async function takeNext(
   try {
     return await db.transaction(async (tx): Promise<Turn> => {
       const operation = await fenced(tx, workflow_id, executor);
+      const span = await spanOf(tx, workflow_id, phase, order);
       const target = await nextTarget(tx, workflow_id, order.action, span);
       if (!target) return 'nobody';
       if (judgeTarget(order.action, target) === 'recovered') {
@@ -120,11 +143,12 @@ async function takeNext(
     await db.transaction(async (tx) => {
       const operation = await fenced(tx, workflow_id, executor);
       const { owner_layer } = errorCatalogue[error.code];
-      const ended = { reason: error.message, owner_layer, acted_at: at, ended_at: at };
-      await changeTarget(tx, workflow_id, target.ordinal, { state: 'failed', ...ended });
-      await recordEvidence(tx, [failure(operation, target, error.message, at)]);
+      const state = isPassedOver(error.code) ? 'skipped' : 'failed';
+      const ended = { reason: error.message, owner_layer, ended_at: at, ...(state === 'failed' && { acted_at: at }) };
+      await changeTarget(tx, workflow_id, target.ordinal, { state, ...ended });
+      await recordEvidence(tx, [ending(operation, target, state, error.message, at)]);
     });
-    return 'refused';
+    return isPassedOver(error.code) ? 'needless' : 'refused';
   }
 }
 
@@ -135,12 +159,12 @@ async function takeTurns(
   context: OperationContext,
   services: OperationServices,
   order: RecoveryOrder,
-  span: Span,
+  phase: RecoveryPhase,
   most: number,
 ): Promise<void> {
   let acted = 0;
   for (let turns = 0; acted < most && turns < mostNeedless; turns++) {
-    const turn = await takeNext(context, services, order, span);
+    const turn = await takeNext(context, services, order, phase);
     // After a refusal the count of failures is asked first.
     if (turn === 'nobody' || turn === 'refused') return;
     if (turn === 'acted') acted++;
@@ -160,12 +184,12 @@ export async function recoveryRound(
   before: Tally | undefined,
 ): Promise<Round> {
   const { db, environment } = services;
-  const span = spanOf(phase, order);
   await settle(context, services, order);
+  const span = await spanOf(db, context.workflow_id, phase, order);
   const { waiting, acting, failed } = await tallyOf(db, context.workflow_id, span);
   const pace = await paceOf(db, context.workflow_id, now(services.clock));
   const move = environment.decide.nextOfRecovery({ phase, ...order, waiting, acting, failed, ...pace });
-  if (move.act > 0) await takeTurns(context, services, order, span, move.act);
+  if (move.act > 0) await takeTurns(context, services, order, phase, move.act);
   const tally = await tallyOf(db, context.workflow_id);
   if (isChanged(before, tally))
     await context.emit({ message: progressWords(phase, tally), parts: progressParts(tally) } as unknown as Json);

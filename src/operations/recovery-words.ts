@@ -6,7 +6,8 @@ import type { Tally, TargetRow } from '../store/recoveries.ts';
 const totalOf = (tally: Tally) => tally.waiting + tally.acting + tally.recovered + tally.failed + tally.skipped;
 
 export function progressWords(phase: RecoveryPhase, tally: Tally): string {
-  const so_far = `${tally.recovered} of ${totalOf(tally)} recovered, ${tally.failed} failed`;
+  const passed = tally.skipped > 0 ? `, ${tally.skipped} passed over` : '';
+  const so_far = `${tally.recovered} of ${totalOf(tally)} recovered, ${tally.failed} failed${passed}`;
   return phase === 'canary' ? `${so_far}; the rest waits for the canary` : `${so_far}, canary held`;
 }
 
@@ -40,5 +41,8 @@ export function stopWords(phase: RecoveryPhase, tally: Tally, failed: TargetRow[
   return `${why}, ${untouched} left untouched: ${named(failed, tally.failed)}`;
 }
 
-export const incompleteWords = (tally: Tally, failed: TargetRow[]): string =>
-  `${tally.recovered} of ${totalOf(tally)} recovered, ${tally.failed} failed: ${named(failed, tally.failed)}`;
+/** `told` are those that failed, or, where none did, those that were passed over. */
+export const incompleteWords = (tally: Tally, told: TargetRow[]): string =>
+  tally.failed > 0
+    ? `${tally.recovered} of ${totalOf(tally)} recovered, ${tally.failed} failed: ${named(told, tally.failed)}`
+    : `none of ${totalOf(tally)} could be acted on: ${named(told, tally.skipped)}`;

@@ -114,6 +114,15 @@ export async function allocationRow(db: Queryable, id: string): Promise<Allocati
   return (await db.query<AllocationRow>('select * from allocations where allocation_id = $1', [id]))[0];
 }
 
+export async function statusesOf(db: Queryable, ids: readonly string[]): Promise<Map<string, AllocationStatus>> {
+  if (ids.length === 0) return new Map();
+  const rows = await db.query<Pick<AllocationRow, 'allocation_id' | 'status'>>(
+    'select allocation_id, status from allocations where allocation_id = any($1)',
+    [ids],
+  );
+  return new Map(rows.map(({ allocation_id, status }) => [allocation_id, status]));
+}
+
 export interface AllocationFilter {
   pool?: string;
   status?: string;

@@ -53,6 +53,21 @@ export async function instanceRow(db: Queryable, id: string, lock?: 'for update'
   return (await db.query<InstanceRow>(`select * from instances where node_instance_id = $1 ${lock ?? ''}`, [id]))[0];
 }
 
+/** Why nothing that each of these instances says counts any more; null where it does. */
+export async function fenceReasons(db: Queryable, ids: readonly string[]): Promise<Map<string, string | null>> {
+  if (ids.length === 0) return new Map();
+  const rows = await db.query<Pick<InstanceRow, 'node_instance_id' | 'fenced_at' | 'fence_reason'>>(
+    'select node_instance_id, fenced_at, fence_reason from instances where node_instance_id = any($1)',
+    [ids],
+  );
+  return new Map(
+    rows.map(({ node_instance_id, fenced_at, fence_reason }) => [
+      node_instance_id,
+      fenced_at ? (fence_reason ?? 'it has no instance') : null,
+    ]),
+  );
+}
+
 /** How many instances a node has had since then. */
 export async function countInstancesSince(db: Queryable, node_id: NodeId, since: Date): Promise<number> {
   const [row] = await db.query<{ made: number }>(

@@ -288,12 +288,21 @@ export async function openOperationOnNode(
   return row?.workflow_id;
 }
 
-/** Operations that take a node down by themselves, not for its allocation, and have not ended. */
-export const openTakeDownsOf = (db: Queryable, node_id: string): Promise<OperationRow[]> =>
+/** Operations that take nodes down by themselves, not for their allocations, and have not ended. */
+const openTakeDowns = (db: Queryable, node_ids: readonly string[]): Promise<OperationRow[]> =>
   db.query<OperationRow>(
-    `select * from operations where node_id = $1 and status in ('queued', 'running', 'cancelling')
+    `select * from operations where node_id = any($1) and status in ('queued', 'running', 'cancelling')
        and kind in ('node-retire', 'node-reimage', 'residue-delete') order by workflow_id`,
-    [node_id],
+    [node_ids],
+  );
+
+export const openTakeDownsOf = (db: Queryable, node_id: string): Promise<OperationRow[]> =>
+  openTakeDowns(db, [node_id]);
+
+/** The first of each node's. */
+export const takeDownsUnderWay = async (db: Queryable, node_ids: readonly string[]): Promise<Map<string, WorkflowId>> =>
+  new Map(
+    (await openTakeDowns(db, node_ids)).reverse().map(({ node_id, workflow_id }) => [node_id ?? '', workflow_id]),
   );
 
 /** Asks an operation to stop; one that nobody has started yet is over at once. Answers what it was. */

@@ -52,28 +52,20 @@ function chosenBy(action: BulkActionName, filter: RecoveryFilter, now: Date): Ch
   return { from: `${subject.from} where ${where.join(' and ')}`, values };
 }
 
-export interface Preview {
-  matched: number;
-  /** Those that come first, oldest first. */
-  first: string[];
-}
-
-/** What a recovery would choose now. */
-export async function previewTargets(
+/** What a recovery would choose now, in the order of their turns. */
+export async function matchingTargets(
   db: Queryable,
   action: BulkActionName,
   filter: RecoveryFilter,
   now: Date,
-  most: number,
-): Promise<Preview> {
+): Promise<string[]> {
   const { id } = subjectOf(action);
   const { from, values } = chosenBy(action, filter, now);
-  const [counted] = await db.query<{ matched: number }>(`select count(*)::int as matched from ${from}`, values);
   const rows = await db.query<{ id: string }>(
-    `select ${id} as id from ${from} order by subject.status_since, ${id} limit $${values.length + 1}`,
-    [...values, most],
+    `select ${id} as id from ${from} order by subject.status_since, ${id}`,
+    values,
   );
-  return { matched: counted?.matched ?? 0, first: rows.map((row) => row.id) };
+  return rows.map((row) => row.id);
 }
 
 /** Chooses the targets, all at once; whoever comes to match later is not one of them. */
@@ -111,7 +103,24 @@ export interface Tally {
   skipped: number;
 }
 
-const everything: Span = { after: 0, through: 2 ** 31 - 1 };
+const lastOrdinal = 2 ** 31 - 1;
+const everything: Span = { after: 0, through: lastOrdinal };
+
+/**
+ * The canaries are the first ones that are or will be acted on: one that was passed over, or needed nothing, has shown nothing,
+ * and the next takes its place.
+ */
+export async function canariesOf(db: Queryable, workflow_id: WorkflowId, canary: number): Promise<Span> {
+  const [last] = await db.query<{ ordinal: number }>(
+    `select ordinal from recovery_targets where workflow_id = $1 and (ended_at is null or acted_at is not null)
+     order by ordinal offset $2 limit 1`,
+    [workflow_id, canary - 1],
+  );
+  return { after: 0, through: last?.ordinal ?? lastOrdinal };
+}
+
+/** Whatever is not a canary by then. */
+export const restAfter = ({ through }: Span): Span => ({ after: through, through: lastOrdinal });
 
 export async function tallyOf(db: Queryable, workflow_id: WorkflowId, span: Span = everything): Promise<Tally> {
   return single(
@@ -225,9 +234,14 @@ export async function skipTargets(
   );
 }
 
-/** Those that failed, first ones first. */
-export const failedTargets = (db: Queryable, workflow_id: WorkflowId, most: number): Promise<TargetRow[]> =>
+/** Those that ended so, first ones first. */
+export const targetsThat = (
+  db: Queryable,
+  workflow_id: WorkflowId,
+  state: 'failed' | 'skipped',
+  most: number,
+): Promise<TargetRow[]> =>
   db.query<TargetRow>(
-    `select * from recovery_targets where workflow_id = $1 and state = 'failed' order by ended_at, ordinal limit $2`,
-    [workflow_id, most],
+    `select * from recovery_targets where workflow_id = $1 and state = $2 order by ended_at, ordinal limit $3`,
+    [workflow_id, state, most],
   );

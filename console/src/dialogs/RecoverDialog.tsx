@@ -68,7 +68,7 @@ function RecoverForm({ onClose, pool }: Omit<Props, 'opened'>) {
       if (operation) void navigate({ to: '/operations/$id', params: { id: operation.workflow_id } });
     },
   });
-  const isComplete = isWhole(pace) && reason.trim() !== '' && (foresight.data?.matched ?? 0) > 0;
+  const isComplete = isWhole(pace) && reason.trim() !== '' && (foresight.data?.eligible ?? 0) > 0;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (isComplete) mutation.mutate();

@@ -2,16 +2,25 @@
 
 interface Matched {
   matched: number;
+  eligible: number;
+  not_eligible: readonly { why_not: string; count: number }[];
   first: readonly string[];
 }
 
 const mostNamed = 3;
 
-export function matchedWords({ matched, first }: Matched, nameOf: (id: string) => string): string {
+const allocations = (count: number) => (count === 1 ? '1 allocation' : `${count} allocations`);
+
+export function matchedWords(
+  { matched, eligible, not_eligible, first }: Matched,
+  nameOf: (id: string) => string,
+): string {
   if (matched === 0) return 'Nothing to recover: nothing fits.';
+  const passed = not_eligible.map(({ why_not, count }) => ` ${count} passed over: ${why_not}`).join('');
+  if (eligible === 0) return `Nothing can be recovered now.${passed}`;
   const named = first.slice(0, mostNamed).map(nameOf).join(', ');
-  const more = matched - Math.min(mostNamed, first.length);
-  return `${matched === 1 ? '1 allocation' : `${matched} allocations`}; first ${named}${more > 0 ? ` and ${more} more` : ''}.`;
+  const more = eligible - Math.min(mostNamed, first.length);
+  return `${allocations(eligible)}; first ${named}${more > 0 ? ` and ${more} more` : ''}.${passed}`;
 }
 
 interface Pace {

@@ -7,8 +7,8 @@ import { askerOf } from './allocations.ts';
 
 export const recoveryHandlers: Pick<Handlers, 'fleet-recover'> = {
   async 'fleet-recover'(call, services) {
-    const { workflow_id, matched, first } = await requestRecovery(services, call.body, askerOf(call, call.body.reason));
+    const { workflow_id, ...known } = await requestRecovery(services, call.body, askerOf(call, call.body.reason));
     const operation = workflow_id && (await readOperation(services.db, workflow_id, null, now(services.clock)));
-    return { dry_run: call.body.dry_run ?? false, matched, first, operation: operation || null };
+    return { dry_run: call.body.dry_run ?? false, ...known, operation: operation || null };
   },
 };

@@ -85,7 +85,7 @@ export const makeRecover: MakeCommand = (cli) =>
         .argParser(count)
         .default(recoveryDefaults.stop_after_failures),
     )
-    .option('--dry-run', 'only say how many it would touch, and which first')
+    .option('--dry-run', 'only say how many it would touch, which first, and which not and why')
     .addOption(waitOption())
     .addOption(timeoutWaitOption())
     .examples(
@@ -103,7 +103,8 @@ export const makeRecover: MakeCommand = (cli) =>
         if (!session.json)
           printLines(out, recoveryLines(recovery, body, { ...fitOf(out), commandLine: session.commandLine }));
         else if (!isFollowed) printJson(out, recovery);
-        if (!isFollowed) return undefined;
+        // Asked for something, and nothing of it was begun.
+        if (!isFollowed) return recovery.matched > 0 && recovery.eligible === 0 ? 'refused' : undefined;
         const { exit, subject } = await waitUntilSettled(session, {
           target: { kind: 'operation', id: operation.workflow_id },
           goal: 'settle',
