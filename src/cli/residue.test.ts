@@ -31,7 +31,9 @@ test('--all asks for what is over as well, and says so where nothing is left', a
 
 test.for(['verify', 'adopt', 'delete'] as const)('%s hands the reason on', async (deed) => {
   const operation = deed === 'adopt' ? null : sampleOperation();
-  server.on(`residue-${deed}`, () => ({ body: { residue: entry, operation } }));
+  server.on(`residue-${deed}`, () => ({
+    body: { residue: entry, operation, dry_run: false, predicts: { says: 'it is looked at' } },
+  }));
   const { code, stdout } = await slipway('residue', deed, 'res_1', '--reason', 'because');
   expect(code).toBe(0);
   expect(stdout).toContain('directory /nodes/inst_1');
@@ -43,4 +45,12 @@ test.for(['verify', 'adopt', 'delete'] as const)('%s hands the reason on', async
 test('nothing is done without a reason: exit 2', async () => {
   expect((await slipway('residue', 'delete', 'res_1')).code).toBe(2);
   expect(server.callsOf('residue-delete')).toEqual([]);
+});
+
+test('a dry run says what would come of it, and that nothing was done', async () => {
+  const predicts = { says: 'it is destroyed and proven gone' };
+  server.on('residue-delete', () => ({ body: { residue: entry, operation: null, dry_run: true, predicts } }));
+  const { stdout } = await slipway('residue', 'delete', 'res_1', '--reason', 'because', '--dry-run');
+  expect(stdout).toBe('○ Nothing was done. To delete res_1 would mean: it is destroyed and proven gone\n');
+  expect(server.callsOf('residue-delete')[0]?.body).toEqual({ reason: 'because', dry_run: true });
 });

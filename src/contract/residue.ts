@@ -42,7 +42,7 @@ export const ResidueListQuery = Type.Object(
 );
 
 export const ResidueRequest = Type.Object(
-  { reason: Type.String({ minLength: 1, maxLength: 1024 }) },
+  { reason: Type.String({ minLength: 1, maxLength: 1024 }), dry_run: Type.Optional(Type.Boolean()) },
   { ...strict, $id: 'ResidueRequest' },
 );
 
@@ -50,6 +50,8 @@ export const ResidueActed = Type.Object(
   {
     residue: Residue,
     operation: nullable(Operation),
+    dry_run: Type.Boolean(),
+    predicts: Type.Object({ says: Type.String() }),
   },
   { $id: 'ResidueActed' },
 );

@@ -89,3 +89,23 @@ test('what was adopted names who and why, and is over', async () => {
     await expect(ask(services, id, asker)).rejects.toMatchObject(refused('It is adopted since'));
   await expect(adoptResidue(services, 'res_none', asker)).rejects.toMatchObject({ code: 'residue_not_found' });
 });
+
+test('a dry run says what would come of it or why not, and touches nothing', async () => {
+  const id = await left();
+  const looking = { ...asker, dry_run: true };
+  const before = await residueRow(stage.db, id);
+  await nodeIs('ready');
+  await expect(requestResidueDelete(services, id, looking)).rejects.toMatchObject(refused('which is ready'));
+  await nodeIs('quarantined');
+  for (const [request, says] of [
+    [requestResidueVerify, 'is asked whether vm vm/1 is still there'],
+    [adoptResidue, "vm vm/1 is ada's from now on"],
+    [requestResidueDelete, 'vm vm/1 is destroyed'],
+  ] as const)
+    expect(await request(services, id, looking)).toMatchObject({
+      workflow_id: null,
+      says: expect.stringContaining(says),
+    });
+  expect(await residueRow(stage.db, id)).toEqual(before);
+  expect(await stage.db.query(`select 1 from operations where kind like 'residue-%'`)).toEqual([]);
+});

@@ -11,10 +11,17 @@ import { residueDeleteKind, residueDeletePlan } from './residue-delete.ts';
 import { residueVerifyKind, residueVerifyPlan } from './residue-verify.ts';
 import type { OperationServices } from './services.ts';
 
-/** The operation that was asked for; null where it was done at once. */
 export interface ResidueTouched {
   residue_id: string;
+  /** The operation that was asked for; null where it was done at once, or only looked ahead. */
   workflow_id: WorkflowId | null;
+  /** What comes of it. */
+  says: string;
+}
+
+/** With `dry_run` it is only said what would come of it. */
+export interface ResidueAsker extends Asker {
+  dry_run?: boolean | undefined;
 }
 
 /** Locked and still open, with the operation that works on it, if one does. */
@@ -36,8 +43,10 @@ async function queue(
   services: OperationServices,
   row: ResidueWithMachine,
   what: Pick<Parameters<typeof queueOperation>[1], 'kind' | 'steps'>,
-  asker: Asker,
+  says: string,
+  asker: ResidueAsker,
 ): Promise<ResidueTouched> {
+  if (asker.dry_run) return { residue_id: row.residue_id, workflow_id: null, says };
   const workflow_id = newWorkflowId(services.clock);
   await bindResidue(tx, row.residue_id, workflow_id);
   await queueOperation(
@@ -56,18 +65,30 @@ async function queue(
     },
     now(services.clock),
   );
-  return { residue_id: row.residue_id, workflow_id };
+  return { residue_id: row.residue_id, workflow_id, says };
 }
 
+/** Asking again for what is under way is no mistake: the answer is the operation that does it. */
+const goesOn = ({ residue_id, workflow_id }: ResidueWithMachine): ResidueTouched => ({
+  residue_id,
+  workflow_id,
+  says: `operation ${workflow_id}, which does it already, goes on`,
+});
+
+const wordOf = ({ kind, resource, host }: ResidueWithMachine) => `${kind} ${resource}${host ? ` on host ${host}` : ''}`;
+
 /** A person takes it over by name; from then on it is theirs, and nobody's residue. */
-export const adoptResidue = (services: OperationServices, id: string, asker: Asker): Promise<ResidueTouched> =>
+export const adoptResidue = (services: OperationServices, id: string, asker: ResidueAsker): Promise<ResidueTouched> =>
   services.db.transaction(async (tx) => {
     const { row, working } = await mustBeOpen(tx, id);
     if (working) throw busyWith(working);
+    const says = `${wordOf(row)} is ${asker.actor?.name ?? 'somebody'}'s from now on, and nobody counts it as left behind`;
+    const touched = { residue_id: row.residue_id, workflow_id: null, says };
+    if (asker.dry_run) return touched;
     const settled = { status: 'adopted' as const, ...(asker.reason && { reason: asker.reason }) };
     const teller = { layer: 'operator', actor: asker.actor } as const;
     await settleResidue(tx, { residue_id: row.residue_id }, settled, teller, now(services.clock));
-    return { residue_id: row.residue_id, workflow_id: null };
+    return touched;
   });
 
 /** In the caller's transaction; asking again for what is under way is no mistake. */
@@ -75,16 +96,20 @@ export async function verifyIn(
   tx: Transaction,
   services: OperationServices,
   id: string,
-  asker: Asker,
+  asker: ResidueAsker,
 ): Promise<ResidueTouched> {
   const { row, working } = await mustBeOpen(tx, id);
-  if (working === residueVerifyKind) return { residue_id: row.residue_id, workflow_id: row.workflow_id };
+  if (working === residueVerifyKind) return goesOn(row);
   if (working) throw busyWith(working);
-  return queue(tx, services, row, { kind: residueVerifyKind, steps: residueVerifyPlan }, asker);
+  const says = `the driver ${row.driver} is asked whether ${wordOf(row)} is still there; with a proof that it is gone the entry is closed`;
+  return queue(tx, services, row, { kind: residueVerifyKind, steps: residueVerifyPlan }, says, asker);
 }
 
-export const requestResidueVerify = (services: OperationServices, id: string, asker: Asker): Promise<ResidueTouched> =>
-  services.db.transaction((tx) => verifyIn(tx, services, id, asker));
+export const requestResidueVerify = (
+  services: OperationServices,
+  id: string,
+  asker: ResidueAsker,
+): Promise<ResidueTouched> => services.db.transaction((tx) => verifyIn(tx, services, id, asker));
 
 /** Why nothing may be destroyed here, for a person. */
 function whyNotDeleted(row: ResidueWithMachine, services: OperationServices): string | null {
@@ -99,14 +124,19 @@ function whyNotDeleted(row: ResidueWithMachine, services: OperationServices): st
   return null;
 }
 
-export const requestResidueDelete = (services: OperationServices, id: string, asker: Asker): Promise<ResidueTouched> =>
+export const requestResidueDelete = (
+  services: OperationServices,
+  id: string,
+  asker: ResidueAsker,
+): Promise<ResidueTouched> =>
   services.db.transaction(async (tx) => {
     const { row, working } = await mustBeOpen(tx, id);
-    if (working === residueDeleteKind) return { residue_id: row.residue_id, workflow_id: row.workflow_id };
+    if (working === residueDeleteKind) return goesOn(row);
     if (working) throw busyWith(working);
     const why_not = whyNotDeleted(row, services);
     if (why_not) throw new ApiProblem('action_illegal', why_not);
-    return queue(tx, services, row, { kind: residueDeleteKind, steps: residueDeletePlan }, asker);
+    const says = `${wordOf(row)} is destroyed by the driver ${row.driver} and proven gone; this cannot be undone`;
+    return queue(tx, services, row, { kind: residueDeleteKind, steps: residueDeletePlan }, says, asker);
   });
 
 /** Who asks when nobody does: the sweep. */

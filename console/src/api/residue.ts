@@ -19,5 +19,9 @@ export type Deed = 'verify' | 'adopt' | 'delete';
 
 const routes = { verify: 'residue-verify', adopt: 'residue-adopt', delete: 'residue-delete' } as const;
 
-export const dealWithResidue = (id: string, deed: Deed, reason: string, idempotency_key: string) =>
-  act(routes[deed], { params: { id }, body: { reason }, idempotency_key });
+export const dealWithResidue = (
+  id: string,
+  deed: Deed,
+  body: { reason: string; dry_run?: boolean },
+  idempotency_key: string,
+) => act(routes[deed], { params: { id }, body, idempotency_key });

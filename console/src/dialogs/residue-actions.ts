@@ -1,8 +1,10 @@
 /** What a person does about something that is left upstream. */
 import type { Residue } from '../../../src/contract/residue.ts';
+import { newKey } from '../api/client.ts';
 import { type Deed, dealWithResidue } from '../api/residue.ts';
+import { sentence } from '../words/actions.ts';
 import { residueName } from '../words/residue.ts';
-import { type Action, andSay } from './action.ts';
+import { type Action, andSay, lookingAhead } from './action.ts';
 
 interface DeedWords {
   label: string;
@@ -35,7 +37,11 @@ export const residueAction = (residue: Residue, deed: Deed): Action => {
     button: label,
     destructive: deed === 'delete',
     needsReason: true,
+    foresee: async () => {
+      const { predicts } = await dealWithResidue(residue.residue_id, deed, lookingAhead, newKey());
+      return { says: sentence(predicts.says) };
+    },
     run: ({ reason = '' }, key) =>
-      andSay(`${residueName(residue)} ${done}`, dealWithResidue(residue.residue_id, deed, reason, key)),
+      andSay(`${residueName(residue)} ${done}`, dealWithResidue(residue.residue_id, deed, { reason }, key)),
   };
 };

@@ -3,6 +3,7 @@ import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import {
   adoptResidue,
+  type ResidueAsker,
   type ResidueTouched,
   requestResidueDelete,
   requestResidueVerify,
@@ -10,24 +11,28 @@ import {
 import { readOperation } from '../../store/operations.ts';
 import { listResidue, residueRow, residueWire } from '../../store/residue.ts';
 import { pageOf } from '../paging.ts';
-import type { ApiServices, Handlers } from '../services.ts';
+import type { ApiServices, Handler, Handlers } from '../services.ts';
 import { askerOf } from './allocations.ts';
 
-async function touchedWire({ residue_id, workflow_id }: ResidueTouched, { db, clock }: ApiServices) {
-  const row = await residueRow(db, residue_id);
-  if (!row) throw new ApiProblem('residue_not_found');
-  const operation = workflow_id ? await readOperation(db, workflow_id, null, now(clock)) : undefined;
-  return { residue: residueWire(row), operation: operation ?? null };
-}
+type Request = (services: ApiServices, id: string, asker: ResidueAsker) => Promise<ResidueTouched>;
+
+const asks =
+  (request: Request): Handler<'residue-adopt' | 'residue-delete' | 'residue-verify'> =>
+  async (call, services) => {
+    const { reason, dry_run = false } = call.body;
+    const touched = await request(services, call.params.id, { ...askerOf(call, reason), dry_run });
+    const row = await residueRow(services.db, touched.residue_id);
+    if (!row) throw new ApiProblem('residue_not_found');
+    const operation =
+      touched.workflow_id && (await readOperation(services.db, touched.workflow_id, null, now(services.clock)));
+    return { residue: residueWire(row), operation: operation || null, dry_run, predicts: { says: touched.says } };
+  };
 
 type ResidueRoutes = 'residue-list' | 'residue-adopt' | 'residue-delete' | 'residue-verify';
 
 export const residueHandlers: Pick<Handlers, ResidueRoutes> = {
   'residue-list': ({ query }, services) => listResidue(services.db, pageOf(query)),
-  'residue-adopt': async (call, services) =>
-    touchedWire(await adoptResidue(services, call.params.id, askerOf(call, call.body.reason)), services),
-  'residue-delete': async (call, services) =>
-    touchedWire(await requestResidueDelete(services, call.params.id, askerOf(call, call.body.reason)), services),
-  'residue-verify': async (call, services) =>
-    touchedWire(await requestResidueVerify(services, call.params.id, askerOf(call, call.body.reason)), services),
+  'residue-adopt': asks(adoptResidue),
+  'residue-delete': asks(requestResidueDelete),
+  'residue-verify': asks(requestResidueVerify),
 };

@@ -9,6 +9,7 @@ import { collect } from '../pages.ts';
 import { countByStatus, printListing } from '../print-listing.ts';
 import { hintLines } from '../render/closing.ts';
 import { residueColumns } from '../render/residue.ts';
+import { printable } from '../render/text.ts';
 import { printJson, printLines } from '../terminal.ts';
 
 interface ListOptions {
@@ -72,12 +73,13 @@ const makeDeed = (cli: Cli, name: keyof typeof deeds) => {
     .description(does)
     .argument('<id>', 'the entry, from slipway residue')
     .requiredOption('-r, --reason <text>', 'why; kept as evidence under your name')
+    .option('--dry-run', 'only say what would come of it')
     .examples(example)
     .action(
-      cli.run<{ reason: string }>(async (session, { reason }, [id = '']) => {
+      cli.run<{ reason: string; dryRun?: boolean }>(async (session, { reason, dryRun }, [id = '']) => {
         const acted = await session.call(`residue-${name}`, {
           params: { id },
-          body: { reason },
+          body: { reason, ...(dryRun && { dry_run: true }) },
           idempotency_key: randomUUID(),
         });
         const { out } = session.terminal;
@@ -85,7 +87,14 @@ const makeDeed = (cli: Cli, name: keyof typeof deeds) => {
           printJson(out, acted);
           return undefined;
         }
-        const { residue, operation } = acted;
+        const { residue, operation, dry_run, predicts } = acted;
+        const says = printable(predicts.says);
+        if (dry_run) {
+          printLines(out, [
+            `${out.paint('warn', '○')} ${out.paint('strong', 'Nothing was done.')} To ${name} ${residue.residue_id} would mean: ${says}`,
+          ]);
+          return undefined;
+        }
         printLines(out, [
           `${out.paint('good', '✔')} ${out.paint('strong', `${residue.kind} ${residue.resource} ${done}`)}`,
           ...(operation
