@@ -69,16 +69,25 @@ export async function headCursor(db: Queryable): Promise<Cursor> {
   return row ?? startCursor;
 }
 
+/** Between these moments lies whatever is looked for; the pieces of other times are then left alone. */
+export interface Within {
+  since: Date;
+  until: Date;
+}
+
 /** What came after `cursor`, oldest first; `withheld` when rows exist that a still running transaction may precede. */
 export async function readAfter(
   db: Queryable,
   cursor: Cursor,
   limit: number,
+  within?: Within,
 ): Promise<{ items: Evidence[]; withheld: boolean }> {
+  const values: unknown[] = [cursor.xid, cursor.seq, limit];
+  if (within) values.push(within.since, within.until);
   const rows = await db.query<EvidenceRow & { settled: boolean }>(
     `select ${columns}, xid < pg_snapshot_xmin(pg_current_snapshot()) as settled from evidence
-     where (xid, seq) > ($1::xid8, $2::bigint) order by evidence.xid, evidence.seq limit $3`,
-    [cursor.xid, cursor.seq, limit],
+     where (xid, seq) > ($1::xid8, $2::bigint) ${within ? 'and at >= $4 and at < $5' : ''} order by evidence.xid, evidence.seq limit $3`,
+    values,
   );
   const settled = rows.filter((row) => row.settled);
   return { items: settled.map(({ settled: _, ...row }) => toWire(row)), withheld: settled.length < rows.length };

@@ -3,10 +3,10 @@
  * every new fact, in commit order, to whoever subscribed in memory. Streams, long polls, caches and waiting operations all
  * hang on it, so that none of them queries on its own.
  */
-import type { Clock } from '../base/clock.ts';
+import { type Clock, moment } from '../base/clock.ts';
 import type { Evidence } from '../contract/evidence.ts';
 import type { Database } from './database.ts';
-import { type Cursor, formatCursor, headCursor, parseCursor, readAfter } from './evidence.ts';
+import { type Cursor, formatCursor, headCursor, parseCursor, readAfter, type Within } from './evidence.ts';
 
 export interface EvidenceTail {
   /** Called for each fact after the moment of subscription. Returns the way to end it. */
@@ -23,6 +23,9 @@ const channel = 'slipway_wake';
 const batchSize = 500;
 const fallbackMs = 1_000;
 const notifyAfterMs = 20;
+/** A fact is told within moments of its time. This is far beyond that, and still leaves most pieces of the evidence alone. */
+const mostLateMs = 30 * 24 * 3600_000;
+const mostAheadMs = 24 * 3600_000;
 /** A row can be hidden for the moment behind another transaction that is about to end; nobody announces that end. */
 const withheldRetryMs = 5;
 
@@ -34,6 +37,7 @@ export async function startTail(options: {
   const { db, clock, onError } = options;
   const listeners = new Set<(fact: Evidence) => void>();
   let cursor: Cursor = await headCursor(db);
+  let reachedMs: number | undefined;
   let reading: Promise<void> | undefined;
   let again = false;
   let stopped = false;
@@ -52,11 +56,21 @@ export async function startTail(options: {
     }
   };
 
+  /** A clock that is set moves what is to come, not what was reached; so both count. */
+  const within = (): Within | undefined =>
+    reachedMs === undefined
+      ? undefined
+      : {
+          since: moment(Math.min(reachedMs, clock.nowMs()) - mostLateMs),
+          until: moment(Math.max(reachedMs, clock.nowMs()) + mostAheadMs),
+        };
+
   const readAll = async () => {
     do {
       again = false;
-      const { items, withheld } = await readAfter(db, cursor, batchSize);
+      const { items, withheld } = await readAfter(db, cursor, batchSize, within());
       for (const fact of items) {
+        reachedMs = Date.parse(fact.at);
         cursor = parseCursor(fact.cursor) ?? cursor;
         for (const listener of listeners) hand(fact, listener);
       }
