@@ -3,6 +3,7 @@ import { agentHandlers } from './routes/agent.ts';
 import { agentTaskHandlers } from './routes/agent-tasks.ts';
 import { allocationHandlers } from './routes/allocations.ts';
 import { driftHandlers } from './routes/drift.ts';
+import { evidenceHandlers } from './routes/evidence.ts';
 import { explanationHandlers } from './routes/explanations.ts';
 import { nodeHandlers } from './routes/nodes.ts';
 import { poolHandlers } from './routes/pools.ts';
@@ -20,6 +21,7 @@ export const handlers: Handlers = {
   ...poolHandlers,
   ...allocationHandlers,
   ...nodeHandlers,
+  ...evidenceHandlers,
   ...explanationHandlers,
   ...recoveryHandlers,
   ...supervisionHandlers,

@@ -1,5 +1,6 @@
 /** The agent protocol: what a node's agent says and hears. */
 import { type Static, Type } from 'typebox';
+import { OutsideKind } from './evidence.ts';
 import { BootStage, NodeStatusName } from './node.ts';
 import { Id, Labels, Moment, Name, nullable, OpenObject, strict, Timestamp } from './primitives.ts';
 
@@ -188,7 +189,7 @@ export const AgentEvidence = Type.Object(
         {
           at: Moment,
           layer: Type.Enum(['node', 'transport']),
-          kind: Type.String({ minLength: 1, maxLength: 64, pattern: '^[a-z0-9_.-]+$' }),
+          kind: OutsideKind,
           summary: Type.String({ maxLength: 1024 }),
           data: Type.Optional(OpenObject),
         },

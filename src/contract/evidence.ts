@@ -15,6 +15,48 @@ export const evidenceLayers = [
 export type EvidenceLayer = (typeof evidenceLayers)[number];
 export const EvidenceLayer = Type.Enum([...evidenceLayers]);
 
+/** What our own facts are about. Rows, proofs and audits are read from them, so nobody outside may tell of these. */
+export const ownNouns = [
+  'action',
+  'allocation',
+  'boot',
+  'bootstrap',
+  'brake',
+  'credential',
+  'driver',
+  'evidence',
+  'finding',
+  'ingest',
+  'instance',
+  'join_token',
+  'maintenance',
+  'node',
+  'operation',
+  'pool',
+  'prerequisite',
+  'proof',
+  'recovery',
+  'registration',
+  'replica',
+  'request',
+  'residue',
+  'step',
+  'task',
+  'token',
+  'verdict',
+] as const;
+
+/** How machines and tools outside call what they tell. */
+export const OutsideKind = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  pattern: '^[a-z0-9_.-]+$',
+  description: `noun.verb; not about what the control plane tells of itself: ${ownNouns.join(', ')}`,
+});
+
+export const isOwnKind = (kind: string): boolean =>
+  (ownNouns as readonly string[]).includes(kind.slice(0, Math.max(0, kind.indexOf('.'))));
+
 export const Actor = Type.Object({ kind: Type.String(), id: Type.String(), name: Type.String() }, { $id: 'Actor' });
 export type Actor = Static<typeof Actor>;
 
@@ -37,6 +79,32 @@ export const Evidence = Type.Object(
 );
 export type Evidence = Static<typeof Evidence>;
 export const EvidencePage = pageOf(Evidence, 'EvidencePage');
+
+export const OutsideFacts = Type.Object(
+  {
+    facts: Type.Array(
+      Type.Object(
+        {
+          at: Type.Optional(Moment),
+          layer: Type.Enum(['node', 'provider', 'api', 'operator', 'transport']),
+          kind: OutsideKind,
+          summary: Type.String({ minLength: 1, maxLength: 1024 }),
+          data: Type.Optional(OpenObject),
+          node_id: Type.Optional(Id),
+          node_instance_id: Type.Optional(Id),
+          correlation_id: Type.Optional(Id),
+          allocation_id: Type.Optional(Id),
+          workflow_id: Type.Optional(Id),
+        },
+        strict,
+      ),
+      { minItems: 1, maxItems: 500 },
+    ),
+  },
+  { ...strict, $id: 'OutsideFacts' },
+);
+export type OutsideFact = Static<typeof OutsideFacts>['facts'][number];
+export const FactsTaken = Type.Object({ facts: Type.Integer() }, { $id: 'FactsTaken' });
 
 const evidenceFilters = {
   layer: Type.Optional(EvidenceLayer),

@@ -197,7 +197,7 @@ export interface NewOperation {
 /** Queues operations. They start when `operation-start` finds them: the request and the engine never share a transaction. */
 export async function queueOperations(tx: Transaction, fresh: NewOperation[], now: Date): Promise<void> {
   if (fresh.length === 0) return;
-  const queued = JSON.stringify(fresh);
+  const queued = tx.redact.json(JSON.stringify(fresh));
   await tx.query(
     `insert into operations (workflow_id, kind, revision, status, node_id, node_instance_id, allocation_id, tenant, correlation_id, actor, params, created_at)
      select workflow_id, kind, revision, 'queued', node_id, node_instance_id, allocation_id, tenant, correlation_id, actor, params, $2

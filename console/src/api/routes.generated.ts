@@ -39,6 +39,7 @@ export const routes = {
   'operation-retry': { method: 'POST', path: '/v1/operations/{id}/retry' },
   'fleet-recover': { method: 'POST', path: '/v1/recover' },
   'timeline-get': { method: 'GET', path: '/v1/timeline' },
+  'evidence-create': { method: 'POST', path: '/v1/evidence' },
   'audit-list': { method: 'GET', path: '/v1/audit' },
   'stream-open': { method: 'GET', path: '/v1/stream' },
   'sweep-list': { method: 'GET', path: '/v1/sweeps' },

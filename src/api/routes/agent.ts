@@ -14,6 +14,7 @@ import { rotateCredential } from '../../store/instances.ts';
 import { storeBootStages, storeLines } from '../../store/node-logs.ts';
 import { reportPrerequisites } from '../../store/prerequisites.ts';
 import { bearerOf } from '../auth.ts';
+import { refuseOwnKinds } from '../outside-kinds.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { compileCheck } from '../validation.ts';
 
@@ -176,6 +177,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     return { ok: true };
   },
   async 'agent-evidence'({ agent, body, correlation_id }, services) {
+    refuseOwnKinds(body.facts);
     const { node_id, node_instance_id, correlation_id: own } = agent();
     const facts = body.facts.map((fact) => ({
       at: now(services.clock),

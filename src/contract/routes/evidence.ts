@@ -1,6 +1,6 @@
 /** Evidence across everything: timeline, audit, live stream. */
 import { Type } from 'typebox';
-import { fleetOperator, viewer } from '../access.ts';
+import { fleetOperator, operator, viewer } from '../access.ts';
 import * as evidence from '../evidence.ts';
 import { Id, Name, paging, strict } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
@@ -32,6 +32,17 @@ export const evidenceRoutes = {
     query: evidence.JoinedTimelineQuery,
     success: 200,
     reply: evidence.EvidencePage,
+  },
+  'evidence-create': {
+    method: 'POST',
+    path: '/v1/evidence',
+    summary: 'Tell what an ingress, a deploy tool or anybody else outside saw',
+    tag: 'evidence',
+    access: operator,
+    body: evidence.OutsideFacts,
+    body_limit_bytes: 1024 * 1024,
+    success: 201,
+    reply: evidence.FactsTaken,
   },
   'audit-list': {
     method: 'GET',

@@ -51,6 +51,18 @@ export function examplesFor(
       params: { id: node.params.id, action: 'extend-deadline' },
       body: { reason: 'test', seconds: 60, dry_run: true },
     },
+    'evidence-create': {
+      body: {
+        facts: [
+          {
+            layer: 'transport',
+            kind: 'ingress.refused',
+            summary: 'the ingress answered 502',
+            allocation_id: acme.allocation.allocation_id,
+          },
+        ],
+      },
+    },
     'sweep-list': {},
     'brake-get': {},
     'brake-resume': { body: { reason: 'test' } },

@@ -25,8 +25,10 @@ export interface TenantWorld extends TestServer {
 
 export const externalPool = 'outside';
 
-export async function externalServer(): Promise<Omit<TenantWorld, 'acme' | 'globex'>> {
-  const server = await inProcessServer();
+export async function externalServer(
+  options: Parameters<typeof inProcessServer>[0] = {},
+): Promise<Omit<TenantWorld, 'acme' | 'globex'>> {
+  const server = await inProcessServer(options);
   const tables = await openTables(server.database_url);
   // Its machines speak only when a test lets them, and are not to be missed meanwhile.
   const heartbeat = { stale_after_seconds: 24 * 3600 };
@@ -68,8 +70,8 @@ export const operationsAtRest = (client: Client): Promise<boolean> =>
   });
 
 /** Each machine joins just before its tenant asks, so that nobody gets the other's. */
-export async function tenantWorld(): Promise<TenantWorld> {
-  const server = await externalServer();
+export async function tenantWorld(options?: Parameters<typeof inProcessServer>[0]): Promise<TenantWorld> {
+  const server = await externalServer(options);
   const tenant = async (name: string): Promise<Tenant> => {
     const machine = await readyMachine(server, `${name}-machine`);
     const { token } = await server.tokenFor('operator', { tenant: name });
