@@ -10,6 +10,7 @@ import { makeApply } from './commands/apply.ts';
 import { makeAudit } from './commands/audit.ts';
 import { makeBrake } from './commands/brake.ts';
 import { makeCompletion } from './commands/completion.ts';
+import { makeDiagnostics } from './commands/diagnostics.ts';
 import { makeDrift } from './commands/drift.ts';
 import { makeAgent, makeServe } from './commands/elsewhere.ts';
 import { makeExplain } from './commands/explain.ts';
@@ -47,6 +48,7 @@ const groups: { heading: string; commands: MakeCommand[] }[] = [
       makeTimeline,
       makeAudit,
       makeLogs,
+      makeDiagnostics,
       makeSweeps,
     ],
   },

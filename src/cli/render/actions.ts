@@ -58,6 +58,9 @@ export const enrolLines = (token: string, server: string, { paint }: ClosingCont
   `  SLIPWAY_ENROLLMENT_TOKEN=${printable(token)} slipway agent --server ${printable(server)}`,
 ];
 
+/** Their outcome is what they found out, and not what becomes of the machine. */
+const questions = ['probe', 'collect-diagnostics'];
+
 export function actedLines(action: string, acted: NodeActed | AllocationActed, context: ClosingContext): string[] {
   const { paint, nowMs, commandLine } = context;
   const { dry_run, predicts, operation } = acted;
@@ -77,6 +80,16 @@ export function actedLines(action: string, acted: NodeActed | AllocationActed, c
       ],
       context,
     ),
-    ...(operation ? hintLines([['Follow it', commandLine('watch', operation.workflow_id)]], paint) : []),
+    ...(operation
+      ? hintLines(
+          [
+            ['Follow it', commandLine('watch', operation.workflow_id)],
+            ...(questions.includes(action)
+              ? [['Read what came of it', commandLine('diagnostics', id)] as [string, string]]
+              : []),
+          ],
+          paint,
+        )
+      : []),
   ];
 }

@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+import { collectedOf, sizeWords } from './collected.ts';
+
+it('reads what an agent and a provider tell', () => {
+  const told = {
+    host: { name: 'rack-7', uptime_seconds: 60, load_average: [1, 2, 3] },
+    processes: [{ pid: 7, ppid: 1, group: 7, state: 'S', rss_bytes: 2048, command: 'sleep 1' }],
+    boot_stages: [{ name: 'network', seconds: 2 }],
+    lines: [{ seq: 1, at: '2026-01-01T00:00:00Z', stream: 'stdout', line: 'up' }],
+    attachments: [{ name: 'console', text: 'panic' }],
+  };
+  expect(collectedOf(told)).toEqual({
+    ...told,
+    processes: [{ pid: 7, state: 'S', rss_bytes: 2048, command: 'sleep 1' }],
+    lines: [{ at: '2026-01-01T00:00:00Z', stream: 'stdout', line: 'up' }],
+  });
+});
+
+it.each([{}, { host: null, processes: 'many', lines: [1, null], boot_stages: [{ seconds: 1 }], attachments: {} }])(
+  'leaves out what has another shape: %j',
+  (data) => {
+    expect(collectedOf(data)).toEqual({ host: null, processes: [], boot_stages: [], lines: [], attachments: [] });
+  },
+);
+
+it('says sizes as people do', () => {
+  expect([0, 900, 2048, 5 * 1024 ** 2, 3 * 1024 ** 3].map(sizeWords)).toEqual([
+    '0 B',
+    '900 B',
+    '2 KiB',
+    '5 MiB',
+    '3 GiB',
+  ]);
+});

@@ -1,0 +1,57 @@
+/**
+ * What was collected of a machine, read back from the fact that keeps it (kind `evidence.frozen`): the same for the command line and
+ * the console. A machine says what it likes, so whatever has not the expected shape is left out. Pure.
+ */
+
+export interface Collected {
+  host: { name: string; uptime_seconds: number; load_average: number[] } | null;
+  processes: { pid: number; state: string; rss_bytes: number | null; command: string }[];
+  boot_stages: { name: string; seconds: number | null }[];
+  lines: { at: string; stream: string; line: string }[];
+  /** Texts that the provider keeps, such as a console. */
+  attachments: { name: string; text: string }[];
+}
+
+type Loose = Record<string, unknown>;
+
+const recordsOf = (value: unknown): Loose[] =>
+  Array.isArray(value) ? value.filter((each): each is Loose => typeof each === 'object' && each !== null) : [];
+const text = (value: unknown) => (typeof value === 'string' ? value : '');
+const number = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : null);
+
+function hostOf(value: unknown): Collected['host'] {
+  const [host] = recordsOf([value]);
+  if (!host || text(host.name) === '') return null;
+  const load_average = Array.isArray(host.load_average) ? host.load_average.flatMap((each) => number(each) ?? []) : [];
+  return { name: text(host.name), uptime_seconds: number(host.uptime_seconds) ?? 0, load_average };
+}
+
+export const collectedOf = (data: Loose): Collected => ({
+  host: hostOf(data.host),
+  processes: recordsOf(data.processes).flatMap(({ pid, state, rss_bytes, command }) => {
+    const known = number(pid);
+    return known === null
+      ? []
+      : [{ pid: known, state: text(state), rss_bytes: number(rss_bytes), command: text(command) }];
+  }),
+  boot_stages: recordsOf(data.boot_stages)
+    .map(({ name, seconds }) => ({ name: text(name), seconds: number(seconds) }))
+    .filter(({ name }) => name !== ''),
+  lines: recordsOf(data.lines).map(({ at, stream, line }) => ({
+    at: text(at),
+    stream: text(stream),
+    line: text(line),
+  })),
+  attachments: recordsOf(data.attachments)
+    .map((each) => ({ name: text(each.name), text: text(each.text) }))
+    .filter(({ name }) => name !== ''),
+});
+
+const kilo = 1024;
+const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+/** `12 MiB`: what a person compares. */
+export function sizeWords(bytes: number): string {
+  const step = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log(bytes) / Math.log(kilo)));
+  return `${Math.round(bytes / kilo ** step)} ${units[step]}`;
+}
