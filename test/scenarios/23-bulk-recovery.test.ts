@@ -1,5 +1,6 @@
 /** Releases failed in an outage: one command brings them back, canary first, at a capped rate, and stops where the cause is still there. */
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
+import type * as recoveries from '../../src/store/recoveries.ts';
 import {
   askedToRelease,
   ended,
@@ -9,8 +10,15 @@ import {
   statuses,
   targetsOf,
 } from './support/recoveries.ts';
-import { judging, scenario } from './support/scenario.ts';
+import { judging, scenario, whileWrong } from './support/scenario.ts';
 import { stubbornMachines, stubbornPool } from './support/stubborn-machines.ts';
+
+type Parts = Pick<typeof recoveries, 'skipTargets'>;
+const wrong = vi.hoisted(() => ({}) as Partial<Parts>);
+vi.mock(import('../../src/store/recoveries.ts'), async (original) => {
+  const whole = await original();
+  return { ...whole, skipTargets: (...given) => (wrong.skipTargets ?? whole.skipTargets)(...given) };
+});
 
 const few = 4;
 const slowly = 60;
@@ -86,6 +94,61 @@ scenario({
         nextOfRecovery: (facts) => ({ ...right.nextOfRecovery(facts), act: facts.failed > 0 ? 0 : facts.waiting }),
       })),
       fails: /came faster than/,
+    },
+  ],
+});
+
+scenario({
+  name: 'a recovery that is called off in the middle touches nobody more, and others set aside and retire many',
+  async story({ server, client, ledger, comes }) {
+    await client.call('pool-put', { params: { pool: 'yard' }, body: stubbornPool });
+    const machines = await stubbornMachines(server, 'yard', few);
+    machines.relent();
+    const endOf = (id: string) =>
+      comes('the recovery to end', async () => {
+        const operation = await client.call('operation-get', { params: { id } });
+        return ended(operation) ? operation : undefined;
+      });
+    const standing = async () => {
+      const { items } = await client.call('node-list', { query: { pool: 'yard' } });
+      return items.map(({ status }) => status).sort();
+    };
+    const aside = { action: 'quarantine', reason: 'the rack is moved' } as const;
+    try {
+      await comes('all to be ready', async () => (await standing()).every((status) => status === 'ready'));
+      const filter = { status: 'ready', pool: 'yard' } as const;
+      const slow = await recover(client, { ...aside, filter, per_minute: 2 });
+      await comes('the canary to be set aside', async () => (await targetsOf(ledger, slow))[0]?.state === 'recovered');
+      await client.call('operation-cancel', { params: { id: slow } });
+      expect((await endOf(slow)).status).toBe('cancelled');
+      const [, ...rest] = await targetsOf(ledger, slow);
+      expect(
+        rest.map(({ state, reason, acted_ms }) => ({ state, reason, acted_ms })),
+        'those whose turn had not come',
+      ).toEqual(rest.map(() => ({ state: 'skipped', reason: 'the recovery was cancelled', acted_ms: null })));
+      expect(await standing()).toEqual(['quarantined', 'ready', 'ready', 'ready']);
+
+      const quick = await recover(client, { ...aside, filter, per_minute: 1200 });
+      expect(await endOf(quick)).toMatchObject({ status: 'succeeded', progress: { percent: 100 } });
+      expect(await targetsOf(ledger, quick)).toHaveLength(few - 1);
+      expect(await standing()).toEqual(Array.from({ length: few }, () => 'quarantined'));
+      const gone = { action: 'retire', reason: 'the rack is sold', per_minute: 1200 } as const;
+      const away = await recover(client, { ...gone, filter: { status: 'quarantined', pool: 'yard' } });
+      expect(await endOf(away)).toMatchObject({
+        status: 'succeeded',
+        progress: { message: `${few} of ${few} recovered, 0 failed, canary held` },
+      });
+      expect(await ledger.count("select 1 from nodes where status = 'retired'")).toBe(few);
+      expect(await ledger.count("select 1 from evidence where kind = 'proof.revoked'")).toBe(few);
+    } finally {
+      await machines.end();
+    }
+  },
+  counters: [
+    {
+      broken: 'a recovery that says nothing of those it leaves',
+      around: whileWrong<Parts>(wrong, { skipTargets: async () => {} }),
+      fails: /those whose turn had not come/,
     },
   ],
 });
