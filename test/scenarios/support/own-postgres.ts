@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { postgresOf } from '../../../src/store/postgres/binaries.ts';
 import { environment } from '../../../src/store/postgres/cluster.ts';
@@ -35,6 +36,15 @@ async function childrenOf(pid: number): Promise<number[]> {
   return found;
 }
 
+/** One that has ended meanwhile needs no telling. */
+function tell(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+  }
+}
+
 export async function ownPostgres(): Promise<OwnPostgres> {
   const dataDir = await mkdtemp(join(tmpdir(), 'slipway-own-postgres-'));
   // Entered by the unprivileged account too, when the tests run as root.
@@ -49,8 +59,20 @@ export async function ownPostgres(): Promise<OwnPostgres> {
   const signal = async (name: NodeJS.Signals) => {
     // The postmaster first, so that no child is born that nobody told.
     process.kill(pid, name);
-    for (const child of await childrenOf(pid)) process.kill(child, name);
+    for (const child of await childrenOf(pid)) tell(child, name);
   };
+  const stopForGood = async () => {
+    if (isProcessAlive(pid)) {
+      await signal('SIGCONT');
+      await stopPostmaster(pid, systemClock);
+    }
+    await rm(placement.clusterDir, { recursive: true, force: true });
+    await rm(dataDir, { recursive: true, force: true });
+  };
+  let ending: Promise<void> | undefined;
+  const end = () => (ending ??= stopForGood());
+  // A test that ran out of its time never comes to its own end; the database must not outlive it.
+  onTestFinished(end);
 
   return {
     url: first.url,
@@ -74,13 +96,6 @@ export async function ownPostgres(): Promise<OwnPostgres> {
       });
       pid = found.pid;
     },
-    async end() {
-      if (isProcessAlive(pid)) {
-        await signal('SIGCONT');
-        await stopPostmaster(pid, systemClock);
-      }
-      await rm(placement.clusterDir, { recursive: true, force: true });
-      await rm(dataDir, { recursive: true, force: true });
-    },
+    end,
   };
 }
