@@ -9,7 +9,8 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-const isRoot = process.getuid?.() === 0;
+/** Asked when it matters: a test may have become a plain user meanwhile. */
+const isRoot = () => process.getuid?.() === 0;
 
 async function may(program: string, ...args: string[]): Promise<boolean> {
   try {
@@ -28,7 +29,7 @@ export interface Obstacle {
 
 /** From now on nobody deletes this directory, its owner included. Undefined where nothing here can bring that about. */
 export async function makeUndeletable(directory: string): Promise<Obstacle | undefined> {
-  if (!isRoot) {
+  if (!isRoot()) {
     const above = dirname(directory);
     await chmod(above, 0o500);
     return { how: 'the directory above forbids it', remove: () => chmod(above, 0o700) };
@@ -48,7 +49,7 @@ export async function makeUndeletable(directory: string): Promise<Obstacle | und
 /** Gives a directory a disk of its own, of so many kilobytes. */
 export async function mountSmallDisk(directory: string, kilobytes: number): Promise<Obstacle | undefined> {
   await mkdir(directory, { recursive: true });
-  if (!isRoot || !(await may('mount', '-t', 'tmpfs', '-o', `size=${kilobytes}k,mode=700`, 'tmpfs', directory)))
+  if (!isRoot() || !(await may('mount', '-t', 'tmpfs', '-o', `size=${kilobytes}k,mode=700`, 'tmpfs', directory)))
     return undefined;
   return { how: `a disk of ${kilobytes} kB`, remove: () => run('umount', ['-l', directory]).then(() => {}) };
 }

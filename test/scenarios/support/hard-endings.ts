@@ -1,0 +1,87 @@
+/** What the stories of machines that resist their release share: how such a release must end, well or as a failure that names its owner. */
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import type { Allocation } from '../../../src/contract/allocation.ts';
+import { expectNothingLeft, type Ledger } from '../../support/ledger.ts';
+import { allocate, allocation, becomes, declarePool, release } from '../../support/machine-life.ts';
+import type { TestServer } from '../../support/server.ts';
+import { taggedProcesses } from '../../support/tagged-processes.ts';
+import { until } from '../../support/until.ts';
+import { makeUndeletable } from './stubborn-host.ts';
+
+/** Less than an agent is given to answer whether it has cleaned up. */
+const withinSeconds = 40;
+export const impatient = { step_tries: 2, retry_base_seconds: 0.5, retry_max_seconds: 1 };
+
+export interface Stage {
+  server: TestServer;
+  ledger: Ledger;
+}
+
+export async function active({ server }: Stage, pool: string): Promise<{ id: string; directory: string }> {
+  const id = await allocate(server.client, pool);
+  const { node_id } = await becomes(server.client, id, 'active');
+  const node = await server.client.call('node-get', { params: { id: node_id ?? '' } });
+  return { id, directory: join(server.nodes_dir, node.node_instance_id ?? '') };
+}
+
+export async function endsReleased({ server, ledger }: Stage, id: string): Promise<void> {
+  await becomes(server.client, id, 'released');
+  await expectNothingLeft(ledger, server.nodes_dir, 1);
+  expect(await ledger.facts(id, 'allocation.released')).toBe(1);
+  expect(await ledger.facts(id, 'proof.absent')).toBe(1);
+}
+
+export async function endsFailed({ server, ledger }: Stage, id: string): Promise<Allocation> {
+  const failed = await until(
+    'its release to end',
+    async () => {
+      const now = await allocation(server.client, id);
+      return ['release_failed', 'released'].includes(now.status) ? now : undefined;
+    },
+    { seconds: 60 },
+  );
+  expect(failed.status, 'how its release ended').toBe('release_failed');
+  const node = await server.client.call('node-get', { params: { id: failed.node_id ?? '' } });
+  expect(node).toMatchObject({ status: 'cleaning', fenced: true, occupancy: 'cleanup' });
+  expect(await ledger.facts(id, 'allocation.released')).toBe(0);
+  expect(await ledger.facts(id, 'proof.absent')).toBe(0);
+  return failed;
+}
+
+export async function undeletable(stage: Stage): Promise<void> {
+  const { server, ledger } = stage;
+  await declarePool(server.client, 'kept', { spec: { command: ['sleep', '600'] }, release: impatient });
+  const { id, directory } = await active(stage, 'kept');
+  const obstacle = await makeUndeletable(directory);
+  await release(server.client, id);
+  if (!obstacle) {
+    console.log('not shown here: nothing on this host can make a directory undeletable for this user');
+    return endsReleased(stage, id);
+  }
+  try {
+    const failed = await endsFailed(stage, id);
+    expect(failed.reason, obstacle.how).toMatch(
+      /^release failed at step clean \(owner provider\): the host refused: E/,
+    );
+    expect(failed.owner_layer).toBe('provider');
+    // Its processes are gone all the same: nobody works in what could not be deleted.
+    expect(taggedProcesses(ledger.installation_id)).toEqual([]);
+  } finally {
+    await obstacle.remove();
+  }
+  // Nobody waits for the answers of an agent that was ended by the first try.
+  const removedMs = performance.now();
+  await endsReleased(stage, id);
+  expect((performance.now() - removedMs) / 1000).toBeLessThan(withinSeconds);
+}
+
+/** A command that ignores every polite signal. */
+export async function deaf(stage: Stage, pool: string, before: () => Promise<void> = async () => {}): Promise<void> {
+  const command = ['/bin/sh', '-c', `trap '' TERM INT HUP; while :; do sleep 1; done`];
+  await declarePool(stage.server.client, pool, { spec: { command }, release: impatient });
+  const { id } = await active(stage, pool);
+  await before();
+  await release(stage.server.client, id);
+  await endsReleased(stage, id);
+}

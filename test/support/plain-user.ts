@@ -1,0 +1,12 @@
+/**
+ * Lets a whole test file go on as a plain user where it was started by root, who is refused almost nothing. Each file has a
+ * process of its own, so nobody else loses anything; there is no way back, so it is called before anything is made.
+ */
+const nobody = 65_534;
+
+export function becomePlainUser(): void {
+  if (process.getuid?.() !== 0) return;
+  process.setgroups?.([]);
+  process.setgid?.(nobody);
+  process.setuid?.(nobody);
+}
