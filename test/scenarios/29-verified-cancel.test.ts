@@ -5,13 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, vi } from 'vitest';
 import { newKeyPair, publicKeyOf } from '../../src/agent/keys.ts';
+import type { Driver } from '../../src/drivers/driver.ts';
 import type * as fencing from '../../src/operations/fence.ts';
 import type * as instances from '../../src/store/instances.ts';
 import { callRoute } from '../api/support/calls.ts';
 import { allocate, release } from '../support/machine-life.ts';
 import { taggedProcesses } from '../support/tagged-processes.ts';
 import { allocationOf, becomesAllocation, localPool } from './support/machines.ts';
-import { judging, scenario, type World, whileWrong } from './support/scenario.ts';
+import { type Counter, judging, scenario, type World, whileWrong } from './support/scenario.ts';
 import { type SlowUpstream, slowUpstream } from './support/slow-upstream.ts';
 
 interface Parts {
@@ -55,6 +56,23 @@ const beginsToLaunch = (world: World, id: string, message: string) =>
     (await allocationOf(world, id)).progress?.message.includes(message),
   );
 
+const takesInWhoeverComes: Counter = {
+  broken: 'instances that are not fenced, and a server that takes in whoever shows a token',
+  composition: judging(() => ({ effectOfRegistration: () => 'count' })),
+  around: whileWrong<Parts>(wrong, { fenceInstance: async () => {} }),
+  fails: /a cancelled machine that comes late is answered 20/,
+};
+
+/** Ends nothing, and says that nothing is there without looking. */
+const careless = (driver: Driver): Driver => {
+  const done = async () => ({ outcome: 'done' as const, message: 'surely gone' });
+  const prove: Driver['prove'] = async (_, { kind, nonce }) => ({
+    outcome: 'done',
+    proof: { kind, nonce, checked: [] },
+  });
+  return { ...driver, stop: done, abort: done, clean: done, destroy: done, prove };
+};
+
 scenario({
   name: 'a release while the upstream creates, after the first word of progress',
   settings: slowly,
@@ -89,12 +107,7 @@ scenario({
       around: whileWrong<Parts>(wrong, { abortIfUnborn: async () => {} }),
       fails: /waited \d+ s for the abort to be asked for/,
     },
-    {
-      broken: 'instances that are not fenced, and a server that takes in whoever shows a token',
-      composition: judging(() => ({ effectOfRegistration: () => 'count' })),
-      around: whileWrong<Parts>(wrong, { fenceInstance: async () => {} }),
-      fails: /a cancelled machine that comes late is answered 20/,
-    },
+    takesInWhoeverComes,
   ],
 });
 
@@ -122,7 +135,7 @@ scenario({
     await told(world, first, 'proof.absent');
     await comesLate(world, token);
   },
-  counters: [],
+  counters: [takesInWhoeverComes],
 });
 
 scenario({
@@ -155,12 +168,22 @@ scenario({
         await told(world, id, 'proof.absent');
         expect(await ledger.facts(id, 'allocation.active')).toBe(0);
       }
-      expect(taggedProcesses(ledger.installation_id)).toEqual([]);
+      expect(taggedProcesses(ledger.installation_id), 'processes that are left').toEqual([]);
       expect(existsSync(server.nodes_dir) ? readdirSync(server.nodes_dir) : []).toEqual([]);
       for (const token of tokens) await comesLate(world, token);
     } finally {
+      for (const { pid } of taggedProcesses(ledger.installation_id)) process.kill(pid, 'SIGKILL');
       await rm(files, { recursive: true, force: true });
     }
   },
-  counters: [],
+  counters: [
+    {
+      broken: 'a driver that ends nothing and proves what it did not see',
+      composition: {
+        drivers: (built) =>
+          new Map([...built].map(([name, driver]) => [name, name === 'local' ? careless(driver) : driver])),
+      },
+      fails: /processes that are left/,
+    },
+  ],
 });
