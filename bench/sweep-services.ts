@@ -38,6 +38,7 @@ export async function sweepServices(db: Database): Promise<SweepServices> {
     executor,
     drivers: new Map(),
     server_url: () => 'http://127.0.0.1',
+    public_ca: null,
     other_server_urls: async () => [],
     probe: async () => ({ ok: true, detail: 'status 200 in 1 ms' }),
     cancelRun: async () => {},

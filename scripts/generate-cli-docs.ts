@@ -88,7 +88,7 @@ export function referenceDocument(): string {
     'and to no other. **Do not put a token on the command line of a shared host**: every user there can list the arguments',
     'of every process.',
     '',
-    'A server behind a private certificate authority is trusted with Node’s own `NODE_EXTRA_CA_CERTS=ca.pem`.',
+    'A server behind a private certificate authority is trusted with `--ca ca.pem`.',
     '',
     'Every flag has an environment variable, named in the tables below; the flag wins. For a flag without a value, `0`,',
     '`false`, `no`, `off` and the empty string count as not set.',

@@ -1,15 +1,17 @@
 /** Writes docs/errors.md and docs/api.md from the contract: `node scripts/generate-contract-docs.ts`. */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import type { FaultEntry } from '../src/contract/error-entry.ts';
 import { type ErrorEntry, errorCatalogue } from '../src/contract/errors.ts';
+import { type PathFault, pathFaults } from '../src/contract/path-faults.ts';
 import type { Access, RouteDeclaration } from '../src/contract/route.ts';
 import { routes } from '../src/contract/routes.ts';
 
-const errorSection = ([code, entry]: [string, ErrorEntry]) =>
+const errorSection = ([code, entry]: [string, FaultEntry & { status?: number }]) =>
   [
     `### ${code}`,
     '',
-    `**${entry.status}** · ${entry.title} · owner: ${entry.owner_layer}${entry.detail_layer ? ` (${entry.detail_layer})` : ''}`,
+    `${entry.status === undefined ? '' : `**${entry.status}** · `}${entry.title} · owner: ${entry.owner_layer}${entry.detail_layer ? ` (${entry.detail_layer})` : ''}`,
     '',
     `- Cause: ${entry.cause}`,
     `- What to do: ${entry.remedy}`,
@@ -21,6 +23,9 @@ const errorsPage = () =>
     'Made from `src/contract/errors.ts` by `node scripts/generate-contract-docs.ts`; a test compares the two.',
     'Every error is `application/problem+json` (RFC 9457) with one of these codes. `owner_layer` says who has to act, `correlation_id` is found again in evidence and logs, and `type` leads to the same text on the server (`/docs/errors`).',
     ...Object.entries<ErrorEntry>(errorCatalogue).map(errorSection),
+    '## Found on the way',
+    'Nobody sends these: `slipway doctor`, `slipway agent doctor`, the agent’s transport evidence and the CLI name by them what keeps an answer from arriving.',
+    ...Object.entries<PathFault>(pathFaults).map(errorSection),
   ].join('\n\n')}\n`;
 
 const credentialsInBody = {

@@ -13,6 +13,7 @@ import { type Clock, now, pause, secondsLater, systemClock } from './base/clock.
 import { hostIdentity, isProcessAlive } from './base/host.ts';
 import { newReplicaId } from './base/ids.ts';
 import { createLog, type Log } from './base/log.ts';
+import { publicAuthority } from './base/public-authority.ts';
 import { createRedactor, type Redactor } from './base/redact.ts';
 import { isLoopback, readSettings, type ServerSettings, SettingsError, serverUsage } from './base/settings.ts';
 import { readServerFile, type ServerFileSettings } from './contract/server-file.ts';
@@ -161,6 +162,7 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
     executor,
     drivers: openDrivers(opening, store),
     server_url,
+    public_ca: await publicAuthority(opening.settings),
     other_server_urls: () => otherAddresses(db, executor.replica_id, now(clock)),
     probe: async (target) => {
       const [answer] = await probeMany([target], { clock });

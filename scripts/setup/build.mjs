@@ -71,7 +71,7 @@ export const buildSteps = [
   buildStep({
     what: 'agent',
     entry: 'src/agent/main.ts',
-    sources: ['src/agent', ...shared],
+    sources: ['src/agent', 'src/doctor', ...shared],
     output: 'agent.mjs',
     build: (file) =>
       runQuietly('rolldown', nodeToRun(), [

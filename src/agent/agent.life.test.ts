@@ -114,11 +114,11 @@ describe('registration', () => {
     start({ deadline_at: inSeconds(30) });
     await until(() => claimed('ready'), 'ready claimed');
     await until(() => server.facts.length >= 4, 'the failures as evidence');
-    const told = server.facts.map(({ layer, data }) => `${layer} ${data.call} ${data.layer} ${data.code}`);
+    const told = server.facts.map(({ layer, data }) => `${layer} ${data.call} ${data.detail_layer} ${data.code}`);
     expect(told.toSorted()).toEqual([
       'transport agent-register control_plane rate_limited',
       'transport agent-register credential enrollment_pending',
-      'transport agent-register ingress status_502',
+      'transport agent-register ingress ingress_stranger',
       'transport agent-register store store_unavailable',
     ]);
   });
@@ -129,7 +129,7 @@ describe('registration', () => {
     await until(() => agent.output().includes('ECONNREFUSED'), 'a try in vain');
     await server.start();
     await until(() => claimed('ready'), 'ready claimed');
-    await until(() => server.facts.some(({ data }) => data.layer === 'tcp'), 'the failure as evidence');
+    await until(() => server.facts.some(({ data }) => data.detail_layer === 'tcp'), 'the failure as evidence');
   });
 
   test("it gives up at the server's deadline, which a pending reply moves", async () => {

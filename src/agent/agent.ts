@@ -22,7 +22,7 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
   const { clock, state, spool, time, timing, work } = parts;
   surroundings.atExit(work.kill);
   const life = ending(surroundings.stop);
-  const connect = (url: string) => transport(url, clock, time);
+  const connect = (url: string) => transport(url, clock, time, config.ca);
   const http = anyServer([connect(config.server_url), ...config.other_server_urls.map(connect)]);
   const doubt = credentialDoubt(clock, timing.credential_doubt_ms);
   const server = controlPlane({

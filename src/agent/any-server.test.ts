@@ -4,7 +4,15 @@ import { anyServer } from './any-server.ts';
 import type { Answer, Call, Transport } from './transport.ts';
 
 const call: Call = { name: 'agent-heartbeat', method: 'POST', path: '/', headers: {}, timeout_ms: 1 };
-const failure = { call: call.name, layer: 'tcp', code: 'x', detail: '', retry_after_seconds: null, deadline_at: null };
+const failure = {
+  call: call.name,
+  owner_layer: 'transport',
+  layer: 'tcp',
+  code: 'x',
+  detail: '',
+  retry_after_seconds: null,
+  deadline_at: null,
+};
 
 /** A server that answers as it is told; null: nobody is there. */
 function server(status: number | null) {

@@ -1,10 +1,13 @@
 /** Why a call to the control plane failed, and in which layer: the words that `doctor` and the timeline use too. */
-import { errorCode, errorText, isFields, numberOf, textOf } from './shape.ts';
+import { errorName, faultOfError, type PathFaultCode, pathFaults } from '../contract/path-faults.ts';
+import { errorText, isFields, numberOf, textOf } from './shape.ts';
 
 export interface CallFailure {
   /** What was being called. */
   call: string;
-  /** dns, tcp, tls, ingress (something that is not us answered), or the layer that the server's problem names. */
+  /** Who owns it, as the error catalogue says. */
+  owner_layer: string;
+  /** The narrowest layer: dns, tcp, tls, ca, ingress (something that is not us answered), or what the server's problem names. */
   layer: string;
   code: string;
   /** Null when nobody answered. */
@@ -14,50 +17,39 @@ export interface CallFailure {
   deadline_at: string | null;
 }
 
-const dnsCodes = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EAI_FAIL', 'EAI_NODATA', 'EAI_NONAME']);
-const tlsCodes =
-  /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH|EPROTO|INVALID_CA|PATH_LENGTH)/;
-
-function layerOfError(code: string): string {
-  if (dnsCodes.has(code)) return 'dns';
-  if (tlsCodes.test(code)) return 'tls';
-  // Whoever speaks, it is not HTTP.
-  if (code.startsWith('HPE_')) return 'ingress';
-  return 'tcp';
-}
-
 const unanswered = { status: null, retry_after_seconds: null, deadline_at: null };
 
+const ofFault = (call: string, code: PathFaultCode, detail: string): CallFailure => {
+  const { owner_layer, detail_layer } = pathFaults[code];
+  return { call, owner_layer, layer: detail_layer, code, detail, ...unanswered };
+};
+
 export function failureOfError(call: string, error: unknown): CallFailure {
-  const code = errorCode(error) ?? 'unknown';
-  return { call, layer: layerOfError(code), code, detail: errorText(error), ...unanswered };
+  const name = errorName(error);
+  const detail = errorText(error);
+  return ofFault(
+    call,
+    faultOfError(name ?? ''),
+    name === null || detail.includes(name) ? detail : `${name}: ${detail}`,
+  );
 }
 
 /** Connected, or not even that, and nothing came back in time. */
 export function failureOfSilence(call: string, connected: boolean, seconds: number): CallFailure {
-  const layer = connected ? 'control_plane' : 'tcp';
-  const code = connected ? 'no_answer' : 'connect_timeout';
-  return { call, layer, code, detail: `no answer within ${seconds} s`, ...unanswered };
+  return ofFault(call, connected ? 'no_answer' : 'tcp_unreachable', `no answer within ${seconds} s`);
 }
 
 /** A reply that is neither what was asked for nor a problem of ours: a proxy, a login page, a stranger on our port. */
 export function failureOfStranger(call: string, status: number, text: string): CallFailure {
   const detail = `answered ${status} with something that is not ours: ${text.slice(0, 120)}`;
-  return {
-    call,
-    layer: 'ingress',
-    code: `status_${status}`,
-    status,
-    detail,
-    retry_after_seconds: null,
-    deadline_at: null,
-  };
+  return { ...ofFault(call, 'ingress_stranger', detail), status };
 }
 
 export function failureOfProblem(call: string, status: number, body: unknown): CallFailure | null {
   if (!isFields(body) || typeof body.code !== 'string' || typeof body.owner_layer !== 'string') return null;
   return {
     call,
+    owner_layer: body.owner_layer,
     layer: textOf(body.detail_layer) ?? body.owner_layer,
     code: body.code,
     status,

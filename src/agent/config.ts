@@ -16,6 +16,8 @@ export interface Prerequisite {
 
 export interface AgentConfig {
   server_url: string;
+  /** PEM: an authority that vouches for the control plane, trusted besides the usual ones. */
+  ca: string | null;
   /** Other replicas of the control plane, for when that one is gone. */
   other_server_urls: string[];
   enrollment_token: string | null;
@@ -65,6 +67,7 @@ export function configFrom(value: unknown): AgentConfig {
   if (!isAbsolute(dir)) throw new UsageError('`dir` must be an absolute path');
   return {
     server_url: serverUrl(requiredText(value, 'server_url')),
+    ca: authority(value),
     other_server_urls: (optional(value, 'other_server_urls', isTexts, 'a list of addresses') ?? []).map(serverUrl),
     enrollment_token: optionalText(value, 'enrollment_token'),
     join_token: optionalText(value, 'join_token'),
@@ -123,6 +126,13 @@ function deadline(fields: Fields): string | null {
   const value = optionalText(fields, 'deadline_at');
   if (value !== null && Number.isNaN(Date.parse(value))) throw new UsageError('`deadline_at` must be a time');
   return value;
+}
+
+function authority(fields: Fields): string | null {
+  const ca = optionalText(fields, 'ca');
+  if (ca !== null && !ca.includes('-----BEGIN CERTIFICATE-----'))
+    throw new UsageError('`ca` must be a certificate in PEM');
+  return ca;
 }
 
 function serverUrl(text: string): string {

@@ -18,8 +18,9 @@ afterEach(() => {
 
 const refused: CallFailure = {
   call: 'agent-heartbeat',
+  owner_layer: 'transport',
   layer: 'tcp',
-  code: 'ECONNREFUSED',
+  code: 'tcp_refused',
   status: null,
   detail: 'connect ECONNREFUSED',
   retry_after_seconds: null,
@@ -37,8 +38,12 @@ test('equal failures are one fact that counts, other layers another; both surviv
   box.callFailed({ ...refused, layer: 'dns', code: 'ENOTFOUND' });
   const { facts } = openFactBox(dir, clock).take(10);
   expect(facts).toMatchObject([
-    { layer: 'transport', kind: 'agent_call_failed', data: { layer: 'tcp', code: 'ECONNREFUSED', count: 3 } },
-    { layer: 'transport', data: { layer: 'dns', count: 1 } },
+    {
+      layer: 'transport',
+      kind: 'agent_call_failed',
+      data: { owner_layer: 'transport', detail_layer: 'tcp', code: 'tcp_refused', count: 3 },
+    },
+    { layer: 'transport', data: { detail_layer: 'dns', count: 1 } },
   ]);
   expect(facts[0]?.data.first_at).not.toBe(facts[0]?.data.last_at);
 });

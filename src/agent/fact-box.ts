@@ -26,6 +26,7 @@ export interface FactBox {
 
 interface FailedCall {
   call: string;
+  owner_layer: string;
   layer: string;
   code: string;
   count: number;
@@ -46,11 +47,11 @@ export function openFactBox(directory: string, clock: Clock): FactBox {
   const kept = keptFrom(readJsonFile(path));
   const save = () => writeWhole(path, JSON.stringify(kept));
   return {
-    callFailed({ call, layer, code, detail }) {
+    callFailed({ call, owner_layer, layer, code, detail }) {
       const at = now(clock).toISOString();
       const known = kept.failed_calls.find((one) => one.call === call && one.layer === layer && one.code === code);
       if (known) Object.assign(known, { count: known.count + 1, last_at: at, detail });
-      else kept.failed_calls.push({ call, layer, code, count: 1, first_at: at, last_at: at, detail });
+      else kept.failed_calls.push({ call, owner_layer, layer, code, count: 1, first_at: at, last_at: at, detail });
       kept.failed_calls.splice(0, kept.failed_calls.length - most_kept);
       save();
     },
@@ -79,14 +80,14 @@ export function openFactBox(directory: string, clock: Clock): FactBox {
   };
 }
 
-function factOf({ call, layer, code, count, first_at, last_at, detail }: FailedCall): Fact {
+function factOf({ call, owner_layer, layer, code, count, first_at, last_at, detail }: FailedCall): Fact {
   const times = count === 1 ? 'once' : `${count} times since ${first_at}`;
   return {
     at: last_at,
     layer: 'transport',
     kind: 'agent_call_failed',
     summary: `${call} failed ${times} in layer ${layer}: ${code}`.slice(0, 1024),
-    data: { call, layer, code, count, first_at, last_at, detail: detail.slice(0, 1024) },
+    data: { call, owner_layer, detail_layer: layer, code, count, first_at, last_at, detail: detail.slice(0, 1024) },
   };
 }
 

@@ -71,6 +71,7 @@ export function logShipper({ clock, spool, server, log, timing, signal }: LogShi
 
 const nothingTaken = {
   call: 'agent-logs',
+  owner_layer: 'control_plane',
   layer: 'control_plane',
   code: 'logs_not_taken',
   status: 200,

@@ -3,6 +3,7 @@ import { systemClock } from '../base/clock.ts';
 import { runAgent } from './agent.ts';
 import { type AgentConfig, UsageError } from './config.ts';
 import { lockDirectory, unlockDirectory } from './directory-lock.ts';
+import { agentDoctor } from './doctor.ts';
 import { type AgentEnd, exitCodes, occupiedExitCode, removeExitFile, usageExitCode, writeExitFile } from './exit.ts';
 import { configFromCommandLine, usage } from './options.ts';
 import { errorCode } from './shape.ts';
@@ -21,6 +22,15 @@ function commandLine(): AgentConfig {
     process.exit(usageExitCode);
   }
 }
+
+if (process.argv[2] === 'doctor')
+  process.exit(
+    await agentDoctor(process.argv.slice(3), process.env, {
+      clock: systemClock,
+      out: (line) => process.stdout.write(`${line}\n`),
+      err: (line) => process.stderr.write(`${line}\n`),
+    }),
+  );
 
 const config = commandLine();
 makeAgentDirectory(config.dir);

@@ -1,4 +1,5 @@
 /** The command line: `--config FILE` as a driver starts the agent, or the flags with which a person lets a machine join. */
+import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -7,12 +8,14 @@ import { errorText } from './shape.ts';
 
 export const usage = `Usage: slipway agent --server URL (--join-token T | --enrollment-token T) [options] [-- command …]
        slipway agent --config FILE
+       slipway agent doctor (--config FILE | --server URL [--dir D]) [--ca FILE] [--json]
 
   --server URL           address of the control plane
   --join-token T         joins a pool; also read from SLIPWAY_JOIN_TOKEN
   --enrollment-token T   enrols an expected node; also read from SLIPWAY_ENROLLMENT_TOKEN
   --name N               the node's name (with a join token; default: this host's name)
   --base-url URL         where the node's own service is reached
+  --ca FILE              an authority that vouches for the control plane (PEM); also read from SLIPWAY_CA
   --dir D                where the agent keeps its state (default: .slipway-agent)
   -- command …           what to supervise; the node is ready once it has been up for a moment, or,
                          with SLIPWAY_READY_LINE=1 in the environment, once it prints SLIPWAY_READY
@@ -27,6 +30,7 @@ const flags = {
   'enrollment-token': { type: 'string' },
   name: { type: 'string' },
   'base-url': { type: 'string' },
+  ca: { type: 'string' },
   dir: { type: 'string' },
   help: { type: 'boolean' },
 } as const;
@@ -52,10 +56,20 @@ export function configFromCommandLine(args: string[], env: NodeJS.ProcessEnv): A
     enrollment_token: values['enrollment-token'] ?? env.SLIPWAY_ENROLLMENT_TOKEN,
     name: values.name ?? (join_token ? nodeNameFrom(hostname()) : null),
     base_url: values['base-url'],
+    ca: readAuthority(values.ca ?? env.SLIPWAY_CA),
     dir: resolve(values.dir ?? '.slipway-agent'),
     work_dir: process.cwd(),
     command: positionals.length > 0 ? positionals : null,
   });
+}
+
+export function readAuthority(path: string | undefined): string | null {
+  if (!path) return null;
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new UsageError(`cannot read the certificate ${path}: ${errorText(error)}`);
+  }
 }
 
 function parsed(args: string[]) {

@@ -89,6 +89,10 @@ export function openState(config: AgentConfig): StateFile {
   };
 }
 
+/** What an agent keeps in a directory, for somebody who only looks; null where none has been. */
+export const keptState = (dir: string): Readonly<AgentState> | null =>
+  stateFrom(readJsonFile(join(agentDirectory(dir), 'state.json')));
+
 function continues({ identity, enrolled_with }: AgentState, config: AgentConfig): boolean {
   if (!identity) return true;
   if (config.node_instance_id !== null && config.node_instance_id !== identity.node_instance_id) return false;

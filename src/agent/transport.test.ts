@@ -31,17 +31,22 @@ test('the names and paths of the calls are those of the route table', () => {
 });
 
 test('a name that does not resolve fails in dns', async () => {
-  expect(await failureAt('http://nowhere.invalid')).toMatchObject({ layer: 'dns', status: null });
+  expect(await failureAt('http://nowhere.invalid')).toMatchObject({
+    owner_layer: 'transport',
+    layer: 'dns',
+    code: 'dns_unresolved',
+    status: null,
+  });
 });
 
 test('a closed port fails in tcp', async () => {
   await server.stop();
-  expect(await failureAt(server.url)).toMatchObject({ layer: 'tcp', code: 'ECONNREFUSED' });
+  expect(await failureAt(server.url)).toMatchObject({ owner_layer: 'transport', layer: 'tcp', code: 'tcp_refused' });
   await server.start();
 });
 
 test('a port that does not speak TLS fails in tls', async () => {
-  expect(await failureAt(server.url.replace('http:', 'https:'))).toMatchObject({ layer: 'tls' });
+  expect(await failureAt(server.url.replace('http:', 'https:'))).toMatchObject({ layer: 'tls', code: 'tls_failed' });
 });
 
 test('something else that speaks HTTP fails in ingress, whatever status it has, and is no last word', async () => {

@@ -12,6 +12,7 @@ import {
 } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { Clock } from '../base/clock.ts';
+import { trustedWith } from '../base/trusted-certificates.ts';
 import {
   type CallFailure,
   failureOfError,
@@ -57,9 +58,9 @@ class Silence extends Error {
 const most_reply_bytes = 2 * 1024 * 1024;
 const keepAlive = { keepAlive: true, maxSockets: 8, maxFreeSockets: 4 };
 
-export function transport(server_url: string, clock: Clock, time: ServerTime): Transport {
+export function transport(server_url: string, clock: Clock, time: ServerTime, ca: string | null = null): Transport {
   const secure = server_url.startsWith('https:');
-  const agent = secure ? new HttpsAgent(keepAlive) : new HttpAgent(keepAlive);
+  const agent = secure ? new HttpsAgent({ ...keepAlive, ca: trustedWith(ca) }) : new HttpAgent(keepAlive);
   const open = secure ? httpsRequest : httpRequest;
 
   const exchange = (call: Call) =>

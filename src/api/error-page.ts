@@ -1,11 +1,13 @@
 /** The page that a problem's `type` leads to: every code of the catalogue, under its own anchor. */
-import { type ErrorEntry, errorCatalogue } from '../contract/errors.ts';
+import type { FaultEntry } from '../contract/error-entry.ts';
+import { errorCatalogue } from '../contract/errors.ts';
+import { pathFaults } from '../contract/path-faults.ts';
 
 const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 const prose = (text: string) => escaped(text).replace(/`([^`]+)`/g, '<code>$1</code>');
 
-const section = (code: string, entry: ErrorEntry) => `<section id="${code}">
-<h2><code>${code}</code> <small>${entry.status}</small></h2>
+const section = (code: string, entry: FaultEntry & { status?: number }) => `<section id="${code}">
+<h2><code>${code}</code> <small>${entry.status ?? ''}</small></h2>
 <p>${prose(entry.title)}</p>
 <dl>
 <dt>Cause</dt><dd>${prose(entry.cause)}</dd>
@@ -29,7 +31,7 @@ export const errorPage = (): string => `<!doctype html>
 <body>
 <h1>Slipway errors</h1>
 <p>Every error is <code>application/problem+json</code> with one of these codes. <a href="/docs">The API</a></p>
-${Object.entries(errorCatalogue)
+${Object.entries<FaultEntry>({ ...errorCatalogue, ...pathFaults })
   .map(([code, entry]) => section(code, entry))
   .join('\n')}
 </body>

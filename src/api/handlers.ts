@@ -2,6 +2,7 @@
 import { agentHandlers } from './routes/agent.ts';
 import { agentTaskHandlers } from './routes/agent-tasks.ts';
 import { allocationHandlers } from './routes/allocations.ts';
+import { checkupHandlers } from './routes/checkup.ts';
 import { driftHandlers } from './routes/drift.ts';
 import { evidenceHandlers } from './routes/evidence.ts';
 import { explanationHandlers } from './routes/explanations.ts';
@@ -21,6 +22,7 @@ export const handlers: Handlers = {
   ...poolHandlers,
   ...allocationHandlers,
   ...nodeHandlers,
+  ...checkupHandlers,
   ...evidenceHandlers,
   ...explanationHandlers,
   ...recoveryHandlers,

@@ -8,6 +8,7 @@ export interface ServerSettings {
   database_url: string | null;
   owner_database_url: string | null;
   public_url: string | null;
+  public_ca: string | null;
   nodes_dir: string | null;
   tls_cert: string | null;
   tls_key: string | null;
@@ -48,6 +49,10 @@ export const serverFlags: Record<string, Flag> = {
   'public-url': {
     type: 'string',
     says: 'where agents and people reach this server, when that is not where it listens',
+  },
+  'public-ca': {
+    type: 'string',
+    says: 'the authority (PEM) that vouches for --public-url, for machines that we launch to trust',
   },
   'nodes-dir': {
     type: 'string',
@@ -110,6 +115,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
     database_url: text('database-url'),
     owner_database_url: text('owner-database-url'),
     public_url: text('public-url'),
+    public_ca: text('public-ca'),
     nodes_dir: text('nodes-dir'),
     tls_cert: text('tls-cert'),
     tls_key: text('tls-key'),

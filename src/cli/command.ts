@@ -9,8 +9,14 @@ export type Work<Options> = (session: Session, options: Options, args: string[])
 
 export interface Cli {
   terminal: Terminal;
-  /** Makes an action of a command: opens the session from the flags, and reports the outcome as the exit status. */
-  run<Options>(work: Work<Options>): (...all: unknown[]) => Promise<void>;
+  /**
+   * Makes an action of a command: opens the session from the flags, and reports the outcome as the exit status. `server` is for
+   * a command that may name one in its arguments; it then counts as if it stood in --server.
+   */
+  run<Options>(
+    work: Work<Options>,
+    server?: (args: string[]) => string | undefined,
+  ): (...all: unknown[]) => Promise<void>;
 }
 
 const variable = (...words: string[]) =>

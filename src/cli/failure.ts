@@ -1,6 +1,7 @@
 /** Everything that can go wrong, as one report: what, why, what to do, and under which correlation id. */
 import { RequestRefused, ServerUnreachable } from '../contract/client.ts';
 import { type ErrorCode, type ErrorEntry, errorCatalogue } from '../contract/errors.ts';
+import { errorName, faultOfError, pathFaults } from '../contract/path-faults.ts';
 import type { Problem } from '../contract/problem.ts';
 import type { ExitName } from './exit-codes.ts';
 
@@ -128,16 +129,19 @@ export function reportFailure(error: unknown, context: FailureContext): FailureR
       status: problem.status,
     };
   }
-  if (error instanceof ServerUnreachable)
+  if (error instanceof ServerUnreachable) {
+    const name = errorName(error.cause);
     return {
       ...local,
       exit: 'unreachable',
-      code: 'unreachable',
+      code: name === null ? 'unreachable' : faultOfError(name),
+      owner_layer: name === null ? null : pathFaults[faultOfError(name)].owner_layer,
       what: `No Slipway server answers at ${context.server ?? 'that address'}`,
       why: rootCause(error),
-      remedy: 'Start one with `npm start`, or name another with --server or SLIPWAY_SERVER.',
+      remedy: `Start one with \`npm start\`, or name another with --server or SLIPWAY_SERVER; ${context.commandLine('doctor')} says which layer fails.`,
       correlation_id: context.correlation_id,
     };
+  }
   return {
     ...local,
     exit: 'failed',

@@ -52,7 +52,9 @@ describe('errors say what, why, what to do and the correlation id', () => {
     const { code, stderr } = await slipway(['nodes']);
     expect(code).toBe(3);
     expect(stderr).toContain(`✖ No Slipway server answers at ${server.url}\n  connect ECONNREFUSED`);
-    expect(stderr).toMatch(/What to do: .*npm start.*\n {2}correlation_id [0-9a-f]{32}\n$/s);
+    expect(stderr).toMatch(
+      /What to do: .*npm start.*doctor says which layer.*\n {2}owner: transport · correlation_id [0-9a-f]{32}\n$/s,
+    );
   });
 
   test('another kind of server: exit 3, not a crash', async () => {

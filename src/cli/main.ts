@@ -1,4 +1,5 @@
 /** The `slipway` command: joins the command line to this process, and nothing else does. */
+import { setDefaultCACertificates } from 'node:tls';
 import { exitCodes } from './exit-codes.ts';
 import { showCursor } from './live-view.ts';
 import { runCommandLine } from './run.ts';
@@ -27,5 +28,6 @@ process.exitCode = await runCommandLine({
   environment,
   working_directory: process.cwd(),
   terminal,
+  trust: setDefaultCACertificates,
   signal: interrupt.signal,
 });

@@ -11,6 +11,7 @@ import { makeAudit } from './commands/audit.ts';
 import { makeBrake } from './commands/brake.ts';
 import { makeCompletion } from './commands/completion.ts';
 import { makeDiagnostics } from './commands/diagnostics.ts';
+import { makeDoctor } from './commands/doctor.ts';
 import { makeDrift } from './commands/drift.ts';
 import { makeAgent, makeServe } from './commands/elsewhere.ts';
 import { makeExplain } from './commands/explain.ts';
@@ -48,6 +49,7 @@ const groups: { heading: string; commands: MakeCommand[] }[] = [
       makeTimeline,
       makeAudit,
       makeLogs,
+      makeDoctor,
       makeDiagnostics,
       makeSweeps,
     ],
@@ -66,6 +68,7 @@ export interface SharedOptions {
   token?: string;
   tokenFile?: string;
   dataDir?: string;
+  ca?: string;
   json?: boolean;
   debug?: boolean;
 }
@@ -79,6 +82,7 @@ const sharedOptions = () => [
   new Option('--data-dir <dir>', 'the data directory of a server on this host, for its admin.token').env(
     'SLIPWAY_DATA_DIR',
   ),
+  new Option('--ca <file>', 'a certificate authority to trust besides the usual ones (PEM)').env('SLIPWAY_CA'),
   new Option('--json', 'print JSON: one document, or one object a line for what goes on').env('SLIPWAY_JSON'),
   new Option('--debug', 'print stack traces').env('SLIPWAY_DEBUG'),
 ];

@@ -5,6 +5,7 @@ import { inspect } from 'node:util';
 import { Command, CommanderError, type OptionValues } from 'commander';
 import { systemClock } from '../base/clock.ts';
 import { newCorrelationId } from '../base/ids.ts';
+import { trustedWith } from '../base/trusted-certificates.ts';
 import type { Cli, Work } from './command.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';
 import { reportFailure } from './failure.ts';
@@ -24,6 +25,8 @@ export interface Host {
   environment: Record<string, string | undefined>;
   working_directory: string;
   terminal: Terminal;
+  /** From here on these authorities are trusted, and no others, wherever nothing else is said. */
+  trust(certificates: string[]): void;
   /** Aborted when the person wants it to end. */
   signal: AbortSignal;
 }
@@ -38,7 +41,7 @@ function ownName({ environment, working_directory }: Host): string {
   return path.startsWith('..') ? join(clone, 'bin/slipway') : `./${path}`;
 }
 
-const connectionFlags = { server: '--server', tokenFile: '--token-file', dataDir: '--data-dir' } as const;
+const connectionFlags = { server: '--server', ca: '--ca', tokenFile: '--token-file', dataDir: '--data-dir' } as const;
 
 /** Repeats where to call, if that was typed: the line is then right as it stands. A token is never repeated. */
 const commandLineOf = (program: Command, host: Host) => {
@@ -64,12 +67,13 @@ export async function runCommandLine(host: Host): Promise<number> {
   let ran: Command | null = null;
   let exit: ExitName = 'ok';
 
-  function sessionFromFlags(): Session {
+  function sessionFromFlags(named: string | undefined): Session {
     const shared = program.opts<SharedOptions>();
-    server = shared.server;
+    server = named ?? shared.server;
     const connection = resolveConnection(
       {
-        server: shared.server,
+        server,
+        ca: shared.ca,
         token: given(program, 'token'),
         token_file: given(program, 'tokenFile'),
         data_dir: given(program, 'dataDir'),
@@ -77,6 +81,8 @@ export async function runCommandLine(host: Host): Promise<number> {
       { environment, working_directory, clone },
     );
     server = connection.server;
+    const trusted = trustedWith(connection.ca);
+    if (trusted) host.trust(trusted);
     return openSession({
       connection,
       correlation_id,
@@ -90,13 +96,13 @@ export async function runCommandLine(host: Host): Promise<number> {
 
   const cli: Cli = {
     terminal,
-    run<Options>(work: Work<Options>) {
+    run<Options>(work: Work<Options>, namedIn: (args: string[]) => string | undefined = () => undefined) {
       return async (...all: unknown[]) => {
         const command = all.at(-1);
         if (!(command instanceof Command)) throw new Error('an action is called with its command last');
         ran = command;
         const options = command.opts<Options & OptionValues>();
-        exit = (await work(sessionFromFlags(), options, command.args)) ?? 'ok';
+        exit = (await work(sessionFromFlags(namedIn(command.args)), options, command.args)) ?? 'ok';
       };
     },
   };

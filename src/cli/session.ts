@@ -10,6 +10,8 @@ import type { Terminal } from './terminal.ts';
 
 export interface Session {
   server: string;
+  /** For a command that makes its calls itself. */
+  connection: Connection;
   correlation_id: CorrelationId;
   clock: Clock;
   /** Fires at Ctrl-C. */

@@ -17,6 +17,8 @@ export interface Given {
 
 export interface ConnectionInput {
   server: string;
+  /** A file. */
+  ca?: string | undefined;
   token?: Given;
   token_file?: Given;
   data_dir?: Given;
@@ -31,6 +33,8 @@ export interface Surroundings {
 export interface Connection {
   server: string;
   token: string | undefined;
+  /** PEM, trusted besides the usual authorities. */
+  ca: string | null;
 }
 
 export function normalizeServer(text: string): string {
@@ -45,17 +49,29 @@ export function normalizeServer(text: string): string {
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 const isLoopback = (server: string) => loopback.test(new URL(server).hostname);
 
-function readToken(path: string): string {
-  let text: string;
+function readNamed(path: string, what: string, remedy: string): string {
   try {
-    text = readFileSync(path, 'utf8');
+    return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new CliFailure('usage', `The token file ${path} cannot be read`, {
+    throw new CliFailure('usage', `The ${what} ${path} cannot be read`, {
       why: error instanceof Error ? error.message : String(error),
-      remedy: 'Name another with --token-file, or set SLIPWAY_TOKEN.',
+      remedy,
       cause: error,
     });
   }
+}
+
+/** Refused here: a file without a certificate would be trusted for nothing, without a word. */
+function readAuthority(path: string): string {
+  const remedy = 'Name the certificate of the authority, in PEM, with --ca or SLIPWAY_CA.';
+  const pem = readNamed(path, 'certificate file', remedy);
+  if (!pem.includes('-----BEGIN CERTIFICATE-----'))
+    throw new CliFailure('usage', `The certificate file ${path} holds no certificate`, { remedy });
+  return pem;
+}
+
+function readToken(path: string): string {
+  const text = readNamed(path, 'token file', 'Name another with --token-file, or set SLIPWAY_TOKEN.');
   const token = text.trim();
   if (token === '' || /\s/.test(token))
     throw new CliFailure('usage', `The token file ${path} does not hold one token`, {
@@ -72,17 +88,22 @@ function adminTokenFile(input: ConnectionInput, surroundings: Surroundings): str
   return directories.map((directory) => join(directory, 'admin.token')).find((path) => existsSync(path));
 }
 
-/** First come, first served: a token typed or named for this call, the environment's, then the server's own file. */
 export function resolveConnection(input: ConnectionInput, surroundings: Surroundings): Connection {
   const server = normalizeServer(input.server);
+  const ca = input.ca ? readAuthority(input.ca) : null;
+  return { server, token: resolveToken(server, input, surroundings), ca };
+}
+
+/** First come, first served: a token typed or named for this call, the environment's, then the server's own file. */
+function resolveToken(server: string, input: ConnectionInput, surroundings: Surroundings): string | undefined {
   const { token, token_file } = input;
   const { environment } = surroundings;
-  if (token_file?.source === 'flag') return { server, token: readToken(token_file.value) };
-  if (token?.source === 'flag') return { server, token: token.value };
-  if (token_file) return { server, token: readToken(token_file.value) };
-  if (token?.value) return { server, token: token.value };
-  if (environment.SLIPWAY_ADMIN_TOKEN) return { server, token: environment.SLIPWAY_ADMIN_TOKEN };
+  if (token_file?.source === 'flag') return readToken(token_file.value);
+  if (token?.source === 'flag') return token.value;
+  if (token_file) return readToken(token_file.value);
+  if (token?.value) return token.value;
+  if (environment.SLIPWAY_ADMIN_TOKEN) return environment.SLIPWAY_ADMIN_TOKEN;
   // A token that was merely found belongs to this host's server; it is not shown to a stranger's.
   const found = isLoopback(server) || input.data_dir ? adminTokenFile(input, surroundings) : undefined;
-  return { server, token: found === undefined ? undefined : readToken(found) };
+  return found === undefined ? undefined : readToken(found);
 }

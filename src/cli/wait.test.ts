@@ -285,7 +285,7 @@ describe('on a screen', () => {
   test('the block is redrawn in place and leaves steps and the ending', async () => {
     const screen = screenSurface({ columns: 72, rows: 24 });
     const session = openSession({
-      connection: { server: server.url, token: testToken },
+      connection: { server: server.url, token: testToken, ca: null },
       correlation_id: newCorrelationId(),
       clock: systemClock,
       signal: new AbortController().signal,

@@ -1,6 +1,6 @@
 /** The counts a person sees first, and the server's own health. */
 import { type Static, Type } from 'typebox';
-import { nullable, Timestamp } from './primitives.ts';
+import { nullable, strict, Timestamp } from './primitives.ts';
 
 export const Overview = Type.Object(
   {
@@ -29,7 +29,36 @@ export const Overview = Type.Object(
 );
 export type Overview = Static<typeof Overview>;
 
-export const Health = Type.Object({ status: Type.String(), version: Type.String() }, { $id: 'Health' });
+export const HealthQuery = Type.Object(
+  {
+    nonce: Type.Optional(
+      Type.String({
+        pattern: '^[A-Za-z0-9_-]{16,64}$',
+        description: 'Asks the server to show who it is: it signs this with the key that its tasks are signed with.',
+      }),
+    ),
+  },
+  strict,
+);
+
+/** What is signed, as canonical JSON, is this object without `signature`. */
+export const ServerIdentity = Type.Object(
+  {
+    service: Type.Literal('slipway'),
+    installation_id: Type.String(),
+    nonce: Type.String(),
+    kid: Type.String(),
+    public_key: Type.String({ description: 'Ed25519, SPKI DER, base64' }),
+    signature: Type.String({ description: 'Ed25519, base64' }),
+  },
+  { $id: 'ServerIdentity' },
+);
+export type ServerIdentity = Static<typeof ServerIdentity>;
+
+export const Health = Type.Object(
+  { status: Type.String(), version: Type.String(), identity: Type.Optional(ServerIdentity) },
+  { $id: 'Health' },
+);
 export const Readiness = Type.Object(
   {
     status: Type.String(),

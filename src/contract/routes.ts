@@ -1,6 +1,7 @@
 /** Every route by its operation id (`noun-verb`); the same string names it in OpenAPI, the CLI, metrics and logs. */
 import { agentRoutes } from './routes/agent.ts';
 import { allocationRoutes } from './routes/allocations.ts';
+import { checkupRoutes } from './routes/checkup.ts';
 import { driftRoutes } from './routes/drift.ts';
 import { evidenceRoutes } from './routes/evidence.ts';
 import { nodeRoutes } from './routes/nodes.ts';
@@ -17,6 +18,7 @@ export const routes = {
   ...poolRoutes,
   ...allocationRoutes,
   ...nodeRoutes,
+  ...checkupRoutes,
   ...operationRoutes,
   ...evidenceRoutes,
   ...supervisionRoutes,

@@ -31,6 +31,8 @@ export interface EnsureTarget extends DriverTarget {
   /** What the machine needs in order to phone home. */
   bootstrap: {
     server_url: string;
+    /** PEM: who vouches for that address, where it is nobody whom every machine trusts. */
+    ca?: string | null;
     /** Where else the control plane answers, should that replica be gone. */
     other_server_urls?: string[];
     enrollment_token: string;

@@ -114,7 +114,10 @@ export async function proveByDriver(
   return proof as unknown as DriverProof;
 }
 
-export function isSignedByAgent(subject: Subject, answer: AgentAnswer): boolean {
+export function isSignedByAgent(
+  subject: Pick<Subject, 'node_instance_id'> & { instance: Pick<Subject['instance'], 'agent_public_key'> },
+  answer: Pick<AgentAnswer, 'task_id' | 'status' | 'result' | 'signature'>,
+): boolean {
   if (!subject.instance.agent_public_key || !answer.signature) return false;
   const key = createPublicKey({
     key: Buffer.from(subject.instance.agent_public_key, 'base64'),

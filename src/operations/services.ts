@@ -18,6 +18,8 @@ export interface OperationServices {
   drivers: ReadonlyMap<string, Driver>;
   /** Where agents find this control plane. */
   server_url(): string;
+  /** PEM: the authority that vouches for that address, where it is one of ours. */
+  public_ca: string | null;
   /** Where they find the other replicas that live now. */
   other_server_urls(): Promise<string[]>;
   /** Asks a machine at the address it gave whether it lives: one request, bounded, only where addresses may be asked. */

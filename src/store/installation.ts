@@ -11,6 +11,7 @@ import {
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { TaskKey } from '../contract/agent.ts';
 import { canonicalJson } from '../contract/canonical-json.ts';
+import type { ServerIdentity } from '../contract/overview.ts';
 import type { Database } from './database.ts';
 
 interface InstallationRow {
@@ -38,6 +39,8 @@ export interface Installation {
   enrollmentToken(claims: EnrollmentClaims): string;
   readEnrollmentToken(token: string): EnrollmentClaims | undefined;
   signTask<T extends object>(unsigned: T): T & { kid: string; signature: string };
+  /** Shows that it is this installation who answers, and answers now; no task can be made of it, it has none of its fields. */
+  identify(nonce: string): ServerIdentity;
   seal(text: string): string;
   unseal(sealed: string): string | undefined;
 }
@@ -88,6 +91,10 @@ function unsealWith(secret: Buffer, prefix: string, sealed: string): string | un
 export async function openInstallation(db: Database, now: Date): Promise<Installation> {
   const { row, key } = await loadOrCreate(db, now);
   const privateKey: KeyObject = createPrivateKey(key.private_key);
+  const signed = <T extends object>(unsigned: T) => {
+    const body = { ...unsigned, kid: key.kid };
+    return { ...body, signature: sign(null, Buffer.from(canonicalJson(body)), privateKey).toString('base64') };
+  };
   return {
     installation_id: row.installation_id,
     task_keys: [{ kid: key.kid, public_key: key.public_key }],
@@ -99,10 +106,9 @@ export async function openInstallation(db: Database, now: Date): Promise<Install
       const [pool, node_id, node_instance_id] = JSON.parse(text) as [string, NodeId, NodeInstanceId];
       return { pool, node_id, node_instance_id };
     },
-    signTask(unsigned) {
-      const body = { ...unsigned, kid: key.kid };
-      return { ...body, signature: sign(null, Buffer.from(canonicalJson(body)), privateKey).toString('base64') };
-    },
+    signTask: signed,
+    identify: (nonce) =>
+      signed({ service: 'slipway', installation_id: row.installation_id, nonce, public_key: key.public_key }),
     seal: (text) => sealWith(row.session_secret, 'sws', text),
     unseal: (sealed) => unsealWith(row.session_secret, 'sws', sealed),
   };

@@ -90,6 +90,16 @@ export async function taskRow(db: Queryable, id: string): Promise<TaskRow | unde
   return (await db.query<TaskRow>('select * from tasks where task_id = $1', [id]))[0];
 }
 
+/** A ping that somebody asked for and that is not over; another one would tell nothing more. */
+export async function openPingOf(tx: Transaction, id: NodeInstanceId, now: Date): Promise<TaskRow | undefined> {
+  const [task] = await tx.query<TaskRow>(
+    `select * from tasks where node_instance_id = $1 and type = 'ping' and workflow_id is null
+       and status in ('queued', 'leased') and expires_at > $2 order by created_at desc limit 1`,
+    [id, now],
+  );
+  return task;
+}
+
 export async function countWaiting(db: Queryable, id: NodeInstanceId): Promise<number> {
   const [row] = await db.query<{ count: number }>(
     `select count(*)::int as count from tasks where node_instance_id = $1 and status = 'queued'`,

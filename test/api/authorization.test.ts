@@ -23,6 +23,15 @@ const withAccess = <K extends Access['kind']>(kind: K) =>
     return access.kind === kind ? [{ name, access: access as Extract<Access, { kind: K }> }] : [];
   });
 
+/** Over and done with, so that nothing of it changes while a test looks whether it changed something. */
+async function answeredPing(): Promise<string> {
+  const { machine } = world.acme;
+  const { task_id } = await world.client.call('node-ping', { params: { id: machine.node_id }, body: {} });
+  const params = { id: machine.node_id, task_id };
+  await machine.work(async () => (await world.client.call('node-ping-get', { params })).over);
+  return task_id;
+}
+
 beforeAll(async () => {
   world = await tenantWorld();
   for (const role of roles) bearers[role] = (await world.tokenFor(role)).token;
@@ -32,7 +41,8 @@ beforeAll(async () => {
   bearers.revoked = revoked.token;
   bearers.machine = world.acme.machine.credential;
   const join = await world.client.call('join-token-create', { params: { pool: 'outside' } });
-  examples = examplesFor(world, { join_token_id: join.token_id });
+  const task_id = await answeredPing();
+  examples = examplesFor(world, { join_token_id: join.token_id, task_id });
   // A machine whose node was made anew: the old instance is fenced.
   const old = await readyMachine(world, 'twice');
   bearers.fenced = old.credential;

@@ -3,6 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { contractDocs, fromRoot } from '../../scripts/generate-contract-docs.ts';
 import { errorCatalogue } from '../../src/contract/errors.ts';
+import { pathFaults } from '../../src/contract/path-faults.ts';
 import type { RouteDeclaration } from '../../src/contract/route.ts';
 import { type OperationName, routes } from '../../src/contract/routes.ts';
 import { openBrowser } from '../browser/support/console.ts';
@@ -15,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-const codes = Object.keys(errorCatalogue).sort();
+const codes = [...Object.keys(errorCatalogue), ...Object.keys(pathFaults)].sort();
 
 describe('the error catalogue', () => {
   it.each(Object.entries(contractDocs))('%s is what the contract says', (path, render) => {

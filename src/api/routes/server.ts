@@ -10,7 +10,11 @@ import { listReplicas } from '../../store/replicas.ts';
 import type { Handlers } from '../services.ts';
 
 export const serverHandlers: Pick<Handlers, 'health-get' | 'readiness-get' | 'metrics-get' | 'overview-get'> = {
-  'health-get': async (_, services) => ({ status: 'ok', version: services.settings.version }),
+  'health-get': async ({ query }, { settings, installation }) => ({
+    status: 'ok',
+    version: settings.version,
+    ...(query?.nonce && { identity: installation.identify(query.nonce) }),
+  }),
   async 'readiness-get'({ reply }, services) {
     const checks = await services.readiness();
     const ready = Object.values(checks).every((check) => check.ok);

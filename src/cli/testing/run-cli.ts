@@ -99,6 +99,8 @@ async function runHere(words: string[], options: CliOptions): Promise<Finished> 
     environment,
     working_directory: process.cwd(),
     terminal: { out: out.surface, err: err.surface },
+    // Trust is a process's; a command that has to have it changed needs one of its own.
+    trust: () => {},
     signal: new AbortController().signal,
   });
   process.env = own;

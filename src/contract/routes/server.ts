@@ -8,9 +8,10 @@ export const serverRoutes = {
   'health-get': {
     method: 'GET',
     path: '/healthz',
-    summary: 'Whether the process lives',
+    summary: 'Whether the process lives, and with a nonce, who it is',
     tag: 'server',
     access: open,
+    query: overview.HealthQuery,
     success: 200,
     reply: overview.Health,
   },

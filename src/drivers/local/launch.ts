@@ -20,6 +20,7 @@ function agentConfig(target: EnsureTarget, directory: string) {
   const { bootstrap } = target;
   return {
     server_url: bootstrap.server_url,
+    ca: bootstrap.ca ?? null,
     other_server_urls: bootstrap.other_server_urls ?? [],
     enrollment_token: bootstrap.enrollment_token,
     deadline_at: bootstrap.deadline_at,

@@ -1,5 +1,6 @@
-/** A certificate for the given names, made on the spot, so that no key lies in the repository and none expires. */
-import { generateKeyPairSync, sign } from 'node:crypto';
+/** Certificates, made on the spot, so that no key lies in the repository and none expires: on their own, or by an authority. */
+import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
+import { isIPv4 } from 'node:net';
 
 const der = (tag: number, ...parts: Buffer[]): Buffer => {
   const body = Buffer.concat(parts);
@@ -20,27 +21,83 @@ const ed25519 = sequence(oid(0x2b, 0x65, 0x70));
 const commonName = oid(0x55, 0x04, 0x03);
 const subjectAltName = oid(0x55, 0x1d, 0x11);
 
-const distinguished = (name: string) => sequence(der(0x31, sequence(commonName, der(0x0c, Buffer.from(name)))));
-const alternatives = (dnsNames: string[]) =>
-  sequence(subjectAltName, der(0x04, sequence(...dnsNames.map((name) => der(0x82, Buffer.from(name))))));
+const basicConstraints = oid(0x55, 0x1d, 0x13);
+const yes = der(0x01, Buffer.from([0xff]));
 
-export function selfSigned(...dnsNames: [string, ...string[]]): { key: string; cert: string } {
+const distinguished = (name: string) => sequence(der(0x31, sequence(commonName, der(0x0c, Buffer.from(name)))));
+const alternative = (name: string) =>
+  isIPv4(name) ? der(0x87, Buffer.from(name.split('.').map(Number))) : der(0x82, Buffer.from(name));
+const alternatives = (names: string[]) => sequence(subjectAltName, der(0x04, sequence(...names.map(alternative))));
+const authorityExtension = sequence(basicConstraints, yes, der(0x04, sequence(yes)));
+
+export interface Certificate {
+  key: string;
+  cert: string;
+}
+
+interface Made {
+  subject: string;
+  issuer: string;
+  extensions: Buffer[];
+  /** Signs for itself where nobody else does. */
+  signer?: KeyObject;
+  ends?: string;
+}
+
+function made({ subject, issuer, extensions, signer, ends = '491231235959Z' }: Made): Certificate & { own: KeyObject } {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519');
-  const name = distinguished(dnsNames[0]);
   const content = sequence(
     der(0xa0, integer(2)),
-    integer(1),
+    // Positive, and never the same twice for one authority.
+    der(0x02, Buffer.concat([Buffer.from([0x01]), randomBytes(8)])),
     ed25519,
-    name,
-    sequence(time('200101000000Z'), time('491231235959Z')),
-    name,
+    distinguished(issuer),
+    sequence(time('200101000000Z'), time(ends)),
+    distinguished(subject),
     publicKey.export({ type: 'spki', format: 'der' }),
-    der(0xa3, sequence(alternatives(dnsNames))),
+    der(0xa3, sequence(...extensions)),
   );
-  const signature = der(0x03, Buffer.from([0]), sign(null, content, privateKey));
-  const lines = sequence(content, ed25519, signature).toString('base64').replace(/.{64}/g, '$&\n');
+  const signature = der(0x03, Buffer.from([0]), sign(null, content, signer ?? privateKey));
+  const lines = sequence(content, ed25519, signature)
+    .toString('base64')
+    .replace(/.{64}(?=.)/g, '$&\n');
   return {
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
     cert: `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`,
+    own: privateKey,
+  };
+}
+
+export function selfSigned(...names: [string, ...string[]]): Certificate {
+  const { key, cert } = made({ subject: names[0], issuer: names[0], extensions: [alternatives(names)] });
+  return { key, cert };
+}
+
+export interface Authority {
+  /** What whoever trusts it is given. */
+  cert: string;
+  issue(...names: [string, ...string[]]): Certificate;
+  /** One that was good until some years ago. */
+  issueExpired(...names: [string, ...string[]]): Certificate;
+}
+
+/** Each is another one, also under the same name: whoever trusts two of them must not take one for the other. */
+export function certificateAuthority(called: string): Authority {
+  const name = `${called} ${randomBytes(4).toString('hex')}`;
+  const { cert, own } = made({ subject: name, issuer: name, extensions: [authorityExtension] });
+  const issue = (names: [string, ...string[]], ends?: string): Certificate => {
+    const leaf = made({
+      subject: names[0],
+      issuer: name,
+      extensions: [alternatives(names)],
+      signer: own,
+      ...(ends && { ends }),
+    });
+    return { key: leaf.key, cert: leaf.cert };
+  };
+  return {
+    cert,
+    issue: (...names) => issue(names),
+    issueExpired: (...names) => issue(names, '210101000000Z'),
   };
 }

@@ -6,7 +6,7 @@ import type { TenantWorld } from './tenants.ts';
 /** Valid input for each route, about things of the tenant acme, so that nothing but the caller can be wrong. */
 export function examplesFor(
   { acme, join_token }: TenantWorld,
-  ids: { join_token_id: string },
+  ids: { join_token_id: string; task_id: string },
 ): Record<OperationName, Input> {
   const allocation = { params: { id: acme.allocation.allocation_id } };
   const node = { params: { id: acme.allocation.node_id ?? '' } };
@@ -79,6 +79,9 @@ export function examplesFor(
     'residue-adopt': residue,
     'residue-delete': residue,
     'residue-verify': residue,
+    'node-checkup': node,
+    'node-ping': { ...node, body: { within_seconds: 1 } },
+    'node-ping-get': { params: { ...node.params, task_id: ids.task_id } },
     'node-timeline': node,
     'node-logs': node,
     'node-boot': node,
@@ -103,5 +106,8 @@ export function examplesFor(
       body: { facts: [{ at: '2030-01-01T00:00:00Z', layer: 'node', kind: 'more', summary: 'more' }] },
     },
     'agent-credential-rotate': {},
+    'agent-checkup': {},
+    'agent-ping': { body: { within_seconds: 1 } },
+    'agent-ping-get': { params: { task_id: ids.task_id } },
   };
 }

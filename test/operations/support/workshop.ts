@@ -117,6 +117,7 @@ export async function openWorkshop(parts: WorkshopParts): Promise<Workshop> {
       ...{ db, clock, environment: defaultEnvironment, installation, executor },
       drivers: new Map([driver(upstream.driver), external].map((each) => [each.name, each])),
       server_url: () => 'http://127.0.0.1',
+      public_ca: null,
       other_server_urls: async () => [],
       probe: async () => ({ ok: true, detail: 'status 200 in 1 ms' }),
       cancelRun: async (workflow_id, attempt) => {

@@ -94,6 +94,7 @@ async function openReplica(db: Database, clock: VirtualClock, installation: Inst
       [yard, createExternalDriver({ revoked: (id) => isRevoked(db, id) })].map((each) => [each.name, each]),
     ),
     server_url: () => 'http://127.0.0.1',
+    public_ca: null,
     other_server_urls: async () => [],
     probe: async () => ({ ok: true, detail: 'status 200 in 1 ms' }),
     cancelRun: async () => {},

@@ -33,8 +33,9 @@ const mayImport: Record<string, Allowed> = {
   operations: { any: provisioning },
   sweeps: { any: [...provisioning, 'operations', 'probe'] },
   api: { any: ['lifecycle', 'contract', 'store', 'operations'] },
-  agent: { any: ['lifecycle', 'contract'] },
-  cli: { any: ['lifecycle', 'contract'] },
+  doctor: { any: ['contract'] },
+  agent: { any: ['lifecycle', 'contract', 'doctor'] },
+  cli: { any: ['lifecycle', 'contract', 'doctor'] },
   // The typed client carries no schema, so the console may run it; the rest of the contract would bring its validators.
   console: { any: ['lifecycle', 'contract/client.ts'], types: ['contract'] },
 };

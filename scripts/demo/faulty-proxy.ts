@@ -1,0 +1,153 @@
+/**
+ * A proxy that ends TLS in front of a server and can be broken, one layer at a time, while it runs. The demo lets a person do it;
+ * the scenario of the failing layer does the same.
+ */
+import { generateKeyPairSync, sign } from 'node:crypto';
+import { request as httpRequest, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { canonicalJson } from '../../src/contract/canonical-json.ts';
+import { errorCatalogue } from '../../src/contract/errors.ts';
+import { certificateAuthority } from '../../src/probe/testing/self-signed.ts';
+
+const impostor: RequestListener = (_, response) => {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.end(JSON.stringify({ status: 'ok', version: '1.0.0' }));
+};
+
+/** Another installation, which is Slipway in all it says, and knows nobody of ours. */
+const otherKeys = generateKeyPairSync('ed25519');
+const otherInstallation: RequestListener = (request, response) => {
+  const nonce = new URL(request.url ?? '/', 'http://other').searchParams.get('nonce');
+  const public_key = otherKeys.publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
+  const said = { service: 'slipway', installation_id: 'slipway-other', nonce, kid: 'key_other', public_key };
+  const signature = sign(null, Buffer.from(canonicalJson(said)), otherKeys.privateKey).toString('base64');
+  const { status, title, cause: detail, owner_layer, detail_layer } = errorCatalogue.credential_unknown;
+  const unknown = {
+    type: '/docs/errors',
+    title,
+    status,
+    code: 'credential_unknown',
+    owner_layer,
+    detail_layer,
+    detail,
+  };
+  const answer = nonce ? { status: 'ok', version: '1.0.0', identity: { ...said, signature } } : unknown;
+  response.writeHead(nonce ? 200 : status, { 'content-type': nonce ? 'application/json' : 'application/problem+json' });
+  response.end(JSON.stringify(answer));
+};
+const badGateway: RequestListener = (_, response) => {
+  response.writeHead(502, { 'content-type': 'text/html' });
+  response.end('<html><h1>502 Bad Gateway</h1></html>');
+};
+const only =
+  (path: RegExp, refuse: RequestListener) =>
+  (request: IncomingMessage): RequestListener | null =>
+    path.test(request.url ?? '') ? refuse : null;
+
+/** What each fault does to requests; those that never let one through have no line here. */
+const refusals = {
+  ingress: () => impostor,
+  other: () => otherInstallation,
+  'bad-gateway': () => badGateway,
+  claim: only(/^\/v1\/agent\/tasks\/next/, badGateway),
+  result: only(/^\/v1\/agent\/tasks\/[^/]+\/result/, badGateway),
+} as const satisfies Record<string, (request: IncomingMessage) => RequestListener | null>;
+
+export const proxyFaults = [
+  'tcp',
+  'tls',
+  'ca',
+  'expired',
+  'name',
+  'ingress',
+  'other',
+  'bad-gateway',
+  'claim',
+  'result',
+] as const;
+export type ProxyFault = (typeof proxyFaults)[number];
+
+export interface FaultyProxy {
+  url: string;
+  /** The certificate of the authority that vouches for it, in PEM. */
+  ca: string;
+  /** Breaks one layer, mending the one before; null mends all. */
+  break(fault: ProxyFault | null): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const host = 'localhost';
+
+function passOn(upstream: URL, request: IncomingMessage, response: ServerResponse): void {
+  const { method, headers, url: path } = request;
+  const onward = httpRequest(
+    { hostname: upstream.hostname, port: upstream.port, method, path, headers, agent: false },
+    (reply) => {
+      response.writeHead(reply.statusCode ?? 502, reply.headers);
+      reply.pipe(response);
+    },
+  );
+  onward.on('error', () => (response.headersSent ? response.destroy() : badGateway(request, response)));
+  response.on('close', () => onward.destroy());
+  request.pipe(onward);
+}
+
+export async function faultyProxy(upstream_url: string, port = 0): Promise<FaultyProxy> {
+  const upstream = new URL(upstream_url);
+  const ours = certificateAuthority('Slipway demo authority');
+  const certificates = {
+    good: ours.issue(host, '127.0.0.1'),
+    ca: certificateAuthority('An authority that nobody knows').issue(host, '127.0.0.1'),
+    expired: ours.issueExpired(host, '127.0.0.1'),
+    name: ours.issue('elsewhere.invalid'),
+  };
+  let fault: ProxyFault | null = null;
+  const sockets = new Set<Socket>();
+
+  const secure = createHttpsServer(certificates.good, (request, response) => {
+    const refuse = fault && fault in refusals ? refusals[fault as keyof typeof refusals](request) : null;
+    if (refuse) refuse(request, response);
+    else passOn(upstream, request, response);
+  });
+  secure.on('tlsClientError', (_, socket) => socket.destroy());
+  const door = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('error', () => socket.destroy());
+    if (fault === 'tls') socket.end('HTTP/1.1 400 Bad Request\r\n\r\n');
+    else secure.emit('connection', socket);
+  });
+
+  const open = () =>
+    new Promise<void>((resolve, reject) => {
+      door.once('error', reject);
+      door.listen(port, '127.0.0.1', () => {
+        door.off('error', reject);
+        port = (door.address() as AddressInfo).port;
+        resolve();
+      });
+    });
+  const close = () =>
+    new Promise<void>((resolve) => {
+      if (!door.listening) return resolve();
+      door.close(() => resolve());
+      for (const socket of sockets) socket.destroy();
+    });
+
+  await open();
+  return {
+    url: `https://${host}:${port}`,
+    ca: ours.cert,
+    async break(next) {
+      fault = next;
+      const shown = next && next in certificates ? (next as keyof typeof certificates) : 'good';
+      secure.setSecureContext(certificates[shown]);
+      // What is open was made while all was well, and would hide the fault.
+      for (const socket of sockets) socket.destroy();
+      if (next === 'tcp') await close();
+      else if (!door.listening) await open();
+    },
+    stop: close,
+  };
+}

@@ -1,0 +1,105 @@
+/**
+ * `slipway agent doctor`: from the machine itself, with the credential of the agent that lives here. It only looks: it beats for
+ * nobody, so a dead agent stays dead, and takes no lock, so a living one goes on.
+ */
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { Clock } from '../base/clock.ts';
+import { newCorrelationId } from '../base/ids.ts';
+import type { LayerReport } from '../doctor/examination.ts';
+import { examine } from '../doctor/examine.ts';
+import { closingLines, examinationJson, exitOf, layerLine } from '../doctor/telling.ts';
+import { type AgentConfig, configFrom, readConfigFile, UsageError } from './config.ts';
+import { usageExitCode } from './exit.ts';
+import { readAuthority, usage } from './options.ts';
+import { errorText } from './shape.ts';
+import { keptState } from './state-file.ts';
+
+const flags = {
+  config: { type: 'string' },
+  server: { type: 'string' },
+  ca: { type: 'string' },
+  dir: { type: 'string' },
+  patience: { type: 'string' },
+  json: { type: 'boolean' },
+  help: { type: 'boolean' },
+} as const;
+
+/** The statuses that every command of ours has. */
+const exitCodes = { ok: 0, failed: 1, unreachable: 3, refused: 4 };
+const usualPatienceSeconds = 10;
+
+export interface DoctorSurroundings {
+  clock: Clock;
+  out(line: string): void;
+  err(line: string): void;
+}
+
+interface Asked {
+  config: AgentConfig;
+  patience_seconds: number;
+  json: boolean;
+}
+
+/** Null when only help was asked for. */
+function askedBy(args: string[], env: NodeJS.ProcessEnv): Asked | null {
+  const { values } = parsed(args);
+  if (values.help) return null;
+  const patience_seconds = Number(values.patience ?? usualPatienceSeconds);
+  if (!(patience_seconds > 0 && patience_seconds <= 60)) throw new UsageError('--patience is 1 to 60 seconds');
+  const ca = readAuthority(values.ca ?? env.SLIPWAY_CA);
+  const dir = resolve(values.dir ?? '.slipway-agent');
+  const config = values.config ? readConfigFile(values.config) : configFrom({ server_url: values.server, dir, ca });
+  return { config: { ...config, ca: ca ?? config.ca }, patience_seconds, json: values.json === true };
+}
+
+function parsed(args: string[]) {
+  try {
+    return parseArgs({ args, options: flags });
+  } catch (error) {
+    throw new UsageError(errorText(error));
+  }
+}
+
+const unpainted = (_tone: string, text: string) => text;
+
+/** The exit status. */
+export async function agentDoctor(
+  args: string[],
+  env: NodeJS.ProcessEnv,
+  { clock, out, err }: DoctorSurroundings,
+): Promise<number> {
+  let asked: Asked | null;
+  try {
+    asked = askedBy(args, env);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    err(`slipway agent doctor: ${error.message}\n\n${usage}`);
+    return usageExitCode;
+  }
+  if (!asked) {
+    out(usage);
+    return 0;
+  }
+  const { config, patience_seconds, json } = asked;
+  const state = keptState(config.dir);
+  const correlation_id = newCorrelationId();
+  const reports: LayerReport[] = [];
+  const examination = examine({
+    url: new URL(config.server_url),
+    ca: config.ca,
+    known_keys: state?.identity ? state.task_keys.map(({ public_key }) => public_key) : null,
+    caller: { kind: 'agent', credential: state?.identity?.credential ?? null },
+    correlation_id,
+    clock,
+    signal: new AbortController().signal,
+    patience_seconds,
+  });
+  for await (const report of examination) {
+    reports.push(report);
+    if (!json) out(layerLine(report, unpainted));
+  }
+  if (json) out(JSON.stringify(examinationJson(config.server_url, reports, correlation_id), null, 2));
+  else out(['', ...closingLines(reports, correlation_id, unpainted)].join('\n'));
+  return exitCodes[exitOf(reports)];
+}

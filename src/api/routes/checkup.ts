@@ -1,0 +1,111 @@
+/** What doctor asks. The judgements are pure and made here, so that every caller is told the same layer. */
+import { now } from '../../base/clock.ts';
+import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
+import type { Checkup, LayerCheck, Ping } from '../../contract/checkup.ts';
+import { faultEntry } from '../../contract/error-entry.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import { isPingOver, type Judged, judgeStanding } from '../../lifecycle/checkup.ts';
+import { isFenced, nodeStatuses } from '../../lifecycle/states.ts';
+import { type PingSeen, pingNow, seePing } from '../../operations/ping-now.ts';
+import { explainedNode, readNode } from '../../store/nodes.ts';
+import type { ApiServices, Call, Handlers } from '../services.ts';
+import { untilFact } from '../until-fact.ts';
+
+const checkWire = ({ layer, ok, code, detail }: Judged): LayerCheck => {
+  const entry = code === null ? null : faultEntry(code);
+  return {
+    layer,
+    ok,
+    code,
+    owner_layer: entry?.owner_layer ?? null,
+    detail_layer: entry?.detail_layer ?? (entry ? layer : null),
+    detail,
+  };
+};
+
+async function checkupOf(id: string, services: ApiServices): Promise<Checkup> {
+  const node = await explainedNode(services.db, id);
+  if (!node) throw new ApiProblem('node_not_found');
+  const at = now(services.clock);
+  const fence_reason = isFenced(node.status) ? (node.verdict?.reason ?? nodeStatuses[node.status].means) : null;
+  return {
+    node_id: node.node_id,
+    node_instance_id: node.node_instance_id,
+    node_status: node.status,
+    at: at.toISOString(),
+    checks: judgeStanding({ ...node, fence_reason }, at).map(checkWire),
+  };
+}
+
+const pingWire = ({ task, checks }: PingSeen): Ping => ({
+  task_id: task.task_id,
+  node_id: task.node_id,
+  node_instance_id: task.node_instance_id,
+  expires_at: task.expires_at.toISOString(),
+  over: isPingOver(checks),
+  checks: checks.map(checkWire),
+});
+
+/** Waits for the end of a ping, no longer than was asked for and no longer than the ping itself may take. */
+async function followPing(
+  { request }: Pick<Call<'agent-ping-get'>, 'request'>,
+  services: ApiServices,
+  task_id: string,
+  node_instance_id: string,
+  wait_seconds: number,
+): Promise<Ping> {
+  const until_ms = services.clock.nowMs() + wait_seconds * 1000;
+  let seen = await seePing(services, task_id, node_instance_id);
+  while (!isPingOver(seen.checks) && !request.raw.destroyed) {
+    const left_ms = Math.min(until_ms, seen.task.expires_at.getTime()) - services.clock.nowMs();
+    if (until_ms <= services.clock.nowMs()) break;
+    // Set up before the look, so that what comes in between is not slept through.
+    const news = untilFact(services, request, Math.max(1, left_ms), (fact) => fact.data.task_id === task_id);
+    seen = await seePing(services, task_id, node_instance_id);
+    if (isPingOver(seen.checks)) break;
+    await news;
+    seen = await seePing(services, task_id, node_instance_id);
+  }
+  return pingWire(seen);
+}
+
+/** Only whoever may see the node is told anything about it. */
+async function mustSee(id: string, tenant: string | null, services: ApiServices) {
+  const node = await readNode(services.db, id, tenant);
+  if (!node) throw new ApiProblem('node_not_found');
+  return node;
+}
+
+const instanceOf = (node: { node_instance_id: string | null }): string => {
+  if (node.node_instance_id === null) throw new ApiProblem('action_illegal', 'It has no instance that could be asked.');
+  return node.node_instance_id;
+};
+
+type CheckupRoutes = 'node-checkup' | 'node-ping' | 'node-ping-get' | 'agent-checkup' | 'agent-ping' | 'agent-ping-get';
+
+export const checkupHandlers: Pick<Handlers, CheckupRoutes> = {
+  async 'node-checkup'({ params, person }, services) {
+    await mustSee(params.id, person().tenant, services);
+    return checkupOf(params.id, services);
+  },
+  async 'node-ping'({ params, body, correlation_id }, services) {
+    const node = await mustSee(params.id, null, services);
+    const node_instance_id = instanceOf(node) as NodeInstanceId;
+    const who = { node_id: node.node_id as NodeId, node_instance_id, correlation_id };
+    const task_id = await pingNow(services, who, body?.within_seconds);
+    return pingWire(await seePing(services, task_id, node_instance_id));
+  },
+  async 'node-ping-get'(call, services) {
+    const { params, query } = call;
+    const node = await mustSee(params.id, null, services);
+    return followPing(call, services, params.task_id, instanceOf(node), query?.wait ?? 0);
+  },
+  'agent-checkup': ({ agent }, services) => checkupOf(agent().node_id, services),
+  async 'agent-ping'({ agent, body, correlation_id }, services) {
+    const { node_id, node_instance_id } = agent();
+    const task_id = await pingNow(services, { node_id, node_instance_id, correlation_id }, body?.within_seconds);
+    return pingWire(await seePing(services, task_id, node_instance_id));
+  },
+  'agent-ping-get': (call, services) =>
+    followPing(call, services, call.params.task_id, call.agent().node_instance_id, call.query?.wait ?? 0),
+};

@@ -1,0 +1,60 @@
+/** How far a machine gets with the control plane, layer by layer, as the server sees it: what doctor reads. */
+import { type Static, Type } from 'typebox';
+import { NodeStatusName } from './node.ts';
+import { Id, nullable, strict, Timestamp } from './primitives.ts';
+import { OwnerLayer } from './problem.ts';
+
+export const LayerCheck = Type.Object(
+  {
+    layer: Type.Enum(['credential', 'fence', 'heartbeat', 'claim', 'result']),
+    ok: nullable(Type.Boolean({ description: 'Null while it cannot be said yet.' })),
+    code: nullable(Type.String({ description: 'Of the error catalogue; null where nothing is wrong.' })),
+    owner_layer: nullable(OwnerLayer),
+    detail_layer: nullable(Type.String()),
+    detail: Type.String(),
+  },
+  { $id: 'LayerCheck' },
+);
+export type LayerCheck = Static<typeof LayerCheck>;
+
+export const Checkup = Type.Object(
+  {
+    node_id: Type.String(),
+    node_instance_id: nullable(Type.String()),
+    node_status: NodeStatusName,
+    at: Timestamp,
+    checks: Type.Array(LayerCheck),
+  },
+  { $id: 'Checkup' },
+);
+export type Checkup = Static<typeof Checkup>;
+
+export const PingRequest = Type.Object(
+  {
+    within_seconds: Type.Optional(
+      Type.Number({ exclusiveMinimum: 0, maximum: 60, description: 'How long the agent may take; 10 unless told.' }),
+    ),
+  },
+  { ...strict, $id: 'PingRequest' },
+);
+export type PingRequest = Static<typeof PingRequest>;
+
+export const Ping = Type.Object(
+  {
+    task_id: Type.String(),
+    node_id: Type.String(),
+    node_instance_id: Type.String(),
+    expires_at: Timestamp,
+    over: Type.Boolean({ description: 'Nothing more will come of it.' }),
+    checks: Type.Array(LayerCheck),
+  },
+  { $id: 'Ping' },
+);
+export type Ping = Static<typeof Ping>;
+
+export const PingParams = Type.Object({ id: Id, task_id: Id }, strict);
+export const OwnPingParams = Type.Object({ task_id: Id }, strict);
+export const PingQuery = Type.Object(
+  { wait: Type.Optional(Type.Number({ minimum: 0, maximum: 30, description: 'Seconds to wait for its end.' })) },
+  strict,
+);

@@ -1,0 +1,72 @@
+/** What doctor asks: how a machine stands with us, and whether a task gets to it and its answer back. */
+import { fleetOperator, fleetViewer, instance, viewer } from '../access.ts';
+import * as checkup from '../checkup.ts';
+import { IdParams } from '../primitives.ts';
+import type { RouteDeclaration } from '../route.ts';
+
+export const checkupRoutes = {
+  'node-checkup': {
+    method: 'GET',
+    path: '/v1/nodes/{id}/checkup',
+    summary: 'How a node stands with us, layer by layer: credential, fence, heartbeat',
+    tag: 'nodes',
+    access: viewer,
+    params: IdParams,
+    success: 200,
+    reply: checkup.Checkup,
+  },
+  'node-ping': {
+    method: 'POST',
+    path: '/v1/nodes/{id}/ping',
+    summary: 'Give the agent of a node a ping to claim and answer; one that is open is handed on',
+    tag: 'nodes',
+    access: fleetOperator,
+    params: IdParams,
+    body: checkup.PingRequest,
+    body_optional: true,
+    success: 202,
+    reply: checkup.Ping,
+  },
+  'node-ping-get': {
+    method: 'GET',
+    path: '/v1/nodes/{id}/ping/{task_id}',
+    summary: 'How far a ping has come: claimed, answered; waits for its end',
+    tag: 'nodes',
+    access: fleetViewer,
+    params: checkup.PingParams,
+    query: checkup.PingQuery,
+    success: 200,
+    reply: checkup.Ping,
+  },
+  'agent-checkup': {
+    method: 'GET',
+    path: '/v1/agent/checkup',
+    summary: 'How this instance stands with us; changes nothing, and is no heartbeat',
+    tag: 'agent',
+    access: instance,
+    success: 200,
+    reply: checkup.Checkup,
+  },
+  'agent-ping': {
+    method: 'POST',
+    path: '/v1/agent/ping',
+    summary: 'Give this instance’s own agent a ping to claim and answer',
+    tag: 'agent',
+    access: instance,
+    body: checkup.PingRequest,
+    body_optional: true,
+    success: 202,
+    reply: checkup.Ping,
+  },
+  'agent-ping-get': {
+    method: 'GET',
+    path: '/v1/agent/ping/{task_id}',
+    summary: 'How far that ping has come',
+    tag: 'agent',
+    access: instance,
+    params: checkup.OwnPingParams,
+    query: checkup.PingQuery,
+    success: 200,
+    reply: checkup.Ping,
+  },
+} as const satisfies Record<string, RouteDeclaration>;

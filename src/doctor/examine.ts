@@ -1,0 +1,60 @@
+/**
+ * The examination: a table of layers, each of which rests on those before it. The first that fails ends it, because what comes
+ * after could only fail too. One door for the CLI, the agent and the tests.
+ */
+import { faultEntry } from '../contract/error-entry.ts';
+import type { Found, LayerName, LayerReport, Outcome, Patient } from './examination.ts';
+import { skipped } from './examination.ts';
+import { agreeOnTls, openConnection, resolveName, trustCertificate } from './path-checks.ts';
+import { beAnswered, beClaimed, beHeard, passFence, recognise, showCredential } from './server-checks.ts';
+
+interface Layer {
+  layer: LayerName;
+  needs?: keyof typeof unmet;
+  check(patient: Patient, found: Found): Promise<Outcome>;
+}
+
+/** Why a layer has nothing to say; null where it has. */
+const unmet = {
+  tls: ({ url }: Patient) => (url.protocol === 'https:' ? null : 'plain HTTP is used'),
+  node: ({ caller }: Patient) => (caller.kind === 'person' && caller.node_id === null ? 'no node was named' : null),
+};
+
+export const layers: readonly Layer[] = [
+  { layer: 'dns', check: resolveName },
+  { layer: 'tcp', check: openConnection },
+  { layer: 'tls', needs: 'tls', check: agreeOnTls },
+  { layer: 'ca', needs: 'tls', check: trustCertificate },
+  { layer: 'ingress', check: recognise },
+  { layer: 'credential', check: showCredential },
+  { layer: 'fence', needs: 'node', check: passFence },
+  { layer: 'heartbeat', needs: 'node', check: beHeard },
+  { layer: 'claim', needs: 'node', check: beClaimed },
+  { layer: 'result', needs: 'node', check: beAnswered },
+];
+
+function reportOf(layer: LayerName, outcome: Outcome, seconds: number): LayerReport {
+  const { state, says } = outcome;
+  const nothing = { code: null, title: null, owner_layer: null, detail_layer: null, remedy: null };
+  if (outcome.state !== 'failed') return { layer, state, says, ...nothing, seconds };
+  const { code } = outcome;
+  const entry = faultEntry(code);
+  const owner_layer = outcome.owner_layer ?? entry?.owner_layer ?? null;
+  // The server may name another layer than the one that was asked about: its database, say.
+  const detail_layer = outcome.detail_layer ?? entry?.detail_layer ?? owner_layer ?? layer;
+  const { title = null, remedy = null } = entry ?? {};
+  return { layer: detail_layer, state, says, code, title, owner_layer, detail_layer, remedy, seconds };
+}
+
+export async function* examine(patient: Patient, table: readonly Layer[] = layers): AsyncGenerator<LayerReport> {
+  const found: Found = { addresses: [], address: null, distrust: null, checkup: null, ping: null };
+  for (const { layer, needs, check } of table) {
+    const began = patient.clock.monotonicMs();
+    const why_not = needs ? unmet[needs](patient) : null;
+    const outcome = why_not === null ? await check(patient, found) : skipped(why_not);
+    if (patient.signal.aborted) return;
+    const seconds = Math.round(patient.clock.monotonicMs() - began) / 1000;
+    yield reportOf(layer, outcome, seconds);
+    if (outcome.state === 'failed') return;
+  }
+}

@@ -1,0 +1,49 @@
+import { describe, expect, test } from 'vitest';
+import { isPingOver, type Judged, judgePing, judgeStanding, type PingedTask, type Standing } from './checkup.ts';
+
+const now = new Date('2030-01-01T00:01:00Z');
+const ago = (seconds: number) => new Date(now.getTime() - seconds * 1000);
+const firstUnwell = (judged: Judged[]) => judged.find(({ ok }) => ok === false)?.code ?? null;
+
+describe('a node', () => {
+  const standing: Standing = {
+    status: 'ready',
+    node_instance_id: 'inst_1',
+    registered_at: ago(60),
+    fence_reason: null,
+    last_seen_at: ago(1),
+    stale_seconds: 5,
+  };
+  test.for<[Partial<Standing>, string | null]>([
+    [{}, null],
+    [{ last_seen_at: ago(5) }, null],
+    [{ last_seen_at: ago(5.1) }, 'heartbeat_stale'],
+    [{ last_seen_at: null, registered_at: ago(1) }, null],
+    [{ last_seen_at: null, stale_seconds: null, registered_at: ago(31) }, 'heartbeat_stale'],
+    [{ status: 'quarantined', last_seen_at: ago(50) }, 'node_fenced'],
+    [{ status: 'offline', last_seen_at: ago(50) }, 'heartbeat_stale'],
+    [{ status: 'failed', registered_at: null, last_seen_at: null }, 'never_registered'],
+  ])('%j: %s', ([change, code]) => {
+    expect(firstUnwell(judgeStanding({ ...standing, ...change }, now))).toBe(code);
+  });
+});
+
+describe('a ping', () => {
+  const task: PingedTask = { status: 'queued', leases: 0, expires_at: ago(-1), error: null, signed: false };
+  const gaveUp = { code: 'task_given_up', message: 'the task expired before the node answered' };
+  test.for<[Partial<PingedTask>, string | null, boolean]>([
+    [{}, null, false],
+    [{ status: 'leased', leases: 1 }, null, false],
+    [{ expires_at: now }, 'task_unclaimed', true],
+    [{ status: 'failed', error: gaveUp }, 'task_unclaimed', true],
+    [{ status: 'leased', leases: 1, expires_at: now }, 'result_missing', true],
+    [{ status: 'failed', leases: 2, error: gaveUp }, 'result_missing', true],
+    [{ status: 'failed', leases: 1, error: { code: 'task_expired', message: 'its clock' } }, 'ping_refused', true],
+    [{ status: 'succeeded', leases: 1 }, 'result_unsigned', true],
+    [{ status: 'succeeded', leases: 1, signed: true, expires_at: ago(9) }, null, true],
+  ])('%j: %s', ([change, code, over]) => {
+    const judged = judgePing({ ...task, ...change }, now);
+    expect(firstUnwell(judged)).toBe(code);
+    expect(isPingOver(judged)).toBe(over);
+  });
+});
