@@ -7,7 +7,8 @@ export type Row = object;
 
 /** Whatever can run a statement: the pool, or one open transaction. */
 export interface Queryable {
-  query<R extends Row>(text: string, values?: unknown[]): Promise<R[]>;
+  /** `often`: the database reads and plans the statement once for each connection, and not each time anew. */
+  query<R extends Row>(text: string, values?: unknown[], how?: { often?: boolean }): Promise<R[]>;
   /** Whatever words of machines and people are stored go through it, rows and their evidence alike. */
   readonly redact: Redactor;
   /** Evidence was written: once it is committed, whoever follows the evidence is woken. */
@@ -91,14 +92,21 @@ export function openDatabase(options: {
   });
 
   let announce: () => void = () => {};
+  const names = new Map<string, string>();
+  const nameOf = (text: string): string => {
+    const name = names.get(text) ?? `often_${names.size}`;
+    names.set(text, name);
+    return name;
+  };
 
   const run = async <R extends Row>(
     on: pg.Pool | pg.PoolClient,
     text: string,
     values: unknown[] = [],
+    { often = false }: { often?: boolean } = {},
   ): Promise<R[]> => {
     try {
-      return (await on.query(text, values)).rows as R[];
+      return (await on.query({ text, values, ...(often && { name: nameOf(text) }) })).rows as R[];
     } catch (error) {
       throw classify(error);
     }
@@ -111,8 +119,8 @@ export function openDatabase(options: {
     let wrote = false;
     const tx: Transaction = {
       transaction: true,
+      query: (text, values, how) => run(client, text, values, how),
       redact,
-      query: (text, values) => run(client, text, values),
       evidenceWritten: () => {
         wrote = true;
       },
@@ -143,8 +151,8 @@ export function openDatabase(options: {
 
   return {
     url: options.url,
+    query: (text, values, how) => run(pool, text, values, how),
     redact,
-    query: (text, values) => run(pool, text, values),
     evidenceWritten: () => announce(),
     whenEvidence(listener) {
       announce = listener;
