@@ -86,6 +86,7 @@ export async function tallyVerdicts(tx: Transaction, rule: string, crowds: Crowd
     `insert into brake_tally (at, rule, pool, zone, verdicts)
      select $1, $2, pool, zone, count from jsonb_to_recordset($3::jsonb) as crowd(pool text, zone text, count integer)`,
     [now, rule, JSON.stringify(crowds)],
+    { often: true },
   );
 }
 
@@ -103,6 +104,7 @@ export async function recentVerdicts(db: Queryable, rule: string, since: Date): 
   return db.query<Crowd>(
     'select pool, zone, sum(verdicts)::int as count from brake_tally where rule = $1 and at > $2 group by 1, 2',
     [rule, since],
+    { often: true },
   );
 }
 
@@ -143,6 +145,7 @@ export async function brakePolicies(
     `select pool.name, generation.document -> 'brake' as brake, generation.document ->> 'mode' = 'observe' as observed from pools pool
      join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation where pool.name = any($1)`,
     [pools],
+    { often: true },
   );
   return new Map(
     rows.map((row) => [row.name, { ...defaultBrakePolicy, ...row.brake, observed: row.observed ?? false }]),

@@ -3,7 +3,7 @@ import { defaultBrakeSettings } from '../lifecycle/brake.ts';
 import type { AllocationStatus, NodeStatus } from '../lifecycle/states.ts';
 import type { AllocationRow } from './allocations.ts';
 import type { Queryable, Transaction } from './database.ts';
-import { type JudgedNode, judgedColumns } from './judged.ts';
+import { type JudgedNode, judgedColumns, readJudged } from './judged.ts';
 import { isUncovered } from './maintenance.ts';
 import { generationOfAllocation, releaseRetryAt } from './release-retry-at.ts';
 import { isOnlyTold } from './would-have.ts';
@@ -56,10 +56,14 @@ export function lockDueNodes(
   limit: number,
   except: readonly string[] = [],
 ): Promise<DueNode[]> {
-  return tx.query<DueNode>(
-    `select ${judgedColumns}, beat.last_seen_at, beat.stale_seconds
-     from nodes node ${heartbeatOf} where ${isDue(question)} and node.node_id <> all($4)
-     order by node.deadline_at limit $3 for no key update of node skip locked`,
+  return readJudged<DueNode>(
+    tx,
+    {
+      moments: { last_seen_at: 'beat.last_seen_at' },
+      alike: { stale_seconds: 'beat.stale_seconds' },
+      rest: `from nodes node ${heartbeatOf} where ${isDue(question)} and node.node_id <> all($4)
+        order by node.deadline_at limit $3 for no key update of node skip locked`,
+    },
     [question.status, question.now, limit, except],
   );
 }

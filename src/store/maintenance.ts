@@ -1,4 +1,5 @@
 /** Maintenance windows: times in which negative verdicts on some machines are held back, because somebody works on them. */
+import type { NodeId } from '../base/ids.ts';
 import type { Actor } from '../contract/evidence.ts';
 import type { Labels } from '../contract/primitives.ts';
 import type { Queryable, Transaction } from './database.ts';
@@ -34,6 +35,15 @@ export const coversNode = (
   (window.pool === null || window.pool === node.pool) &&
   (window.zone === null || window.zone === node.zone) &&
   Object.entries(window.labels).every(([key, value]) => node.labels[key] === value);
+
+/** Asked only while somebody works on machines; at other times nobody need read labels to judge them. */
+export async function labelsOf(db: Queryable, nodes: readonly NodeId[]): Promise<Map<NodeId, Labels>> {
+  const rows = await db.query<{ node_id: NodeId; labels: Labels }>(
+    'select node_id, labels from nodes where node_id = any($1)',
+    [nodes],
+  );
+  return new Map(rows.map(({ node_id, labels }) => [node_id, labels]));
+}
 
 /** The same, where a statement joins `maintenance_windows work` to `nodes node`: at work at that moment, and on this node. */
 export const coversNodeNow = (now: string): string =>

@@ -58,6 +58,7 @@ export async function poolGenerations(
     `select generation.pool, generation.generation, ${documentOf} as document from unnest($1::text[], $2::int[]) as asked(pool, generation)
      join pool_generations generation on generation.pool = asked.pool and generation.generation = asked.generation`,
     [[...distinct.values()].map(({ pool }) => pool), [...distinct.values()].map((node) => node.pool_generation)],
+    { often: true },
   );
   return new Map(rows.map((row) => [`${row.pool} ${row.generation}`, row.document]));
 }

@@ -7,7 +7,7 @@ import type { NodeId } from '../base/ids.ts';
 import { type HeartbeatSettings, heartbeatPolicy } from '../lifecycle/budgets.ts';
 import type { Queryable, Transaction } from './database.ts';
 import type { Crowd } from './due.ts';
-import { type JudgedNode, judgedColumns } from './judged.ts';
+import { type JudgedNode, readJudged } from './judged.ts';
 import { isUncovered } from './maintenance.ts';
 import { isOnlyTold } from './would-have.ts';
 
@@ -68,10 +68,18 @@ export function lockSilentNodes(
   limit: number,
   except: readonly string[],
 ): Promise<SilentNode[]> {
-  return tx.query<SilentNode>(
-    `select ${judgedColumns}, beat.last_seen_at, beat.stale_seconds, probe.ok_at as probe_ok_at, (select max(ended_at) from ingest_gaps) as gap_end
-     from ${joined} where ${isSilent} and node.node_id <> all($4)
-     order by ${silence} limit $3 for no key update of node skip locked`,
+  return readJudged<SilentNode>(
+    tx,
+    {
+      moments: {
+        last_seen_at: 'beat.last_seen_at',
+        probe_ok_at: 'probe.ok_at',
+        gap_end: '(select max(ended_at) from ingest_gaps)',
+      },
+      alike: { stale_seconds: 'beat.stale_seconds' },
+      rest: `from ${joined} where ${isSilent} and node.node_id <> all($4)
+        order by ${silence} limit $3 for no key update of node skip locked`,
+    },
     [suspects, now, limit, except],
   );
 }

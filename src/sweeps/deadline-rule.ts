@@ -58,10 +58,10 @@ export function deadlineRule(services: SweepServices, rule: DeadlineRule): Sweep
         reason: rule.reason(waitedFor(node, now), node),
         due_at: node.deadline_at ?? now,
         data: {
-          deadline_at: node.deadline_at,
+          deadline_at: node.deadline_at?.toISOString() ?? null,
           budget_seconds: node.budget_seconds,
           budget_source: node.budget_source,
-          last_seen_at: node.last_seen_at,
+          last_seen_at: node.last_seen_at?.toISOString() ?? null,
           stale_seconds: node.stale_seconds,
           reported_status: node.reported_status,
         },

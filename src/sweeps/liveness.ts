@@ -30,10 +30,10 @@ function verdictOn(node: SilentNode, to: 'offline' | 'degraded', now: Date): Ver
     reason: reasons[to](silent),
     due_at: silentFrom(node),
     data: {
-      last_seen_at: node.last_seen_at,
+      last_seen_at: node.last_seen_at.toISOString(),
       stale_seconds: node.stale_seconds,
-      probe_ok_at: node.probe_ok_at,
-      gap_end: node.gap_end,
+      probe_ok_at: node.probe_ok_at?.toISOString() ?? null,
+      gap_end: node.gap_end?.toISOString() ?? null,
     },
   };
 }

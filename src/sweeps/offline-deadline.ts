@@ -4,8 +4,8 @@ import { deadlineRule } from './deadline-rule.ts';
 import type { SweepServices } from './services.ts';
 
 /** Seen since it fell silent, and not as something that could still speak. */
-const isGone = ({ observed_state, observed_at, status_since }: DueNode) =>
-  observed_at !== null && observed_at >= status_since && ['absent', 'exited'].includes(observed_state ?? '');
+const isGone = ({ observed_state, observed_since }: DueNode) =>
+  observed_since === true && ['absent', 'exited'].includes(observed_state ?? '');
 
 export const offlineDeadline = (services: SweepServices) =>
   deadlineRule(services, {

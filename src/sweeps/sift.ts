@@ -1,6 +1,6 @@
 /** Asks the brake: which of the verdicts a rule has found may be written now, and which are held back, by what and until when. */
 import { type Clock, secondsLater } from '../base/clock.ts';
-import { newHoldId } from '../base/ids.ts';
+import { type NodeId, newHoldId } from '../base/ids.ts';
 import type { Held } from '../contract/node.ts';
 import { type BrakePolicy, type Leave, type Share, turnOf } from '../lifecycle/brake.ts';
 import { type NodeRule, type NodeRuleName, nodeRules, pausingRules } from '../lifecycle/rules.ts';
@@ -20,7 +20,7 @@ import type { Transaction } from '../store/database.ts';
 import type { DoorEnvironment } from '../store/door-rules.ts';
 import type { Crowd } from '../store/due.ts';
 import type { JudgedNode } from '../store/judged.ts';
-import { activeWindows, coversNode } from '../store/maintenance.ts';
+import { activeWindows, coversNode, labelsOf, type MaintenanceRow } from '../store/maintenance.ts';
 
 export interface Candidate {
   node: JudgedNode;
@@ -119,15 +119,16 @@ async function leaves(
   const pools = scopes.flatMap(({ scope, name }) => (scope === 'pool' ? [name] : []));
   const policies = await brakePolicies(tx, pools);
   const isNews = (crowd: Crowd) => !scopesOf(crowd).some((scope) => isSettled(open.get(keyOf(scope)), now));
+  const news = { due: due.filter(isNews), recent: recent.filter(isNews) };
   const weighed = scopes.flatMap((scope): Weighed[] => {
     const own = scope.scope === 'pool' ? policies.get(scope.name) : undefined;
     // Where rules only watch there is nothing to hold back, and everything to tell.
     if (own?.observed) return [];
     const standing = open.get(keyOf(scope));
     // A hold that is over goes on at so many a minute, whatever the window in which failures are counted.
-    const lately = standing ? lastMinute : recent.filter(isNews);
+    const lately = standing ? lastMinute : news.recent;
     const share = {
-      due: crowdOf(due.filter(isNews), scope),
+      due: crowdOf(news.due, scope),
       recent: crowdOf(lately, scope),
       // The pace is a share of those the hold began with, or it would slow down with every one that is decided on.
       population: standing?.population ?? Number.POSITIVE_INFINITY,
@@ -174,6 +175,24 @@ export const crowdsOf = (nodes: readonly Placed[]): Crowd[] => {
   return [...counted.values()];
 };
 
+/** In which window each is worked on, for those that are. */
+async function windowsOver(
+  tx: Transaction,
+  windows: readonly MaintenanceRow[],
+  candidates: readonly Candidate[],
+): Promise<Map<NodeId, MaintenanceRow>> {
+  if (windows.length === 0) return new Map();
+  const ids = candidates.map(({ node }) => node.node_id);
+  const labels = await labelsOf(tx, ids);
+  return new Map(
+    candidates.flatMap(({ node }) => {
+      const placed = { ...node, labels: labels.get(node.node_id) ?? {} };
+      const window = windows.find((each) => coversNode(each, placed));
+      return window ? [[node.node_id, window] as const] : [];
+    }),
+  );
+}
+
 /** `others`: what the rule would decide on now besides the candidates, which may be only a part of it. */
 export async function sift<C extends Candidate>(
   tx: Transaction,
@@ -188,10 +207,15 @@ export async function sift<C extends Candidate>(
   if (candidates.length === 0) return sifted;
   const windows = negative ? await activeWindows(tx, now) : [];
   if (windows.length === 0 && en_masse !== 'hold') return { go: candidates, held: [] };
-  const isWorkedOn = ({ node }: C) => windows.some((window) => coversNode(window, node));
-  const loose = candidates.filter((candidate) => !isWorkedOn(candidate)).map(({ node }) => node);
-  const due = [...crowdsOf(loose), ...others];
-  const said = en_masse === 'hold' ? await leaves(tx, surroundings, rule, loose, due, now) : new Map<string, Said>();
+  const workedOn = await windowsOver(tx, windows, candidates);
+  const loose = candidates.filter(({ node }) => !workedOn.has(node.node_id)).map(({ node }) => node);
+  const crowds = crowdsOf(loose);
+  const said =
+    en_masse === 'hold'
+      ? await leaves(tx, surroundings, rule, crowds, [...crowds, ...others], now)
+      : new Map<string, Said>();
+  if (workedOn.size === 0 && [...said.values()].every(({ leave }) => leave.leave === 'all'))
+    return { go: candidates, held: [] };
   const passed = new Map<string, number>();
 
   const keep = ({ node, to }: C, kind: Held['kind'], hold: string, reason: string, held_until: Date) => {
@@ -201,7 +225,7 @@ export async function sift<C extends Candidate>(
 
   for (const candidate of candidates) {
     const { node } = candidate;
-    const window = windows.find((each) => coversNode(each, node));
+    const window = workedOn.get(node.node_id);
     if (window) {
       keep(candidate, 'maintenance', window.name, `maintenance ${window.name}`, window.ends_at);
       continue;
