@@ -56,7 +56,22 @@ function refusalOf(allocation: AllocationRow, move: AllocationMove): Refusal | u
   return findEdge(allocationEdges, allocation.status, move.to, move.by) ? undefined : 'no_such_edge';
 }
 
+export type AllocationDeadline = Pick<AllocationRow, 'deadline_at' | 'budget_seconds' | 'budget_source'>;
+
+const noDeadline = { deadline_at: null, budget_seconds: null, budget_source: null };
+
 /** While the node moves, its deadline is the allocation's: two clocks for one wait would drift apart. */
+export function deadlineWithNode(
+  to: AllocationStatus,
+  node: AllocationDeadline | undefined,
+): AllocationDeadline | undefined {
+  const phase = allocationStatuses[to].deadline;
+  if (phase === null) return noDeadline;
+  if (!node?.deadline_at || (phase !== 'provision' && phase !== 'rescue')) return undefined;
+  const { deadline_at, budget_seconds, budget_source } = node;
+  return { deadline_at, budget_seconds, budget_source };
+}
+
 function deadlineOf(
   to: AllocationStatus,
   move: Pick<AllocationMove, 'node'>,
@@ -66,11 +81,8 @@ function deadlineOf(
   environment: DoorEnvironment,
 ) {
   const phase = allocationStatuses[to].deadline;
-  if (phase === null) return { deadline_at: null, budget_seconds: null, budget_source: null };
-  if (move.node?.deadline_at && (phase === 'provision' || phase === 'rescue')) {
-    const { deadline_at, budget_seconds, budget_source } = move.node;
-    return { deadline_at, budget_seconds, budget_source };
-  }
+  const shared = deadlineWithNode(to, move.node);
+  if (shared || phase === null) return shared ?? noDeadline;
   const budget = budgetOf(phase, pool, environment, requested);
   return {
     deadline_at: secondsLater(now, budget.seconds),
@@ -78,6 +90,22 @@ function deadlineOf(
     budget_source: budget.source,
   };
 }
+
+/** What entering a status makes of the columns that the door itself owns. */
+export const enteringAllocation = (
+  move: Pick<AllocationMove, 'to' | 'by' | 'reason' | 'owner_layer'>,
+  deadline: AllocationDeadline,
+  now: Date,
+) => ({
+  status: move.to,
+  status_since: now,
+  ...deadline,
+  verdict: isVerdict(move.by) ? { rule: move.by, reason: move.reason, at: now.toISOString() } : null,
+  reason: move.reason,
+  owner_layer: move.owner_layer ?? (move.to === 'failed' || move.to === 'release_failed' ? 'node' : null),
+  ...(move.to === 'active' && { active_at: now }),
+  ...(move.to === 'released' && { released_at: now }),
+});
 
 function factOf(
   from: AllocationStatus | 'new',
@@ -139,17 +167,13 @@ export async function moveAllocations(
     const refused = refusalOf(found, move);
     if (refused) return { moved: false, because: refused, allocation: found };
     const from = found.status;
-    const verdict = isVerdict(move.by) ? { rule: move.by, reason: move.reason, at: now.toISOString() } : null;
     const set = {
       ...move.set,
-      status: move.to,
-      status_since: now,
-      ...deadlineOf(move.to, move, pool, found.provision_timeout_seconds, now, environment),
-      verdict,
-      reason: move.reason,
-      owner_layer: move.owner_layer ?? (move.to === 'failed' || move.to === 'release_failed' ? 'node' : null),
-      ...(move.to === 'active' && { active_at: now }),
-      ...(move.to === 'released' && { released_at: now }),
+      ...enteringAllocation(
+        move,
+        deadlineOf(move.to, move, pool, found.provision_timeout_seconds, now, environment),
+        now,
+      ),
     };
     Object.assign(found, set);
     changed.set(found.allocation_id, { ...changed.get(found.allocation_id), ...set });
@@ -203,10 +227,8 @@ export async function createAllocation(
   return allocation;
 }
 
-export type ToldNode = Pick<NodeRow, 'node_id' | 'status' | 'verdict'>;
-
 /** What an active allocation is told of its machine, which leaves it active all the same. */
-function wordOf({ from, node }: { from: NodeStatus; node: ToldNode }): string | undefined {
+export function wordOf(from: NodeStatus, node: Pick<NodeRow, 'status' | 'verdict'>): string | undefined {
   if (node.status === 'offline') return `its machine is offline: ${node.verdict?.reason ?? 'it is silent'}`;
   if (from === 'offline' && node.status === 'provisioning') return 'its machine enrols anew';
   // One that enrolled anew comes back by way of starting; one that starts for the first time has no active allocation.
@@ -217,16 +239,12 @@ function wordOf({ from, node }: { from: NodeStatus; node: ToldNode }): string | 
 
 export async function tellAllocations(
   tx: Transaction,
-  changes: ({ moved: true; from: NodeStatus; node: ToldNode } | { moved: false })[],
+  words: { node_id: NodeId; word: string }[],
   now: Date,
 ): Promise<void> {
-  const words = changes.flatMap((change) => {
-    const reason = change.moved ? wordOf(change) : undefined;
-    return change.moved && reason ? [{ node_id: change.node.node_id, reason }] : [];
-  });
   if (words.length === 0) return;
   const told = await tx.query<AllocationRow>(
-    `update allocations allocation set reason = word.reason from jsonb_to_recordset($1::jsonb) as word(node_id text, reason text)
+    `update allocations allocation set reason = word.word from jsonb_to_recordset($1::jsonb) as word(node_id text, word text)
      where allocation.node_id = word.node_id and allocation.node_id = any($2) and allocation.status = 'active' returning allocation.*`,
     [tx.redact.json(JSON.stringify(words)), words.map(({ node_id }) => node_id)],
   );

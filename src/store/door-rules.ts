@@ -77,6 +77,10 @@ export function budgetOf(
   });
 }
 
+/** An array as PostgreSQL reads it, of values that need no escaping: numbers, places of rows, ids of ours. */
+export const listOf = (values: readonly (string | number | null)[]): string =>
+  `{${values.map((value) => (value === null ? 'NULL' : `"${value}"`)).join()}}`;
+
 /** Types of the columns that are no text, by their name; the same in both tables. */
 const typeOf = (column: string): string => {
   if (column === 'clock_from' || /_(at|since)$/.test(column)) return 'timestamptz';

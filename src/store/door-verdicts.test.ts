@@ -7,10 +7,10 @@ import type { PoolDocument } from '../contract/pool.ts';
 import { isNodeRule, type NodeRuleName } from '../lifecycle/rules.ts';
 import { allocationStatusNames, type NodeStatus } from '../lifecycle/states.ts';
 import { nodeEdges } from '../lifecycle/transitions.ts';
-import { holderOf } from './allocations.ts';
 import { type Database, openDatabase, type Row, type Transaction } from './database.ts';
 import { transition } from './door.ts';
 import { type NodeVerdict, writeVerdicts } from './door-verdicts.ts';
+import { judgedColumns, readJudged } from './judged.ts';
 import type { NodeRow } from './nodes.ts';
 import { declarePool } from './pools.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
@@ -112,10 +112,13 @@ async function tracesOf(
   const undone = new Error('taken back');
   await db
     .transaction(async (tx) => {
-      const nodes = await tx.query<NodeVerdict['node']>(
-        `select node.*, ${holderOf('node.node_id')} as holder, node.ctid::text as tid from nodes node where node_id = any($1) order by node_id for update of node`,
-        [ids],
-      );
+      const locked = 'from nodes node where node_id = any($1) order by node_id for update of node';
+      const nodes = await readJudged(tx, { moments: {}, alike: {}, rest: locked }, [ids]);
+      const byRow = await tx.query(`select ${judgedColumns} ${locked}`, [ids]);
+      expect(
+        nodes.map(({ alike: _, ...node }) => node),
+        'read together as one by one',
+      ).toEqual(byRow);
       await write(tx, nodes);
       for (const [name, sql] of Object.entries(traces))
         left[name] = await tx.query(sql, sql.includes('$2') ? [ids, now] : [ids]);

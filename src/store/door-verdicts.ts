@@ -10,9 +10,10 @@ import type { NodeStatus } from '../lifecycle/states.ts';
 import { causes, findEdge, nodeEdges, pairedWith } from '../lifecycle/transitions.ts';
 import { imageOf, keptOnce, sampleColumns } from './boot-samples.ts';
 import type { Transaction } from './database.ts';
-import { type AllocationMove, moveAllocations, type ToldNode, tellAllocations } from './door-allocation.ts';
+import { type AllocationMove, moveAllocations, tellAllocations, wordOf } from './door-allocation.ts';
 import { entering } from './door-entering.ts';
-import { type DoorEnvironment, evidenceLayerOf } from './door-rules.ts';
+import { type DoorEnvironment, evidenceLayerOf, listOf } from './door-rules.ts';
+import { isWrittenTogether, movePaired } from './door-verdict-pairs.ts';
 import { expectBeats, expectedBeat, serving } from './expected-beats.ts';
 import type { JudgedNode } from './judged.ts';
 import { poolGenerations } from './pools.ts';
@@ -32,54 +33,47 @@ export interface Written {
   observed: number;
 }
 
-/** Where the fact that all nodes of one kind share leaves room for what is known of each. */
-const hole = '\u0001';
-
-/** Written out once and cut in two, a fact fits every node of its kind; building each anew cost as much as keeping it. */
-function stencil(fact: object) {
-  const [fact_head, fact_tail] = JSON.stringify(fact).split(JSON.stringify(hole));
-  return { fact_head, fact_tail };
-}
-
 const writeSql = `
   with alike as materialized (
-    select * from json_to_recordset($2::json) as alike(kind integer, was text, becomes text, deadline_at timestamptz, budget_seconds double precision,
+    select * from json_to_recordset($5::json) as alike(kind integer, was text, becomes text, deadline_at timestamptz, budget_seconds double precision,
       budget_source text, phase text, outcome text, runtime_class text, image text, had_seconds double precision, had_source text,
-      verdict jsonb, summary text, fact_head text, fact_tail text)),
+      verdict jsonb, summary text, fact jsonb)),
   moved as (
-    update nodes node set status = becomes, status_since = $3, deadline_at = alike.deadline_at,
+    update nodes node set status = becomes, status_since = $6, deadline_at = alike.deadline_at,
       budget_seconds = alike.budget_seconds, budget_source = alike.budget_source, held = null, would_have = null, drain_then = null,
       verdict = alike.verdict
-    from json_to_recordset($1::json) as one(tid tid, kind integer, data text, holder text) join alike using (kind)
+    from rows from (unnest($1::tid[]), unnest($2::integer[]), jsonb_array_elements($3::jsonb), unnest($4::text[])) as one(tid, kind, data, holder)
+      join alike using (kind)
     where node.ctid = one.tid and node.status = was
     returning node.node_id, node.node_instance_id, node.correlation_id, node.workflow_id, node.pool, node.pool_generation, node.zone,
       node.registered_at, node.clock_from, data, holder, kind),
   told as (
     insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id)
-    select $3, $4, 'node.' || becomes, summary, (fact_head || data || fact_tail)::jsonb,
+    select $6, $7, 'node.' || becomes, summary, jsonb_set(fact, '{evidence}', data),
       node_id, node_instance_id, correlation_id, holder, workflow_id from moved join alike using (kind)),
   sampled as (
     insert into boot_samples (${sampleColumns})
     select node_instance_id, phase, node_id, pool, pool_generation, runtime_class, zone, image, started_at,
-      extract(epoch from $3 - started_at), outcome, null, had_seconds, had_source, $3
+      extract(epoch from $6 - started_at), outcome, null, had_seconds, had_source, $6
     from (select *, case phase when 'start' then registered_at else clock_from end as started_at from moved join alike using (kind) where phase is not null) ended
     where started_at is not null and node_instance_id is not null ${keptOnce})
   select count(*)::int as written from moved`;
 
 /** What tells the ways of two nodes apart; all that agree in it are written alike. */
-const wayOf = ({ node, to, reason }: NodeVerdict) =>
+const wayOf = ({ node, to, reason }: NodeVerdict): string =>
+  `${node.alike ?? detailsOf(node)} ${node.registered_at !== null} ${to} ${reason}`;
+
+/** Of a node that was read by itself. */
+const detailsOf = (node: JudgedNode): string =>
   [
     node.pool,
     node.pool_generation,
     node.status,
-    to,
     node.requested_provision_seconds,
     node.budget_seconds,
     node.budget_source,
-    node.registered_at !== null,
     node.waiting_for,
-    reason,
-  ].join(' ');
+  ].join();
 
 function alikeFor(
   { node, to, reason }: NodeVerdict,
@@ -91,9 +85,9 @@ function alikeFor(
   const { status, requested_provision_seconds, registered_at, waiting_for } = node;
   const set = entering(status, to, { by, reason }, pool, requested_provision_seconds, now, environment);
   return {
+    was: status,
     set,
     pairs: pairedWith(status, to),
-    isEdge: findEdge(nodeEdges, status, to, by) !== undefined,
     isObserved: environment.decide.isObserved(by, causes[by].trigger, pool.mode),
     columns: {
       was: status,
@@ -108,7 +102,7 @@ function alikeFor(
       had_source: node.budget_source,
       verdict: set.verdict,
       summary: `${status} → ${to}: ${reason}`,
-      ...stencil({ from: status, to, by, reason, evidence: hole, set }),
+      fact: { from: status, to, by, reason, set },
     },
   };
 }
@@ -119,6 +113,87 @@ const told = (tx: Transaction, verdict: NodeVerdict) => ({ ...verdict, reason: t
 /** Whoever has a verdict by a rule was brought up before: none begins a new life here, and none is drained. */
 const isWrittenHere = (to: NodeStatus) => to !== 'provisioning' && to !== 'draining';
 
+type Way = ReturnType<typeof alikeFor> & { to: NodeStatus; reason: string; pool: PoolDocument; members: NodeVerdict[] };
+
+/** Those that go the same way, together; whoever has no such way is left out. */
+async function waysOf(
+  tx: Transaction,
+  by: NodeRuleName,
+  verdicts: readonly NodeVerdict[],
+  now: Date,
+  environment: DoorEnvironment,
+): Promise<Way[]> {
+  const together = new Map<string, NodeVerdict[]>();
+  for (const each of verdicts) {
+    const way = wayOf(each);
+    const members = together.get(way);
+    if (members) members.push(each);
+    else together.set(way, [each]);
+  }
+  const groups = [...together.values()].flatMap((members) => (members[0] ? [{ first: members[0], members }] : []));
+  const pools = await poolGenerations(
+    tx,
+    groups.map(({ first }) => first.node),
+  );
+  return groups.flatMap(({ first, members }) => {
+    const { node, to } = first;
+    const pool = pools.get(`${node.pool} ${node.pool_generation}`);
+    if (!pool || !findEdge(nodeEdges, node.status, to, by)) return [];
+    if (!isWrittenHere(to)) throw new Error(`${by} does not bring a node to ${to}`);
+    const said = told(tx, first);
+    return [{ ...alikeFor(said, by, pool, now, environment), to, reason: said.reason, pool, members }];
+  });
+}
+
+/** One statement for all of them; what each adds to what its kind has in common goes as columns. */
+async function writeWays(tx: Transaction, by: NodeRuleName, ways: readonly Way[], now: Date): Promise<void> {
+  const all = ways.flatMap(({ members }) => members);
+  if (all.length === 0) return;
+  const values = [
+    listOf(all.map(({ node }) => node.tid)),
+    listOf(ways.flatMap(({ members }, kind) => members.map(() => kind))),
+    tx.redact.json(JSON.stringify(all.map(({ data }) => data))),
+    listOf(all.map(({ node }) => node.holder)),
+    JSON.stringify(ways.map(({ columns }, kind) => ({ kind, ...columns }))),
+    now,
+    evidenceLayerOf(by),
+  ];
+  const [{ written } = { written: 0 }] = await tx.query<{ written: number }>(writeSql, values, { often: true });
+  if (written !== all.length)
+    throw new Error(`${by} meant ${all.length} nodes, and ${written} were as it had read them`);
+  tx.evidenceWritten();
+}
+
+async function writeAllocations(
+  tx: Transaction,
+  ways: readonly Way[],
+  now: Date,
+  environment: DoorEnvironment,
+): Promise<void> {
+  const held = ways.flatMap(({ members, ...way }) => {
+    const occupied = members.filter(({ node }) => node.holder !== null);
+    return occupied.length > 0 ? [{ ...way, members: occupied }] : [];
+  });
+  if (held.length === 0) return;
+  await tellAllocations(
+    tx,
+    held.flatMap(({ was, set, members }) => {
+      const word = wordOf(was, set);
+      return word ? members.map(({ node: { node_id } }) => ({ node_id, word })) : [];
+    }),
+    now,
+  );
+  const paired = held.flatMap(({ pairs, set, ...way }) => pairs.map((pair) => ({ ...way, pair, node: set })));
+  await movePaired(tx, paired.filter(isWrittenTogether), now);
+  const alone = paired.filter((way) => !isWrittenTogether(way));
+  const moves = alone.flatMap(({ pair: { from, to, by }, node: set, members }) =>
+    members.map(({ node, reason, data }): AllocationMove => {
+      return { reason, data, node_id: node.node_id, from: [from], to, by, node: { ...node, ...set } };
+    }),
+  );
+  await moveAllocations(tx, moves, now, environment);
+}
+
 export async function writeVerdicts(
   tx: Transaction,
   by: NodeRuleName,
@@ -127,53 +202,20 @@ export async function writeVerdicts(
   environment: DoorEnvironment,
 ): Promise<Written> {
   if (verdicts.length === 0) return { moved: [], observed: 0 };
-  const pools = await poolGenerations(
-    tx,
-    verdicts.map(({ node }) => node),
+  const open = await waysOf(tx, by, verdicts, now, environment);
+  const ways = open.filter((way) => !way.isObserved);
+  await writeWays(tx, by, ways, now);
+  const beating = ways.filter(({ to }) => serving.includes(to));
+  const beats = beating.flatMap(({ to, pool, members }) =>
+    members.map(({ node }) => expectedBeat({ ...node, status: to, pool_document: pool })),
   );
-  const ways = new Map<string, ReturnType<typeof alikeFor> & { kind: number }>();
-  const rows: object[] = [];
-  const moved: JudgedNode[] = [];
-  const occupied: { moved: true; from: NodeStatus; node: ToldNode }[] = [];
-  const paired: AllocationMove[] = [];
-  const beats: ReturnType<typeof expectedBeat>[] = [];
-  const watched: ReturnType<typeof wouldHave>[] = [];
-
-  for (const each of verdicts) {
-    const { node, to, reason, data } = each;
-    const pool = pools.get(`${node.pool} ${node.pool_generation}`);
-    if (!pool) continue;
-    const way = wayOf(each);
-    const alike = ways.get(way) ?? { kind: ways.size, ...alikeFor(told(tx, each), by, pool, now, environment) };
-    ways.set(way, alike);
-    if (!alike.isEdge) continue;
-    if (!isWrittenHere(to)) throw new Error(`${by} does not bring a node to ${to}`);
-    if (alike.isObserved) {
-      watched.push(wouldHave(node, { node_id: node.node_id, to, by, reason, data }, now));
-      continue;
-    }
-    const { holder } = node;
-    rows.push({ tid: node.tid, kind: alike.kind, data, ...(holder && { holder }) });
-    moved.push(node);
-    if (serving.includes(to)) beats.push(expectedBeat({ ...node, status: to, pool_document: pool }));
-    if (holder === null) continue;
-    const changed = { ...node, ...alike.set };
-    occupied.push({ moved: true, from: node.status, node: changed });
-    for (const pair of alike.pairs)
-      paired.push({ reason, data, node_id: node.node_id, from: [pair.from], to: pair.to, by: pair.by, node: changed });
-  }
-
-  if (rows.length > 0) {
-    const kinds = [...ways.values()].map(({ kind, columns }) => ({ kind, ...columns }));
-    const values = [tx.redact.json(JSON.stringify(rows)), JSON.stringify(kinds), now, evidenceLayerOf(by)];
-    const [{ written } = { written: 0 }] = await tx.query<{ written: number }>(writeSql, values);
-    if (written !== rows.length)
-      throw new Error(`${by} meant ${rows.length} nodes, and ${written} were as it had read them`);
-    tx.evidenceWritten();
-  }
   await expectBeats(tx, beats);
-  await tellAllocations(tx, occupied, now);
-  await moveAllocations(tx, paired, now, environment);
-  await tellWouldHave(tx, watched, now);
-  return { moved, observed: watched.length };
+  await writeAllocations(tx, ways, now, environment);
+  const watched = open.flatMap(({ isObserved, members }) => (isObserved ? members : []));
+  await tellWouldHave(
+    tx,
+    watched.map(({ node, to, reason, data }) => wouldHave(node, { node_id: node.node_id, to, by, reason, data }, now)),
+    now,
+  );
+  return { moved: ways.flatMap(({ members }) => members.map(({ node }) => node)), observed: watched.length };
 }

@@ -13,7 +13,7 @@ import { causes, findEdge, nodeEdges, pairedWith } from '../lifecycle/transition
 import { nameAllocations } from './amend-node.ts';
 import { endedBoot, keepBootSamples } from './boot-samples.ts';
 import type { Transaction } from './database.ts';
-import { type AllocationMove, moveAllocations, tellAllocations } from './door-allocation.ts';
+import { type AllocationMove, moveAllocations, tellAllocations, wordOf } from './door-allocation.ts';
 import { type Cited, entering, factOf } from './door-entering.ts';
 import { type DoorEnvironment, insertRow, type Refusal, writeChanged } from './door-rules.ts';
 import { type Fact, recordEvidence } from './evidence.ts';
@@ -76,6 +76,11 @@ function refusalOf(node: LockedNode, move: NodeMove, { decide }: DoorEnvironment
     : undefined;
 }
 
+function wordTo(outcome: NodeMoveOutcome): { node_id: NodeId; word: string }[] {
+  const word = outcome.moved && wordOf(outcome.from, outcome.node);
+  return word ? [{ node_id: outcome.node.node_id, word }] : [];
+}
+
 /**
  * Changes statuses of nodes, and of their allocations where the tables pair them. Answers in the order of `moves`.
  */
@@ -132,7 +137,7 @@ export async function transition(
   await writeChanged(tx, 'nodes', 'node_id', changed);
   await keepBootSamples(tx, boots);
   await expectBeats(tx, beats);
-  await tellAllocations(tx, outcomes, now);
+  await tellAllocations(tx, outcomes.flatMap(wordTo), now);
   await moveAllocations(tx, paired, now, environment);
   await tellWouldHave(tx, watched, now);
   await nameAllocations(tx, facts);
