@@ -2,7 +2,7 @@
  * Starts the one PostgreSQL of a test run, in a directory of its own, and makes the template from which every test file
  * clones its database (template.ts, database.ts).
  */
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, statfsSync, statSync } from 'node:fs';
 import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,9 +15,22 @@ import { createTemplate } from './template.ts';
 
 const prefix = 'slipway-test-run-';
 
+/**
+ * A run makes and drops hundreds of databases of a thousand files each. In memory, where there is plenty of it, that costs the
+ * processors a tenth less; nothing here outlives the run anyway.
+ */
+const memoryDirectory = '/dev/shm';
+const enoughBytes = 4 * 2 ** 30;
+const hasRoom = (path: string) => {
+  if (!existsSync(path)) return false;
+  const { bavail, bsize } = statfsSync(path);
+  return bavail * bsize > enoughBytes;
+};
+const runsDirectory = () => (hasRoom(memoryDirectory) ? memoryDirectory : tmpdir());
+
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  await removeAbandonedRuns();
-  const dataDir = await mkdtemp(join(tmpdir(), `${prefix}${process.pid}-`));
+  for (const runs of [tmpdir(), memoryDirectory].filter((path) => existsSync(path))) await removeAbandonedRuns(runs);
+  const dataDir = await mkdtemp(join(runsDirectory(), `${prefix}${process.pid}-`));
   // Entered by the unprivileged account too, when the tests run as root.
   await chmod(dataDir, 0o711);
   const postgres = await startEmbeddedPostgres({
@@ -35,14 +48,14 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 /** A run that was killed leaves its PostgreSQL alive, as it should; here nobody will ever come back for it. */
-async function removeAbandonedRuns(): Promise<void> {
-  for (const name of await readdir(tmpdir())) {
+async function removeAbandonedRuns(runs: string): Promise<void> {
+  for (const name of await readdir(runs)) {
     if (!name.startsWith(prefix) || isProcessAlive(Number.parseInt(name.slice(prefix.length), 10))) continue;
     // Another user's run, or one that is being removed by its own process this moment.
-    if (statSync(join(tmpdir(), name), { throwIfNoEntry: false })?.uid !== process.getuid?.()) continue;
-    const clusterDir = join(tmpdir(), name, 'postgres');
+    if (statSync(join(runs, name), { throwIfNoEntry: false })?.uid !== process.getuid?.()) continue;
+    const clusterDir = join(runs, name, 'postgres');
     const postmaster = existsSync(clusterDir) ? findPostmaster(clusterDir) : undefined;
     if (postmaster) await stopPostmaster(postmaster.pid, systemClock);
-    await rm(join(tmpdir(), name), { recursive: true, force: true });
+    await rm(join(runs, name), { recursive: true, force: true });
   }
 }
