@@ -47,7 +47,7 @@ const any = (store: Store) => nodeOf(1 + Math.floor(Math.random() * (store.nodes
 const questions: Record<string, Question> = {
   'first page of a node': (store) => readTimeline(store.db, { node_id: any(store), ...page }),
   'first page of a node with a long story': ({ db }) => readTimeline(db, { node_id: talkative, ...page }),
-  'its second page': async ({ db }) => {
+  'its first and its second page': async ({ db }) => {
     const first = await readTimeline(db, { node_id: talkative, ...page });
     return readTimeline(db, { node_id: talkative, ...page, cursor: parseCursor(first.next_cursor ?? '') });
   },

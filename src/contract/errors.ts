@@ -57,6 +57,14 @@ export const errorCatalogue = {
     cause: 'The cursor was changed or belongs to another list.',
     remedy: 'Start again without a cursor.',
   },
+  evidence_cut: {
+    status: 410,
+    title: 'The evidence of that moment was dropped',
+    owner_layer: 'request',
+    cause:
+      'Retention has dropped evidence from after that moment, so what stood then can no longer be told for certain.',
+    remedy: 'Ask for a later moment; keep evidence longer with `evidence.keep_seconds` in the settings file.',
+  },
   invalid_spec: {
     status: 400,
     title: "The pool's spec does not fit its driver",

@@ -87,6 +87,20 @@ export const Node = Type.Object(
   { $id: 'Node' },
 );
 export type Node = Static<typeof Node>;
+
+/** A node as it stood at a moment: all that the door writes of it. What machines said in between is in the timeline. */
+export const NodeState = Type.Object(
+  {
+    at: Timestamp,
+    cursor: Type.String({ description: 'The last fact that counted.' }),
+    ...Type.Omit(Node, ['occupancy', 'last_seen_at', 'reported']).properties,
+    reported_status: nullable(Type.String()),
+  },
+  { $id: 'NodeState' },
+);
+export type NodeState = Static<typeof NodeState>;
+export const StateQuery = Type.Object({ at: Moment }, strict);
+
 export const NodePage = pageOf(Node, 'NodePage');
 
 export const NodeCreate = Type.Object(

@@ -1,9 +1,16 @@
 /** Nodes as rows, and the joined view that the wire shape is made of. Reads only; statuses are written by the door. */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../base/ids.ts';
-import type { BudgetSource, Held, Node, Verdict, WouldHave } from '../contract/node.ts';
+import type { BudgetSource, Held, Node, NodeState, Verdict, WouldHave } from '../contract/node.ts';
 import type { Labels, Page } from '../contract/primitives.ts';
 import type { Prerequisites } from '../lifecycle/claims.ts';
-import { type AllocationStatus, isFenced, type NodeStatus, nodeStatuses, occupancyOf } from '../lifecycle/states.ts';
+import {
+  type AllocationStatus,
+  holdingStatuses,
+  isFenced,
+  type NodeStatus,
+  nodeStatuses,
+  occupancyOf,
+} from '../lifecycle/states.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { hasResidue } from './residue.ts';
 
@@ -60,14 +67,19 @@ const joined = `
     and (status in ('provisioning', 'active', 'releasing', 'release_failed') or (status = 'failed' and node.status = 'failed'))
     order by allocation_id desc limit 1) holder on true`;
 
+/** The same in words of its own, for rows that are in no table. */
+export const holds = (allocation: AllocationStatus, node: NodeStatus): boolean =>
+  allocation === 'failed' ? node === 'failed' : (holdingStatuses as readonly string[]).includes(allocation);
+
 const iso = (date: Date | null) => date?.toISOString() ?? null;
 
-function fenceReason(row: JoinedRow): string | null {
+function fenceReason(row: NodeRow): string | null {
   if (!isFenced(row.status)) return null;
   return row.verdict?.reason ?? nodeStatuses[row.status].means;
 }
 
-const toWire = (row: JoinedRow): Node => ({
+/** What the door writes of it, and so what evidence knows of it. */
+export const stateWire = (row: NodeRow & Pick<JoinedRow, 'allocation_id'>): Omit<NodeState, 'at' | 'cursor'> => ({
   node_id: row.node_id,
   node_instance_id: row.node_instance_id,
   pool: row.pool,
@@ -75,18 +87,16 @@ const toWire = (row: JoinedRow): Node => ({
   zone: row.zone,
   status: row.status,
   status_since: row.status_since.toISOString(),
-  occupancy: occupancyOf(row.allocation_status, row.has_residue),
   fenced: isFenced(row.status),
   fence_reason: fenceReason(row),
   allocation_id: row.allocation_id,
   workflow_id: row.workflow_id,
   registered_at: iso(row.registered_at),
-  last_seen_at: iso(row.last_seen_at),
   deadline_at: iso(row.deadline_at),
   budget_seconds: row.budget_seconds,
   budget_source: row.budget_source,
   endpoint: row.endpoint,
-  reported: row.reported_status || row.reported ? { ...row.reported, status: row.reported_status } : null,
+  reported_status: row.reported_status,
   observed:
     row.observed_state && row.observed_at ? { state: row.observed_state, at: row.observed_at.toISOString() } : null,
   held: row.held,
@@ -97,6 +107,16 @@ const toWire = (row: JoinedRow): Node => ({
   labels: row.labels,
   created_at: row.created_at.toISOString(),
 });
+
+function toWire(row: JoinedRow): Node {
+  const { reported_status, ...state } = stateWire(row);
+  return {
+    ...state,
+    occupancy: occupancyOf(row.allocation_status, row.has_residue),
+    last_seen_at: iso(row.last_seen_at),
+    reported: reported_status || row.reported ? { ...row.reported, status: reported_status } : null,
+  };
+}
 
 /** Whose eyes: null sees everything, a tenant only the nodes its allocations hold now. */
 export type Tenancy = string | null;

@@ -13,8 +13,8 @@ export interface Projected {
   noun: 'node' | 'allocation';
 }
 
-const nodes: Projected = { table: 'nodes', key: 'node_id', noun: 'node' };
-const allocations: Projected = { table: 'allocations', key: 'allocation_id', noun: 'allocation' };
+export const nodes: Projected = { table: 'nodes', key: 'node_id', noun: 'node' };
+export const allocations: Projected = { table: 'allocations', key: 'allocation_id', noun: 'allocation' };
 export const projected: readonly Projected[] = [nodes, allocations];
 
 export const tellsOfRow = ({ noun }: Projected, fact: string): string =>

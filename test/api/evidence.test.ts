@@ -127,6 +127,41 @@ describe('facts from outside', () => {
   });
 });
 
+describe('a node as it stood', () => {
+  const stateAt = (bearer: string, at: string, id = world.acme.machine.node_id) =>
+    callRoute(world.url, 'node-state', { params: { id }, query: { at } }, { bearer });
+
+  it('is what it was while it was theirs, to whoever may see it', async () => {
+    const { machine, allocation } = world.acme;
+    const shown = await world.client.call('node-get', { params: { id: machine.node_id } });
+    const { occupancy: _, last_seen_at: __, reported, ...written } = shown;
+    const now = (await stateAt(world.acme.token, '2099-01-01T00:00:00Z')).body;
+    expect(now).toEqual({
+      ...written,
+      reported_status: reported?.status,
+      at: '2099-01-01T00:00:00.000Z',
+      cursor: expect.any(String),
+    });
+    const { items } = await world.client.call('node-timeline', {
+      params: { id: machine.node_id },
+      query: { kind: 'node.starting', limit: 1 },
+    });
+    const before = items[0]?.at ?? '';
+    expect((await stateAt(world.token, before)).body).toMatchObject({ status: 'starting', allocation_id: null });
+    // It was nobody's then.
+    expectProblem(await stateAt(world.acme.token, before), 'node_not_found');
+    expectProblem(await stateAt(world.globex.token, '2099-01-01T00:00:00Z'), 'node_not_found');
+    expectProblem(await stateAt(world.token, '2000-01-01T00:00:00Z'), 'node_not_found');
+    expect(now.allocation_id).toBe(allocation.allocation_id);
+  });
+
+  it('is not guessed where evidence was cut', async () => {
+    await world.tables.query(`insert into evidence_cuts values ('gone', 'rule', '2010-01-01', now(), 1)`);
+    expectProblem(await stateAt(world.token, '2009-12-31T00:00:00Z'), 'evidence_cut');
+    expect((await stateAt(world.token, '2099-01-01T00:00:00Z')).status).toBe(200);
+  });
+});
+
 describe('a planted secret', () => {
   /** Whoever asks a machine what it knows hears what it has in its environment. */
   async function answerDiagnostics(): Promise<void> {

@@ -6,6 +6,7 @@ export const remedies: Record<string, string> = {
   request_timeout: "Send it again, on a better connection or in smaller parts.",
   invalid_request: "Correct the listed fields; /docs shows the schema.",
   invalid_cursor: "Start again without a cursor.",
+  evidence_cut: "Ask for a later moment; keep evidence longer with `evidence.keep_seconds` in the settings file.",
   invalid_spec: "Correct the listed fields; docs/pools.md documents every one.",
   unsupported_media_type: "Send application/json (pools also take application/yaml, logs application/x-ndjson, boot reports text/plain).",
   body_too_large: "Send less at once.",

@@ -30,6 +30,7 @@ export const routes = {
   'node-explain': { method: 'GET', path: '/v1/nodes/{id}/explain' },
   'node-actions': { method: 'GET', path: '/v1/nodes/{id}/actions' },
   'node-act': { method: 'POST', path: '/v1/nodes/{id}/actions/{action}' },
+  'node-state': { method: 'GET', path: '/v1/nodes/{id}/state' },
   'node-timeline': { method: 'GET', path: '/v1/nodes/{id}/timeline' },
   'node-logs': { method: 'GET', path: '/v1/nodes/{id}/logs' },
   'node-boot': { method: 'GET', path: '/v1/nodes/{id}/boot' },

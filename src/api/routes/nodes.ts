@@ -5,6 +5,8 @@ import { expectNode } from '../../operations/expect-node.ts';
 import { parseCursor, readTimeline } from '../../store/evidence.ts';
 import { parseLogCursor, readBootStages, readLines } from '../../store/node-logs.ts';
 import { isTenantsNode, listNodes, readNode } from '../../store/nodes.ts';
+import { cutBefore } from '../../store/retention.ts';
+import { nodesAt } from '../../store/time-travel.ts';
 import { pageOf } from '../paging.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { askerOf } from './allocations.ts';
@@ -48,6 +50,7 @@ type NodeRoutes =
   | 'node-create'
   | 'node-list'
   | 'node-get'
+  | 'node-state'
   | 'node-timeline'
   | 'node-logs'
   | 'node-boot'
@@ -62,6 +65,21 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
   'node-list': async ({ query, person }, services) =>
     listNodes(services.db, { ...pageOf(query), tenant: person().tenant }),
   'node-get': ({ params, person }, services) => mustFindNode(params.id, person().tenant, services),
+  async 'node-state'({ params, query, person }, services) {
+    const at = new Date(query.at);
+    const cut = await cutBefore(services.db);
+    if (cut && at < cut)
+      throw new ApiProblem(
+        'evidence_cut',
+        `Evidence from before ${cut.toISOString()} was dropped; ask for a later moment.`,
+      );
+    const [stood] = await nodesAt(services.db, [{ id: params.id, at }]);
+    const { tenant } = person();
+    // A tenant sees a machine as it stood while it was its own.
+    if (!stood || (tenant !== null && stood.tenant !== tenant))
+      throw new ApiProblem('node_not_found', 'No such node, or it was not there at that moment.');
+    return stood.state;
+  },
   async 'node-timeline'({ params, query, person }, services) {
     await mustBeKnown(params.id, person().tenant, services);
     return timeline(query, person().tenant, services, { node_id: params.id });

@@ -69,6 +69,17 @@ export const nodeRoutes = {
     success: 200,
     reply: explanation.NodeActed,
   },
+  'node-state': {
+    method: 'GET',
+    path: '/v1/nodes/{id}/state',
+    summary: 'A node as it stood at a moment, from evidence alone',
+    tag: 'nodes',
+    access: viewer,
+    params: IdParams,
+    query: node.StateQuery,
+    success: 200,
+    reply: node.NodeState,
+  },
   'node-timeline': {
     method: 'GET',
     path: '/v1/nodes/{id}/timeline',

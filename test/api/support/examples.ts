@@ -45,6 +45,7 @@ export function examplesFor(
     'node-create': { body: { pool: 'outside' } },
     'node-list': {},
     'node-get': node,
+    'node-state': { ...node, query: { at: '2099-01-01T00:00:00Z' } },
     'node-explain': node,
     'node-actions': node,
     'node-act': {

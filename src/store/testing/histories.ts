@@ -1,0 +1,148 @@
+/** Random histories of a few nodes and allocations: whatever the tables allow, and much that they refuse. For the store's tests. */
+import fc from 'fast-check';
+import { type CorrelationId, newCorrelationId, newTokenId, newWorkflowId } from '../../base/ids.ts';
+import { agentClaims } from '../../contract/agent.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import { allocationEdges, nodeEdges } from '../../lifecycle/transitions.ts';
+import type { AllocationRow } from '../allocations.ts';
+import { bindNodeToOperation } from '../amend-node.ts';
+import { recordClaim } from '../claims.ts';
+import { type Database, isUniqueViolation } from '../database.ts';
+import { register } from '../enrolment.ts';
+import { type Installation, openInstallation } from '../installation.ts';
+import { instanceByCredential } from '../instances.ts';
+import { lockNode, type NodeRow } from '../nodes.ts';
+import { createJoinToken } from '../tokens.ts';
+import { type Fleet, nodeNow, testFleet } from './fleet.ts';
+
+export interface Histories {
+  fleet: Fleet;
+  installation: Installation;
+  joinToken: string;
+}
+
+export async function openHistories(db: Database): Promise<Histories> {
+  const fleet = await testFleet(db);
+  const joinToken = 'swj_test';
+  const installation = await openInstallation(db, fleet.now());
+  await createJoinToken(
+    db,
+    { token_id: newTokenId(fleet.clock), pool: 'test', expires_at: null, max_uses: null, created_at: fleet.now() },
+    joinToken,
+  );
+  return { fleet, installation, joinToken };
+}
+
+export async function newWorld({ fleet }: Histories): Promise<World> {
+  const nodes = [await fleet.node(), await fleet.node('starting'), await fleet.node('ready')];
+  const allocations = [await fleet.allocation(), await fleet.allocation()];
+  return { nodes, allocations, credentials: new Map() };
+}
+
+const contextOf = ({ fleet, installation }: Histories) => ({
+  clock: fleet.clock,
+  now: fleet.now(),
+  environment: fleet.environment,
+  installation,
+  correlation_id: newCorrelationId() as CorrelationId,
+});
+
+export interface World {
+  nodes: NodeRow[];
+  allocations: AllocationRow[];
+  credentials: Map<string, string>;
+}
+
+/** Whatever may be refused is a history as well. */
+const refusable = async (work: Promise<unknown>) => {
+  await work.catch((error: unknown) => {
+    if (!(error instanceof ApiProblem) && !isUniqueViolation(error)) throw error;
+  });
+};
+
+const edgeOf = <T>(list: readonly T[], at: number): T => {
+  const item = list[at % list.length];
+  if (item === undefined) throw new Error('the list is empty');
+  return item;
+};
+
+export type Act = { what: 'move' | 'assign' | 'claim' | 'join' | 'register' | 'bind'; who: number; which: number };
+
+export async function act(histories: Histories, world: World, { what, who, which }: Act): Promise<void> {
+  const { fleet, joinToken } = histories;
+  const { db } = fleet;
+  const node = edgeOf(world.nodes, who);
+  const ids = { node_id: node.node_id };
+  if (what === 'move') {
+    // Only edges that lead on from where it stands, or nearly every try would be refused.
+    const { status } = await nodeNow(db, node.node_id);
+    const edge = edgeOf(nodeEdges.filter((each) => each.from === status).concat(nodeEdges.slice(1, 2)), which);
+    const set =
+      which % 3 === 0 ? { endpoint: `http://node/${which}`, observed_state: 'up', observed_at: fleet.now() } : {};
+    await refusable(fleet.move({ ...ids, to: edge.to, by: edgeOf(edge.by, which), reason: `act ${which}`, set }));
+  } else if (what === 'assign') {
+    const allocation = edgeOf(world.allocations, which);
+    const [now] = await db.query<AllocationRow>('select * from allocations where allocation_id = $1', [
+      allocation.allocation_id,
+    ]);
+    const open = allocationEdges.filter((each) => each.from === now?.status);
+    if (open.length === 0) return;
+    const edge = edgeOf(open, which);
+    const set = edge.to === 'provisioning' ? { node_id: node.node_id } : { release_tries: which };
+    await refusable(
+      fleet.moveAllocation({
+        allocation_id: allocation.allocation_id,
+        to: edge.to,
+        by: edgeOf(edge.by, who),
+        reason: 'act',
+        set,
+      }),
+    );
+  } else if (what === 'claim') {
+    const current = await nodeNow(db, node.node_id);
+    if (!current.node_instance_id) return;
+    const beat = { status: edgeOf(agentClaims, which) };
+    await recordClaim(
+      db,
+      { ...ids, node_instance_id: current.node_instance_id, stale_seconds: 0 },
+      beat,
+      fleet.now(),
+      fleet.environment,
+    );
+  } else if (what === 'join') {
+    const joined = register(
+      db,
+      { join_token: joinToken, name: node.name, version: '1' },
+      undefined,
+      contextOf(histories),
+    );
+    await refusable(joined.then((reply) => world.credentials.set(node.node_id, reply.credential ?? '')));
+  } else if (what === 'register') {
+    const known = await instanceByCredential(db, world.credentials.get(node.node_id) ?? '', fleet.now());
+    if (known) await refusable(register(db, { version: '2', base_url: 'http://again' }, known, contextOf(histories)));
+  } else {
+    await db.transaction(async (tx) => {
+      const locked = await lockNode(tx, node.node_id);
+      const operation = { workflow_id: newWorkflowId(fleet.clock), correlation_id: newCorrelationId(), kind: 'test' };
+      if (locked) await bindNodeToOperation(tx, locked, operation, fleet.now());
+    });
+  }
+}
+
+export const acts: fc.Arbitrary<Act[]> = fc.array(
+  fc.record({
+    what: fc.constantFrom(
+      'move' as const,
+      'move' as const,
+      'move' as const,
+      'assign' as const,
+      'claim' as const,
+      'join' as const,
+      'register' as const,
+      'bind' as const,
+    ),
+    who: fc.nat(2),
+    which: fc.nat(50),
+  }),
+  { minLength: 10, maxLength: 45 },
+);
