@@ -32,7 +32,9 @@ export async function freezeFromAgent(
   line: AgentLine,
   type: 'release.freeze' | 'diagnostics.collect' = 'release.freeze',
 ): Promise<boolean> {
-  const answer = await askAgent(context, services, name, subject, line, {
+  // Its answer stands in the story of the task as well, so the task is told under the same name as what is kept.
+  const theirs = await whose(services, subject);
+  const answer = await askAgent(context, services, name, theirs, line, {
     type,
     wait_seconds: agentAnswersWithinSeconds,
   });
@@ -47,7 +49,7 @@ export async function freezeFromAgent(
       context,
       services,
       `${name}:kept`,
-      await whose(services, subject),
+      theirs,
       'node',
       'evidence.frozen',
       'what the agent knew was kept',

@@ -38,6 +38,8 @@ async function join(name: string): Promise<Client> {
   return agent;
 }
 
+const allocationOf = (client: Client, id: string) => client.call('allocation-get', { params: { id } });
+
 const allocationIs = (client: Client, id: string, status: string) =>
   until(`the allocation to be ${status}`, async () => {
     const allocation = await client.call('allocation-get', { params: { id } });
@@ -88,4 +90,20 @@ it('shows the present tenant alone what the machine says, also to a replica that
   const params = { id: newer.node_id ?? '' };
   expect((await bmart.call('node-logs', { params })).items.map((each) => each.line)).toEqual(['for bmart only']);
   expect((await acme.call('node-logs', { params })).items).toEqual([]);
+
+  // What the machine still knows at the end goes back to its former tenant: it is kept, for the fleet's operators alone.
+  second.says = { 'release.freeze': { lines: ['a line of acme'] } };
+  await bmart.call('allocation-release', { params: { id: older.allocation_id } });
+  await second.work(async () => (await allocationOf(bmart, older.allocation_id)).status === 'released');
+  const told = async (client: Client) => {
+    const { items } = await client.call('timeline-get', { query: { node_id: newer.node_id ?? '', limit: 500 } });
+    const frozen = items.filter(({ kind }) => kind === 'evidence.frozen');
+    return { frozen: frozen.length, of_acme: items.filter((fact) => JSON.stringify(fact).includes('a line of acme')) };
+  };
+  const kept = await until('what it knew to be kept', async () => {
+    const seen = await told(server.client);
+    return seen.of_acme.length > 0 ? seen.of_acme.map(({ kind }) => kind) : undefined;
+  });
+  expect(kept).toContain('evidence.frozen');
+  expect((await told(bmart)).of_acme, 'what the next tenant reads of the former one').toEqual([]);
 });

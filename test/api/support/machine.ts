@@ -7,6 +7,8 @@ import { type Answer, callRoute, type Input } from './calls.ts';
 
 export interface Machine extends RegisterReply {
   credential: string;
+  /** What it adds to its answers to tasks of a type. */
+  says: Record<string, object>;
   call(name: OperationName, input?: Input, raw?: { raw: string; headers: Record<string, string> }): Promise<Answer>;
   beat(status?: string): Promise<Answer>;
   log(seq: number, line: string): Promise<Answer>;
@@ -34,7 +36,7 @@ export async function startMachine(
   const call: Machine['call'] = (name, input = {}, raw) =>
     callRoute(url, name, input, { bearer: machine.credential, ...raw });
   const answer = async (task: SignedTask) => {
-    const result = { nonce: task.params.nonce ?? '' };
+    const result = { nonce: task.params.nonce ?? '', ...machine.says[task.type] };
     const said = { task_id: task.task_id, node_instance_id: registered.node_instance_id, status: 'succeeded', result };
     await call('agent-task-result', {
       params: { id: task.task_id },
@@ -43,6 +45,7 @@ export async function startMachine(
   };
   const machine: Machine = {
     ...registered,
+    says: {},
     call,
     beat: (status) => call('agent-heartbeat', { body: status ? { status } : {} }),
     log: (seq, line) =>
