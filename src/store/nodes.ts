@@ -78,8 +78,16 @@ function fenceReason(row: NodeRow): string | null {
   return row.verdict?.reason ?? nodeStatuses[row.status].means;
 }
 
+type HeldRow = NodeRow & Pick<JoinedRow, 'allocation_id' | 'allocation_status'>;
+
+/** While a failed release waits for its next try, the deadline is that of the last one and decides nothing. */
+const deadlineOf = ({ status, allocation_status, deadline_at, budget_seconds, budget_source }: HeldRow) =>
+  status === 'cleaning' && allocation_status === 'release_failed'
+    ? { deadline_at: null, budget_seconds: null, budget_source: null }
+    : { deadline_at: iso(deadline_at), budget_seconds, budget_source };
+
 /** What the door writes of it, and so what evidence knows of it. */
-export const stateWire = (row: NodeRow & Pick<JoinedRow, 'allocation_id'>): Omit<NodeState, 'at' | 'cursor'> => ({
+export const stateWire = (row: HeldRow): Omit<NodeState, 'at' | 'cursor'> => ({
   node_id: row.node_id,
   node_instance_id: row.node_instance_id,
   pool: row.pool,
@@ -92,9 +100,7 @@ export const stateWire = (row: NodeRow & Pick<JoinedRow, 'allocation_id'>): Omit
   allocation_id: row.allocation_id,
   workflow_id: row.workflow_id,
   registered_at: iso(row.registered_at),
-  deadline_at: iso(row.deadline_at),
-  budget_seconds: row.budget_seconds,
-  budget_source: row.budget_source,
+  ...deadlineOf(row),
   endpoint: row.endpoint,
   reported_status: row.reported_status,
   observed:

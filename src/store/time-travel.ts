@@ -62,7 +62,11 @@ export async function nodesAt(db: Queryable, asked: readonly Asked[]): Promise<(
     const state = {
       at: at.toISOString(),
       cursor: formatCursor(row),
-      ...stateWire({ ...row, allocation_id: holder?.allocation_id ?? null }),
+      ...stateWire({
+        ...row,
+        allocation_id: holder?.allocation_id ?? null,
+        allocation_status: holder?.status ?? null,
+      }),
     };
     return { state, tenant: holder?.tenant ?? null };
   });

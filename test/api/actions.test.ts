@@ -177,6 +177,13 @@ describe.each(allocationStatusNames)('an allocation that is %s', (allocation) =>
   });
 });
 
+it('a machine whose release waits for another try shows no deadline of the last one', async () => {
+  await stand({ node: 'cleaning', allocation: 'release_failed', bound: true, much: true });
+  expect(await shown()).toMatchObject({ deadline_at: null, budget_seconds: null });
+  await stand({ node: 'cleaning', allocation: 'releasing', bound: true, much: true });
+  expect(await shown()).toMatchObject({ deadline_at: someday });
+});
+
 it('the CLI lists what the API says', async () => {
   await stand({ node: 'failed', allocation: 'failed', bound: true, much: true });
   const settings = { server: server.url, env: { SLIPWAY_TOKEN: server.token } };

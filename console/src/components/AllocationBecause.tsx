@@ -71,8 +71,20 @@ const nextWords: Record<StatusDeclaration['class'], string> = {
 };
 
 function Next({ allocation }: { allocation: Allocation }) {
-  const { deadline_at, budget_seconds } = allocation;
+  const { deadline_at, budget_seconds, retry_at, release_tries } = allocation;
   const declared = allocationStatuses[allocation.status];
+  if (retry_at) {
+    return (
+      <>
+        <p className={styles.deadline}>
+          Next try <Ago at={retry_at} />
+        </p>
+        <p className={styles.dim}>
+          {release_tries === 1 ? '1 try' : `${release_tries} tries`} so far; the actions above try at once, or end it.
+        </p>
+      </>
+    );
+  }
   if (!deadline_at) return <p className={styles.means}>{nextWords[declared.class]}</p>;
   return (
     <>

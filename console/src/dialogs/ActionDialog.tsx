@@ -1,16 +1,16 @@
 /** Asks once more before something is done, says what will come of it, and takes a reason that is kept as evidence. */
-import { Button, Group, Modal, Stack, Textarea } from '@mantine/core';
+import { Modal } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { newKey } from '../api/client.ts';
 import { keys } from '../api/keys.ts';
-import { FailurePanel } from '../components/FailurePanel.tsx';
 import { say } from '../notices.ts';
 import type { Action, Extras, Outcome } from './action.ts';
 import { EnrolmentToken } from './EnrolmentToken.tsx';
 import { ExtraField, firstExtras } from './ExtraField.tsx';
 import { ForesightBox } from './ForesightBox.tsx';
+import { ReasonForm } from './ReasonForm.tsx';
 
 interface Props {
   action: Action | null;
@@ -76,7 +76,6 @@ function ActionForm({ action, onDone, onClose }: FormProps) {
   const [extras, setExtras] = useState<Extras | null>(() => firstExtras(action.asks ?? []));
   const [lastWhole, setLastWhole] = useState<Extras>(extras ?? {});
   const foresight = useForesight(action, lastWhole, key);
-  const isComplete = extras !== null && foresight.isKnown && !(action.needsReason && reason.trim() === '');
   const mutation = useMutation({
     mutationFn: () => action.run({ ...lastWhole, reason: reason.trim() || undefined }, key),
     onSuccess: onDone,
@@ -86,37 +85,21 @@ function ActionForm({ action, onDone, onClose }: FormProps) {
     if (next) setLastWhole(next);
   };
   return (
-    <Stack gap="md">
+    <ReasonForm
+      reason={reason}
+      onReason={setReason}
+      needsReason={action.needsReason}
+      isReady={extras !== null && foresight.isKnown}
+      button={action.button}
+      destructive={action.destructive}
+      doing={mutation}
+      onClose={onClose}
+    >
       <div>{action.says}</div>
       {action.asks?.map((name) => (
         <ExtraField key={name} name={name} extras={lastWhole} onChange={change} />
       ))}
       {action.foresee && <ForesightBox foresight={foresight.data ?? null} error={foresight.error} />}
-      <Textarea
-        label="Reason"
-        description={`${action.needsReason ? 'Needed' : 'Optional'}. It is kept as evidence, under your name`}
-        required={action.needsReason}
-        autosize
-        minRows={2}
-        maxLength={1024}
-        value={reason}
-        onChange={(event) => setReason(event.currentTarget.value)}
-        data-autofocus
-      />
-      {mutation.error && <FailurePanel error={mutation.error} />}
-      <Group justify="flex-end" gap="xs">
-        <Button variant="default" onClick={onClose}>
-          Not now
-        </Button>
-        <Button
-          color={action.destructive ? 'red' : undefined}
-          loading={mutation.isPending}
-          disabled={!isComplete}
-          onClick={() => mutation.mutate()}
-        >
-          {action.button}
-        </Button>
-      </Group>
-    </Stack>
+    </ReasonForm>
   );
 }

@@ -1,17 +1,17 @@
 /** Tries every failed release again: canary first, at a capped rate; says beforehand whom it takes hold of. */
-import { Button, Group, Modal, NumberInput, SimpleGrid, Stack, Textarea } from '@mantine/core';
+import { Modal, NumberInput, SimpleGrid } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { recoveryDefaults } from '../../../src/lifecycle/recovery.ts';
 import { newKey } from '../api/client.ts';
 import { keys } from '../api/keys.ts';
 import { type RecoveryAsked, recover } from '../api/recovery.ts';
 import { shortId } from '../components/CopyId.tsx';
-import { FailurePanel } from '../components/FailurePanel.tsx';
 import { matchedWords, paceWords } from '../words/recovery.ts';
 import { lookingAhead } from './action.ts';
 import { ForesightBox } from './ForesightBox.tsx';
+import { ReasonForm } from './ReasonForm.tsx';
 
 interface Props {
   opened: boolean;
@@ -68,61 +68,42 @@ function RecoverForm({ onClose, pool }: Omit<Props, 'opened'>) {
       if (operation) void navigate({ to: '/operations/$id', params: { id: operation.workflow_id } });
     },
   });
-  const isComplete = isWhole(pace) && reason.trim() !== '' && (foresight.data?.eligible ?? 0) > 0;
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    if (isComplete) mutation.mutate();
-  };
   return (
-    <form onSubmit={submit}>
-      <Stack gap="md">
-        <div>
-          Every release that has failed is tried again. The canary goes first; the rest follows only if it recovered, at
-          the pace below. It is one operation, which can be watched and cancelled.
-        </div>
-        <ForesightBox
-          foresight={
-            foresight.data
-              ? { says: `${matchedWords(foresight.data, shortId)} ${isWhole(pace) ? paceWords(pace) : ''}` }
-              : null
-          }
-          error={foresight.error}
-        />
-        <SimpleGrid cols={3} spacing="xs">
-          {paceFields.map(({ name, label, description, max }) => (
-            <NumberInput
-              key={name}
-              label={label}
-              description={description}
-              min={1}
-              max={max}
-              allowDecimal={false}
-              value={pace[name]}
-              onChange={(value) => setPace((known) => ({ ...known, [name]: value }))}
-            />
-          ))}
-        </SimpleGrid>
-        <Textarea
-          label="Reason"
-          description="Needed. It is kept as evidence, under your name"
-          required
-          autosize
-          minRows={2}
-          maxLength={1024}
-          value={reason}
-          onChange={(event) => setReason(event.currentTarget.value)}
-          data-autofocus
-        />
-        {mutation.error && <FailurePanel error={mutation.error} />}
-        <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onClose}>
-            Not now
-          </Button>
-          <Button type="submit" loading={mutation.isPending} disabled={!isComplete}>
-            Recover all
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <ReasonForm
+      reason={reason}
+      onReason={setReason}
+      needsReason
+      isReady={isWhole(pace) && (foresight.data?.eligible ?? 0) > 0}
+      button="Recover all"
+      doing={mutation}
+      onClose={onClose}
+    >
+      <div>
+        Every release that has failed is tried again. The canary goes first; the rest follows only if it recovered, at
+        the pace below. It is one operation, which can be watched and cancelled.
+      </div>
+      <ForesightBox
+        foresight={
+          foresight.data
+            ? { says: `${matchedWords(foresight.data, shortId)} ${isWhole(pace) ? paceWords(pace) : ''}` }
+            : null
+        }
+        error={foresight.error}
+      />
+      <SimpleGrid cols={3} spacing="xs">
+        {paceFields.map(({ name, label, description, max }) => (
+          <NumberInput
+            key={name}
+            label={label}
+            description={description}
+            min={1}
+            max={max}
+            allowDecimal={false}
+            value={pace[name]}
+            onChange={(value) => setPace((known) => ({ ...known, [name]: value }))}
+          />
+        ))}
+      </SimpleGrid>
+    </ReasonForm>
   );
 }

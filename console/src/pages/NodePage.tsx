@@ -14,6 +14,7 @@ import { mayOperate, seesWholeFleet, useSession } from '../api/session.ts';
 import { BootStages } from '../components/BootStages.tsx';
 import columns from '../components/Columns.module.css';
 import { CopyId } from '../components/CopyId.tsx';
+import { Diagnostics } from '../components/Diagnostics.tsx';
 import { FailurePanel } from '../components/FailurePanel.tsx';
 import { FindingList } from '../components/FindingList.tsx';
 import { Logs } from '../components/Logs.tsx';
@@ -95,6 +96,7 @@ export function NodePage() {
                 <Tabs.Tab value="timeline">Timeline</Tabs.Tab>
                 <Tabs.Tab value="logs">Logs</Tabs.Tab>
                 <Tabs.Tab value="boot">Boot</Tabs.Tab>
+                <Tabs.Tab value="diagnostics">Diagnostics</Tabs.Tab>
                 <Tabs.Tab value="operations">Operations</Tabs.Tab>
               </Tabs.List>
               <Tabs.Panel value="timeline">
@@ -105,6 +107,9 @@ export function NodePage() {
               </Tabs.Panel>
               <Tabs.Panel value="boot">
                 <BootStages node_id={id} instance={search.instance ?? node.node_instance_id} />
+              </Tabs.Panel>
+              <Tabs.Panel value="diagnostics">
+                <Diagnostics node_id={id} />
               </Tabs.Panel>
               <Tabs.Panel value="operations">
                 <NodeOperations node_id={id} />

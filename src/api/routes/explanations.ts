@@ -104,10 +104,9 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
         evidence,
       },
       waiting_for: told.waiting_for,
-      // While its release waits for the next try, the deadline is that of the last one and decides nothing.
-      ...(node.status === 'cleaning' && stuck
-        ? { deadline_at: null, budget_seconds: null, budget_source: null }
-        : { deadline_at: node.deadline_at, budget_seconds: node.budget_seconds, budget_source: node.budget_source }),
+      deadline_at: node.deadline_at,
+      budget_seconds: node.budget_seconds,
+      budget_source: node.budget_source,
       held: node.held,
       would_have: node.would_have,
       // biome-ignore lint/suspicious/noThenProperty: the wire contract names it so, and nothing awaits this object.

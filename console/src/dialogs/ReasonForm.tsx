@@ -1,0 +1,68 @@
+/** The frame of everything that is done with a reason: what it is, what will come of it, why, and the two ways out. */
+import { Button, Group, Stack, Textarea } from '@mantine/core';
+import type { FormEvent, ReactNode } from 'react';
+import { FailurePanel } from '../components/FailurePanel.tsx';
+
+interface Props {
+  /** What is asked for, and what is known of it beforehand. */
+  children: ReactNode;
+  reason: string;
+  onReason: (reason: string) => void;
+  needsReason?: boolean | undefined;
+  /** Everything besides the reason is as it must be. */
+  isReady: boolean;
+  button: string;
+  destructive?: boolean | undefined;
+  doing: { error: Error | null; isPending: boolean; mutate: () => void };
+  onClose: () => void;
+}
+
+export function ReasonForm({
+  children,
+  reason,
+  onReason,
+  needsReason = false,
+  isReady,
+  button,
+  destructive = false,
+  doing,
+  onClose,
+}: Props) {
+  const isComplete = isReady && !(needsReason && reason.trim() === '');
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (isComplete) doing.mutate();
+  };
+  return (
+    <form onSubmit={submit}>
+      <Stack gap="md">
+        {children}
+        <Textarea
+          label="Reason"
+          description={`${needsReason ? 'Needed' : 'Optional'}. It is kept as evidence, under your name`}
+          required={needsReason}
+          autosize
+          minRows={2}
+          maxLength={1024}
+          value={reason}
+          onChange={(event) => onReason(event.currentTarget.value)}
+          data-autofocus
+        />
+        {doing.error && <FailurePanel error={doing.error} />}
+        <Group justify="flex-end" gap="xs">
+          <Button variant="default" onClick={onClose}>
+            Not now
+          </Button>
+          <Button
+            type="submit"
+            color={destructive ? 'red' : undefined}
+            loading={doing.isPending}
+            disabled={!isComplete}
+          >
+            {button}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
