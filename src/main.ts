@@ -1,5 +1,4 @@
 /** The composition root of the server: the only place that joins concrete parts. */
-import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { homedir, hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -9,13 +8,14 @@ import { createLogArrivals } from './api/log-arrivals.ts';
 import { createMetrics } from './api/metrics.ts';
 import { createApiServer } from './api/server.ts';
 import type { ApiServices } from './api/services.ts';
+import { apiSettings } from './api/settings.ts';
 import { type Clock, now, pause, secondsLater, systemClock } from './base/clock.ts';
 import { hostIdentity, isProcessAlive } from './base/host.ts';
 import { newReplicaId } from './base/ids.ts';
 import { createLog, type Log } from './base/log.ts';
 import { publicAuthority } from './base/public-authority.ts';
 import { createRedactor, type Redactor } from './base/redact.ts';
-import { isLoopback, readSettings, type ServerSettings, SettingsError, serverUsage } from './base/settings.ts';
+import { readSettings, type ServerSettings, SettingsError, serverUsage } from './base/settings.ts';
 import { readServerFile, type ServerFileSettings } from './contract/server-file.ts';
 import type { Driver } from './drivers/driver.ts';
 import { createExternalDriver } from './drivers/external/external-driver.ts';
@@ -225,19 +225,10 @@ async function openApi(opening: Opening, store: Store, { services, beats, runner
   tail.subscribe((fact) => sessions.observe(fact));
   const feed = createLiveFeed({ db, tail, clock, onError: onError('the live feed lost a batch') });
   parts.defer(async () => feed.stop());
-  const loopback = isLoopback(settings.host);
-  const console_dir = join(root, 'dist', 'console');
   const api: ApiServices = {
     ...services,
     log,
-    settings: {
-      version,
-      loopback_only: loopback && !settings.behind_proxy,
-      behind_proxy: settings.behind_proxy,
-      allow_host_bound_pools: loopback || settings.allow_local_driver,
-      secure_cookies: settings.tls_cert !== null || settings.behind_proxy,
-      console_dir: existsSync(join(console_dir, 'index.html')) ? console_dir : null,
-    },
+    settings: apiSettings(settings, version, join(root, 'dist', 'console')),
     sessions,
     beats,
     tail,

@@ -22,6 +22,8 @@ export interface ApiSettings {
   allow_host_bound_pools: boolean;
   secure_cookies: boolean;
   console_dir: string | null;
+  /** What the server was started with, without what is secret. */
+  started_with: Record<string, unknown>;
 }
 
 export interface ApiServices extends OperationServices {

@@ -9,6 +9,7 @@ import { makeAllocations } from './commands/allocations.ts';
 import { makeApply } from './commands/apply.ts';
 import { makeAudit } from './commands/audit.ts';
 import { makeBrake } from './commands/brake.ts';
+import { makeBundleCommand } from './commands/bundle.ts';
 import { makeCompletion } from './commands/completion.ts';
 import { makeDiagnostics } from './commands/diagnostics.ts';
 import { makeDoctor } from './commands/doctor.ts';
@@ -50,6 +51,7 @@ const groups: { heading: string; commands: MakeCommand[] }[] = [
       makeAudit,
       makeLogs,
       makeDoctor,
+      makeBundleCommand,
       makeDiagnostics,
       makeSweeps,
     ],

@@ -29,6 +29,19 @@ export const Overview = Type.Object(
 );
 export type Overview = Static<typeof Overview>;
 
+export const EffectiveSettings = Type.Object(
+  {
+    version: Type.String(),
+    node_version: Type.String(),
+    platform: Type.String(),
+    started_with: Type.Record(Type.String(), Type.Unknown(), { description: 'The flags, without what is secret.' }),
+    decides_by: Type.Record(Type.String(), Type.Unknown(), {
+      description: 'Budgets, classes, the brake and what else the settings file and the defaults come to.',
+    }),
+  },
+  { $id: 'EffectiveSettings' },
+);
+
 export const HealthQuery = Type.Object(
   {
     nonce: Type.Optional(

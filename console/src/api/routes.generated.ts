@@ -3,6 +3,7 @@ export const routes = {
   'health-get': { method: 'GET', path: '/healthz' },
   'readiness-get': { method: 'GET', path: '/readyz' },
   'metrics-get': { method: 'GET', path: '/metrics' },
+  'settings-get': { method: 'GET', path: '/v1/settings' },
   'overview-get': { method: 'GET', path: '/v1/overview' },
   'session-create': { method: 'POST', path: '/v1/session' },
   'session-get': { method: 'GET', path: '/v1/session' },

@@ -9,7 +9,10 @@ import { listPools } from '../../store/pools.ts';
 import { listReplicas } from '../../store/replicas.ts';
 import type { Handlers } from '../services.ts';
 
-export const serverHandlers: Pick<Handlers, 'health-get' | 'readiness-get' | 'metrics-get' | 'overview-get'> = {
+export const serverHandlers: Pick<
+  Handlers,
+  'health-get' | 'readiness-get' | 'metrics-get' | 'settings-get' | 'overview-get'
+> = {
   'health-get': async ({ query }, { settings, installation }) => ({
     status: 'ok',
     version: settings.version,
@@ -24,6 +27,16 @@ export const serverHandlers: Pick<Handlers, 'health-get' | 'readiness-get' | 'me
   async 'metrics-get'({ reply }, services) {
     await reply.type('text/plain; version=0.0.4; charset=utf-8').send(await services.metrics());
     return undefined;
+  },
+  async 'settings-get'(_, { settings, environment, db }) {
+    const { decide: _judgements, ...decides_by } = environment;
+    return db.redact.value({
+      version: settings.version,
+      node_version: process.version,
+      platform: `${process.platform} ${process.arch}`,
+      started_with: settings.started_with,
+      decides_by,
+    });
   },
   async 'overview-get'(_, { db, clock }) {
     const at = now(clock);

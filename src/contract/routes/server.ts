@@ -1,6 +1,6 @@
 /** The server itself: health, readiness, metrics, counts. */
 
-import { fleetViewer, open } from '../access.ts';
+import { fleetOperator, fleetViewer, open } from '../access.ts';
 import * as overview from '../overview.ts';
 import type { RouteDeclaration } from '../route.ts';
 
@@ -32,6 +32,15 @@ export const serverRoutes = {
     access: fleetViewer,
     success: 200,
     reply_type: 'text/plain',
+  },
+  'settings-get': {
+    method: 'GET',
+    path: '/v1/settings',
+    summary: 'Versions, and what the server goes by, with secrets struck out',
+    tag: 'server',
+    access: fleetOperator,
+    success: 200,
+    reply: overview.EffectiveSettings,
   },
   'overview-get': {
     method: 'GET',

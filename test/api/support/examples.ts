@@ -18,6 +18,7 @@ export function examplesFor(
     'health-get': {},
     'readiness-get': {},
     'metrics-get': {},
+    'settings-get': {},
     'overview-get': {},
     'session-create': { body: { token: 'swt_wrong' } },
     'session-get': {},

@@ -1,0 +1,29 @@
+/** What of the server's settings concerns the API, and what of them may be shown. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { isLoopback, type ServerSettings } from '../base/settings.ts';
+import type { ApiSettings } from './services.ts';
+
+/** An address without who signs in there. */
+function withoutPassword(address: string | null): string | null {
+  if (address === null) return null;
+  const url = URL.parse(address);
+  if (!url) return 'not an address';
+  url.password = '';
+  url.search = '';
+  return url.href;
+}
+
+export function apiSettings(settings: ServerSettings, version: string, console_dir: string): ApiSettings {
+  const loopback = isLoopback(settings.host);
+  const { admin_token: _secret, ...shown } = settings;
+  return {
+    version,
+    loopback_only: loopback && !settings.behind_proxy,
+    behind_proxy: settings.behind_proxy,
+    allow_host_bound_pools: loopback || settings.allow_local_driver,
+    secure_cookies: settings.tls_cert !== null || settings.behind_proxy,
+    console_dir: existsSync(join(console_dir, 'index.html')) ? console_dir : null,
+    started_with: { ...shown, database_url: withoutPassword(settings.database_url) },
+  };
+}

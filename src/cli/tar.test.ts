@@ -1,0 +1,30 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { packed } from './tar.ts';
+
+test('every tar reads it: names, bytes and times, also of what fills no block or exactly one', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'slipway-tar-'));
+  const bodies = {
+    'a/empty': '',
+    'a/short.json': '{"ö":1}\n',
+    'a/b/block': 'x'.repeat(512),
+    'a/long': 'y'.repeat(1300),
+  };
+  const entries = Object.entries(bodies).map(([name, body]) => ({ name, body: Buffer.from(body) }));
+  writeFileSync(join(dir, 'a.tar.gz'), packed(entries, new Date('2030-01-02T03:04:05Z')));
+  const tar = (...args: string[]) =>
+    execFileSync('tar', args, { cwd: dir, env: { ...process.env, TZ: 'UTC' } }).toString();
+  const listed = tar('-tzvf', 'a.tar.gz');
+  expect(listed.trim().split('\n')).toHaveLength(entries.length);
+  expect(listed).toMatch(/^-rw-------.*2030-01-02 03:04.*a\/short\.json$/m);
+  tar('-xzf', 'a.tar.gz');
+  for (const [name, body] of Object.entries(bodies)) expect(readFileSync(join(dir, name), 'utf8')).toBe(body);
+  rmSync(dir, { recursive: true });
+});
+
+test('a name that does not fit is a mistake, not a cut name', () => {
+  expect(() => packed([{ name: 'a'.repeat(101), body: Buffer.alloc(0) }], new Date(0))).toThrow('too long');
+});
