@@ -76,10 +76,11 @@ export const questions: Question[] = [
         and not exists (select 1 from edges where edges.entity = told.entity and edges."from" = told."from" and edges."to" = told."to" and edges.by = told.by)`,
   },
   {
-    invariant: 'one authority: a verdict names its one rule, on the fact and on the row',
+    invariant:
+      'one authority: a verdict names its one rule, on the fact and on the row; and what is set aside has one, whoever set it aside',
     sql: `
       select ${fact}, 'by ' || told.by || ', but its verdict is ' || coalesce(told.sets ->> 'verdict', 'none') as what from told where ${change}
-        and case when told.by in ${list(verdictRules)} then told.sets #>> '{verdict,rule}' is distinct from told.by
+        and case when told.by in ${list(verdictRules)} or (told.entity = 'node' and told."to" = 'quarantined') then told.sets #>> '{verdict,rule}' is distinct from told.by
           else coalesce(told.sets -> 'verdict', 'null') <> 'null' end`,
   },
   {
