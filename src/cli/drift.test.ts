@@ -43,6 +43,31 @@ describe('drift', () => {
     expect(server.callsOf('drift-accept')[0]?.body).toEqual({ reason: 'x', dry_run: true });
     expect((await slipway('drift', 'repair', 'find_1')).code).toBe(2);
   });
+  test('a store that is what its evidence says, and one that is not', async () => {
+    const page = { compared: 500, untold: 0, items: [], next_cursor: 'nodes:node_9' };
+    const apart = {
+      subject: 'alloc_1',
+      pool: 'p',
+      ours: { status: 'active', name: 'a' },
+      theirs: { status: 'failed', name: null },
+    };
+    let last = { compared: 3, untold: 1, items: [] as object[], next_cursor: null };
+    server.on('store-verify', ({ query }) => ({ body: query.cursor ? last : page }));
+    const sound = await slipway('verify-store');
+    expect(sound).toMatchObject({
+      code: 0,
+      stdout: 'All 502 rows are what their evidence says. Of 1 other no evidence is left.\n',
+    });
+    expect(server.callsOf('store-verify').map(({ query }) => query.cursor)).toEqual([undefined, 'nodes:node_9']);
+    last = { ...last, items: [apart] };
+    const broken = await slipway('verify-store');
+    expect(broken.code).toBe(1);
+    const said = broken.stdout.replaceAll(/\s+/g, ' ');
+    expect(said).toContain('the row says status active, name a; its evidence status failed, name none');
+    expect(said).toContain('1 row of 502 did not come by the door.');
+    const { compared, differing } = JSON.parse((await slipway('verify-store', '--json')).stdout);
+    expect({ compared, differing }).toEqual({ compared: 503, differing: [apart] });
+  });
   test('an explanation names what was found', async () => {
     server.on('node-explain', () => ({ body: sampleExplanation({ findings: [sampleFinding()] }) }));
     const { stdout } = await slipway('explain', sampleIds.node_id);

@@ -5,7 +5,7 @@ export const exitCodes = {
   failed: {
     code: 1,
     means:
-      'It was tried and failed: an allocation, a release, an operation, the server itself; or nothing is known about that id.',
+      'It was tried and failed: an allocation, a release, an operation, the server itself; or nothing is known about that id; or the store is not what its evidence says.',
   },
   usage: { code: 2, means: 'The command line, a file or a setting is wrong; nothing was sent.' },
   unreachable: { code: 3, means: 'No Slipway server answered, or it is not ready to.' },

@@ -30,6 +30,7 @@ import { makeResidue } from './commands/residue.ts';
 import { makeSweeps } from './commands/sweeps.ts';
 import { makeTimeline } from './commands/timeline.ts';
 import { makeTokens } from './commands/tokens.ts';
+import { makeVerifyStore } from './commands/verify-store.ts';
 import { makeWatch } from './commands/watch.ts';
 import { exitCodes } from './exit-codes.ts';
 import { wrap } from './render/text.ts';
@@ -58,7 +59,7 @@ const groups: { heading: string; commands: MakeCommand[] }[] = [
   },
   {
     heading: 'What you can do about it:',
-    commands: [makeActions, makeAct, makeRecover, makeBrake, makeMaintenance, makeResidue, makeDrift],
+    commands: [makeActions, makeAct, makeRecover, makeBrake, makeMaintenance, makeResidue, makeDrift, makeVerifyStore],
   },
   { heading: 'Setting up:', commands: [makePools, makeApply, makeTokens, makeJoinToken, makeCompletion] },
   { heading: 'Programs:', commands: [makeServe, makeAgent] },

@@ -32,6 +32,29 @@ export const Finding = Type.Object(
 export type Finding = Static<typeof Finding>;
 export const FindingPage = pageOf(Finding, 'FindingPage');
 
+/** A row that is not what its evidence makes of it: the columns in which they differ, of both. */
+export const RowDifference = Type.Object(
+  {
+    subject: Type.String({ description: 'The node or the allocation.' }),
+    pool: Type.String(),
+    ours: OpenObject,
+    theirs: OpenObject,
+  },
+  { $id: 'RowDifference' },
+);
+export type RowDifference = Static<typeof RowDifference>;
+
+export const StoreVerified = Type.Object(
+  {
+    compared: Type.Integer({ description: 'Rows on this page that were held against their evidence.' }),
+    untold: Type.Integer({ description: 'Of these no evidence is left; it says nothing about them.' }),
+    items: Type.Array(RowDifference),
+    next_cursor: nullable(Type.String()),
+  },
+  { $id: 'StoreVerified' },
+);
+export const VerifyQuery = Type.Object(paging, strict);
+
 export const FindingQuery = Type.Object(
   {
     kind: Type.Optional(Type.Enum([...findingKinds])),

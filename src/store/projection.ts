@@ -23,8 +23,8 @@ export const tellsOfRow = ({ noun }: Projected, fact: string): string =>
 /** Each fact overwrites what it set, in commit order; the first one, and each snapshot, set everything. */
 export const toldRows = (of: Projected, where: string): string => `
   select told.* from (
-    select jsonb_object_agg(part.key, part.value order by fact.xid, fact.seq) as set
-    from evidence fact, jsonb_each(fact.data -> 'set') part where ${tellsOfRow(of, 'fact')} and ${where} group by fact.${of.key}) stood,
+    select jsonb_merged(fact.data -> 'set' order by fact.xid, fact.seq) as set from evidence fact
+    where ${tellsOfRow(of, 'fact')} and ${where} group by fact.${of.key}) stood,
   jsonb_populate_record(null::${of.table}, stood.set) told`;
 
 /** All of them, or of these ids. */

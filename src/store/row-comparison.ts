@@ -1,151 +1,133 @@
 /**
- * Rows held against what their evidence says. Row and evidence are written in one transaction and read here in one snapshot, so
- * a change under way is seen whole or not at all. Reads only.
+ * Rows held against what their evidence says, by the database itself: what agrees never leaves it. Row and evidence are written in one
+ * transaction and read here in one statement, so a change under way is seen whole or not at all. Reads only.
  */
+import { moment } from '../base/clock.ts';
 import type { AllocationId, NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { AllocationRow } from './allocations.ts';
-import type { Database, Queryable } from './database.ts';
+import type { Queryable } from './database.ts';
 import type { Disagreement, Side } from './findings.ts';
 import type { NodeRow } from './nodes.ts';
-import { rebuildAllocations, rebuildNodes } from './projection.ts';
+import { allocations, nodes, type Projected, toldRows } from './projection.ts';
 
-export type ComparedTable = 'nodes' | 'allocations';
+export type ComparedTable = Projected['table'];
 
-/** What anybody decides by. What machines say of themselves changes too often to be worth the comparison. */
-const nodeColumns = [
-  'status',
-  'status_since',
-  'node_instance_id',
-  'pool_generation',
-  'registered_at',
-  'deadline_at',
-  'budget_seconds',
-  'drain_then',
-] as const satisfies (keyof NodeRow)[];
+/** What anybody decides by. What machines say of themselves changes too often to be worth somebody's attention. */
+const decisive: Record<ComparedTable, readonly string[]> = {
+  nodes: [
+    'status',
+    'status_since',
+    'node_instance_id',
+    'pool_generation',
+    'registered_at',
+    'deadline_at',
+    'budget_seconds',
+    'drain_then',
+  ] satisfies (keyof NodeRow)[],
+  allocations: [
+    'status',
+    'status_since',
+    'node_id',
+    'tenant',
+    'deadline_at',
+    'budget_seconds',
+    'active_at',
+    'released_at',
+  ] satisfies (keyof AllocationRow)[],
+};
 
-const allocationColumns = [
-  'status',
-  'status_since',
-  'node_id',
-  'tenant',
-  'deadline_at',
-  'budget_seconds',
-  'active_at',
-  'released_at',
-] as const satisfies (keyof AllocationRow)[];
+const projections: Record<ComparedTable, Projected> = { nodes, allocations };
 
 export interface Compared {
   ours: Side;
   theirs: Side;
 }
 
-/** The columns in which the two differ, of both; nothing where they agree. */
-function differences<R extends object>(columns: readonly (keyof R & string)[], row: R, told: R): Compared | undefined {
-  const apart = columns.filter((column) => JSON.stringify(row[column]) !== JSON.stringify(told[column]));
-  if (apart.length === 0) return undefined;
-  const side = (of: R) => Object.fromEntries(apart.map((column) => [column, of[column]]));
-  return { ours: side(row), theirs: side(told) };
-}
+/** Which columns count: those anybody decides by, or all there are. */
+export type Thoroughness = 'decisive' | 'every';
 
-interface Ids {
-  pool: string;
-  node_id: NodeId | null;
-  node_instance_id: NodeInstanceId | null;
-  allocation_id: AllocationId | null;
-}
-
-interface Comparing<R extends object> {
-  key: string;
-  columns: readonly (keyof R & string)[];
-  rebuild(db: Queryable, ids: string[]): Promise<R[]>;
-  idOf(row: R): string;
-  idsOf(row: R): Ids;
-}
-
-const comparing: { nodes: Comparing<NodeRow>; allocations: Comparing<AllocationRow> } = {
-  nodes: {
-    key: 'node_id',
-    columns: nodeColumns,
-    rebuild: rebuildNodes,
-    idOf: (row) => row.node_id,
-    idsOf: ({ pool, node_id, node_instance_id }) => ({ pool, node_id, node_instance_id, allocation_id: null }),
-  },
-  allocations: {
-    key: 'allocation_id',
-    columns: allocationColumns,
-    rebuild: rebuildAllocations,
-    idOf: (row) => row.allocation_id,
-    idsOf: ({ pool, node_id, allocation_id }) => ({ pool, node_id, node_instance_id: null, allocation_id }),
-  },
+const differ = (table: ComparedTable, thoroughness: Thoroughness): string => {
+  if (thoroughness === 'every') return 'to_jsonb(kept) <> to_jsonb(told)';
+  const of = (side: string) => decisive[table].map((column) => `${side}.${column}`).join(', ');
+  return `(${of('kept')}) is distinct from (${of('told')})`;
 };
 
-async function compare<R extends object>(
-  db: Queryable,
-  { rebuild, idOf, idsOf, columns }: Comparing<R>,
-  rows: R[],
-): Promise<{ agreeing: string[]; differing: Disagreement[] }> {
-  const told = new Map((await rebuild(db, rows.map(idOf))).map((row) => [idOf(row), row]));
-  const agreeing: string[] = [];
-  const differing: Disagreement[] = [];
-  for (const row of rows) {
-    const rebuilt = told.get(idOf(row));
-    // Of what no evidence is left, evidence says nothing.
-    const apart = rebuilt && differences(columns, row, rebuilt);
-    if (apart) differing.push({ what: 'row_differs', subject: idOf(row), ...idsOf(row), ...apart });
-    else if (rebuilt) agreeing.push(idOf(row));
-  }
-  return { agreeing, differing };
+/** By a list of keys: the database knows how many they are, and looks their facts up instead of reading everybody's. */
+function compareSql(table: ComparedTable, thoroughness: Thoroughness): string {
+  const of = projections[table];
+  const { key } = of;
+  return `
+    select ${key} as id, to_jsonb(kept) as ours, to_jsonb(told) as theirs
+    from ${table} kept left join (${toldRows(of, `fact.${key} = any($1)`)}) told using (${key})
+    where kept.${key} = any($1) and (told.${key} is null or ${differ(table, thoroughness)}) order by 1`;
+}
+
+interface Apart {
+  id: string;
+  ours: Side & {
+    pool: string;
+    node_id: NodeId | null;
+    node_instance_id?: NodeInstanceId;
+    allocation_id?: AllocationId;
+  };
+  /** Null where no evidence is left. */
+  theirs: Side | null;
+}
+
+/** Times as everywhere on the wire; the database spells them its own way. */
+const spelled = (column: string, value: unknown): unknown =>
+  typeof value === 'string' && /_(at|since|from)$/.test(column) ? moment(Date.parse(value)).toISOString() : value;
+
+/** Of both sides, what they differ in. */
+function differenceOf(table: ComparedTable, { ours, theirs }: Apart, thoroughness: Thoroughness): Compared | undefined {
+  if (!theirs) return undefined;
+  const columns = thoroughness === 'every' ? Object.keys(ours) : decisive[table];
+  const apart = columns.filter((column) => JSON.stringify(ours[column]) !== JSON.stringify(theirs[column]));
+  const side = (of: Side) => Object.fromEntries(apart.map((column) => [column, spelled(column, of[column])]));
+  return { ours: side(ours), theirs: side(theirs) };
 }
 
 export interface ComparedSlice {
-  agreeing: string[];
+  compared: number;
   differing: Disagreement[];
+  /** Of these no evidence is left, and so it says nothing. */
+  untold: string[];
   /** Where the next slice begins; empty when this one was the last. */
   cursor: string;
 }
 
 /** The next rows after `cursor`, and besides them those in doubt. */
-export function compareSlice(
-  db: Database,
+export async function compareSlice(
+  db: Queryable,
   table: ComparedTable,
-  cursor: string,
-  doubted: readonly string[],
-  limit: number,
+  slice: { cursor: string; limit: number; doubted?: readonly string[]; thoroughness?: Thoroughness },
 ): Promise<ComparedSlice> {
-  return db.transaction(async (tx) => {
-    await tx.query('set transaction isolation level repeatable read, read only');
-    return table === 'nodes'
-      ? sliceOf(tx, table, comparing.nodes, cursor, doubted, limit)
-      : sliceOf(tx, table, comparing.allocations, cursor, doubted, limit);
+  const { cursor, limit, doubted = [], thoroughness = 'decisive' } = slice;
+  const { key } = projections[table];
+  const turn = await db.query<{ id: string }>(
+    `select ${key} as id from ${table} where ${key} > $1 order by ${key} limit $2`,
+    [cursor, limit],
+  );
+  const ids = [...new Set([...turn.map(({ id }) => id), ...doubted])];
+  const found = await db.query<Apart>(compareSql(table, thoroughness), [ids]);
+  const differing = found.flatMap((apart): Disagreement[] => {
+    const difference = differenceOf(table, apart, thoroughness);
+    const { pool, node_id, node_instance_id = null, allocation_id = null } = apart.ours;
+    const ids = { pool, node_id, node_instance_id, allocation_id };
+    return difference ? [{ what: 'row_differs', subject: apart.id, ...ids, ...difference }] : [];
   });
-}
-
-async function sliceOf<R extends object>(
-  tx: Queryable,
-  table: ComparedTable,
-  way: Comparing<R>,
-  cursor: string,
-  doubted: readonly string[],
-  limit: number,
-): Promise<ComparedSlice> {
-  const next = await tx.query<R>(`select * from ${table} where ${way.key} > $1 order by ${way.key} limit $2`, [
-    cursor,
-    limit,
-  ]);
-  const turn = new Set(next.map(way.idOf));
-  const besides = doubted.filter((id) => !turn.has(id));
-  const others =
-    besides.length === 0 ? [] : await tx.query<R>(`select * from ${table} where ${way.key} = any($1)`, [besides]);
-  const last = next.at(-1);
-  const compared = await compare(tx, way, [...next, ...others]);
-  return { ...compared, cursor: next.length === limit && last ? way.idOf(last) : '' };
+  return {
+    compared: ids.length,
+    differing,
+    untold: found.filter(({ theirs }) => theirs === null).map(({ id }) => id),
+    cursor: turn.length === limit ? (turn.at(-1)?.id ?? '') : '',
+  };
 }
 
 /** One row, which the caller has locked, so that nothing about it is under way. */
-export async function compareNode(db: Queryable, row: NodeRow): Promise<Compared | undefined> {
-  return (await compare(db, comparing.nodes, [row])).differing[0];
-}
+const compareOne = async (db: Queryable, table: ComparedTable, id: string): Promise<Compared | undefined> =>
+  (await compareSlice(db, table, { cursor: '', limit: 0, doubted: [id] })).differing[0];
 
-export async function compareAllocation(db: Queryable, row: AllocationRow): Promise<Compared | undefined> {
-  return (await compare(db, comparing.allocations, [row])).differing[0];
-}
+export const compareNode = (db: Queryable, { node_id }: NodeRow) => compareOne(db, 'nodes', node_id);
+export const compareAllocation = (db: Queryable, { allocation_id }: AllocationRow) =>
+  compareOne(db, 'allocations', allocation_id);

@@ -25,8 +25,8 @@ function snapshotSql(of: Projected): string {
       select distinct on (${key}) ${key} as id, xid, seq from evidence where ${cut} and ${key} in (select id from subject)
       order by ${key}, xid desc, seq desc),
     stood as (
-      select id, place.xid, place.seq, jsonb_object_agg(part.key, part.value order by fact.xid, fact.seq) as set
-      from place join evidence fact on fact.${key} = id and (fact.xid, fact.seq) <= (place.xid, place.seq), jsonb_each(fact.data -> 'set') part
+      select id, place.xid, place.seq, jsonb_merged(fact.data -> 'set' order by fact.xid, fact.seq) as set
+      from place join evidence fact on fact.${key} = id and (fact.xid, fact.seq) <= (place.xid, place.seq)
       where ${tellsOfRow(of, 'fact')} group by 1, 2, 3),
     written as (
       insert into evidence (xid, seq, at, layer, kind, summary, data, ${idsOf[table].join(', ')})

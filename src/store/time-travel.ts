@@ -23,7 +23,7 @@ const thenSql = (of: Projected): string => `
     select fact.xid, fact.seq from evidence fact where fact.${of.key} = asked.id and ${tellsOfRow(of, 'fact')} and fact.at <= asked.moment
     order by fact.xid desc, fact.seq desc limit 1) last
   cross join lateral (
-    select jsonb_object_agg(part.key, part.value order by fact.xid, fact.seq) as set from evidence fact, jsonb_each(fact.data -> 'set') part
+    select jsonb_merged(fact.data -> 'set' order by fact.xid, fact.seq) as set from evidence fact
     where fact.${of.key} = asked.id and ${tellsOfRow(of, 'fact')} and (fact.xid, fact.seq) <= (last.xid, last.seq)) stood
   cross join lateral jsonb_populate_record(null::${of.table}, stood.set) told`;
 

@@ -5,8 +5,9 @@ import { endFindings, noteDisagreements, standingFindings } from '../store/findi
 import { type ComparedTable, compareSlice } from '../store/row-comparison.ts';
 import type { SweepServices } from './services.ts';
 
-/** All that is known of each of them is read, and an old machine has a long story. */
-const slice = 50;
+/** Ten thousand nodes in three or four minutes, for about a hundredth of a processor's time. */
+const slice = 500;
+const mostDoubted = 200;
 
 export function compareRows({ db, clock, environment }: SweepServices): (now: Date) => Promise<void> {
   const cursors: Record<ComparedTable, string> = { nodes: '', allocations: '' };
@@ -16,11 +17,15 @@ export function compareRows({ db, clock, environment }: SweepServices): (now: Da
     const isOfAllocation = ({ allocation_id }: { allocation_id: string | null }) => allocation_id !== null;
     for (const table of ['nodes', 'allocations'] as const) {
       const doubted = standing.filter((finding) => isOfAllocation(finding) === (table === 'allocations'));
-      const subjects = doubted.slice(0, slice).map(({ subject }) => subject);
-      const { agreeing, differing, cursor } = await compareSlice(db, table, cursors[table], subjects, slice);
+      const subjects = doubted.slice(0, mostDoubted).map(({ subject }) => subject);
+      const { differing, untold, cursor } = await compareSlice(db, table, {
+        cursor: cursors[table],
+        limit: slice,
+        doubted: subjects,
+      });
       cursors[table] = cursor;
-      const settled = new Set(agreeing);
-      const ended = doubted.filter(({ subject }) => settled.has(subject));
+      const open = new Set([...untold, ...differing.map(({ subject }) => subject)]);
+      const ended = doubted.slice(0, mostDoubted).filter(({ subject }) => !open.has(subject));
       if (differing.length === 0 && ended.length === 0) continue;
       const found = differing.map((each) => ({ finding_id: newFindingId(clock), ...each }));
       await db.transaction(async (tx) => {

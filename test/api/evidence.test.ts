@@ -162,6 +162,35 @@ describe('a node as it stood', () => {
   });
 });
 
+describe('the store', () => {
+  it('is what its evidence says, and whoever writes past the door is told of', async () => {
+    const verify = async () => {
+      let page = await world.client.call('store-verify', { query: { limit: 1 } });
+      const pages = [page];
+      while (page.next_cursor) {
+        page = await world.client.call('store-verify', { query: { limit: 1, cursor: page.next_cursor } });
+        pages.push(page);
+      }
+      return {
+        compared: pages.reduce((sum, { compared }) => sum + compared, 0),
+        items: pages.flatMap(({ items }) => items),
+      };
+    };
+    const { node_id } = world.globex.machine;
+    expect(await verify()).toEqual({ compared: 4, items: [] });
+    await world.tables.query(`update nodes set endpoint = 'http://elsewhere' where node_id = $1`, [node_id]);
+    const pool = 'outside';
+    const apart = { subject: node_id, pool, ours: { endpoint: 'http://elsewhere' }, theirs: { endpoint: null } };
+    expect((await verify()).items).toEqual([apart]);
+    await world.tables.query('update nodes set endpoint = null where node_id = $1', [node_id]);
+    expect((await verify()).items).toEqual([]);
+    expectProblem(
+      await callRoute(world.url, 'store-verify', { query: { cursor: 'tokens:' } }, { bearer: world.token }),
+      'invalid_cursor',
+    );
+  });
+});
+
 describe('a planted secret', () => {
   /** Whoever asks a machine what it knows hears what it has in its environment. */
   async function answerDiagnostics(): Promise<void> {

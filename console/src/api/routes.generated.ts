@@ -54,6 +54,7 @@ export const routes = {
   'maintenance-put': { method: 'PUT', path: '/v1/maintenance/{name}' },
   'maintenance-delete': { method: 'DELETE', path: '/v1/maintenance/{name}' },
   'drift-list': { method: 'GET', path: '/v1/drift' },
+  'store-verify': { method: 'GET', path: '/v1/store/verify' },
   'drift-repair': { method: 'POST', path: '/v1/drift/{id}/repair' },
   'drift-accept': { method: 'POST', path: '/v1/drift/{id}/accept' },
   'residue-list': { method: 'GET', path: '/v1/residue' },

@@ -1,8 +1,10 @@
 /** Findings: what disagrees or fails again and again, and what a person decides about it. */
+import { ApiProblem } from '../../contract/errors.ts';
 import type { Finding } from '../../contract/finding.ts';
 import { findingWhats } from '../../lifecycle/findings.ts';
 import { acceptFinding, type FindingOutcome, repairFinding } from '../../operations/findings.ts';
 import { type FindingRow, listFindings } from '../../store/findings.ts';
+import { type ComparedTable, compareSlice } from '../../store/row-comparison.ts';
 import { pageOf } from '../paging.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { askerOf, operationOf } from './allocations.ts';
@@ -25,10 +27,33 @@ const decided = async (outcome: FindingOutcome, services: ApiServices, dry_run =
   predicts: { says: outcome.says },
 });
 
-export const driftHandlers: Pick<Handlers, 'drift-list' | 'drift-repair' | 'drift-accept'> = {
+const tables = ['nodes', 'allocations'] as const;
+const pageRows = 500;
+
+/** `nodes:node_…`: the table, and the row after which the page begins. */
+function placeOf(cursor: string | undefined): { table: ComparedTable; after: string } {
+  if (cursor === undefined) return { table: 'nodes', after: '' };
+  const [, table, after] = /^(nodes|allocations):([A-Za-z0-9_.:-]{0,128})$/.exec(cursor) ?? [];
+  if (table === undefined || after === undefined) throw new ApiProblem('invalid_cursor');
+  return { table: table as ComparedTable, after };
+}
+
+export const driftHandlers: Pick<Handlers, 'drift-list' | 'store-verify' | 'drift-repair' | 'drift-accept'> = {
   async 'drift-list'({ query }, { db }) {
     const page = await listFindings(db, { ...pageOf(query), status: query?.status ?? 'open' });
     return { ...page, items: page.items.map(findingWire) };
+  },
+  async 'store-verify'({ query }, { db }) {
+    const { table, after } = placeOf(query?.cursor);
+    const slice = { cursor: after, limit: query?.limit ?? pageRows, thoroughness: 'every' as const };
+    const { compared, differing, untold, cursor } = await compareSlice(db, table, slice);
+    const following = cursor ? `${table}:${cursor}` : tables[tables.indexOf(table) + 1];
+    return {
+      compared,
+      untold: untold.length,
+      items: differing.map(({ subject, pool, ours, theirs }) => ({ subject, pool, ours, theirs })),
+      next_cursor: following === undefined ? null : following.includes(':') ? following : `${following}:`,
+    };
   },
   async 'drift-repair'(call, services) {
     const { params, body } = call;

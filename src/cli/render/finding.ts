@@ -1,5 +1,5 @@
 /** Findings as a person reads them: what, since when, and both sides beside each other. */
-import type { Finding, FindingDecided } from '../../contract/finding.ts';
+import type { Finding, FindingDecided, RowDifference } from '../../contract/finding.ts';
 import type { ClosingContext } from './closing.ts';
 import { momentsInFull, relative } from './duration.ts';
 import type { Column } from './table.ts';
@@ -19,8 +19,28 @@ const sideOf = (side: Finding['ours']): string =>
     ),
   );
 
+/** Where nothing is not the same as not being there. */
+const wholeSide = (side: Finding['ours']): string =>
+  momentsInFull(
+    printable(
+      Object.entries(side)
+        .map(([name, value]) => `${name} ${value === null ? 'none' : shownAs(value)}`)
+        .join(', '),
+    ),
+  );
+
 export const bothSides = ({ says, ours, theirs }: Pick<Finding, 'says' | 'ours' | 'theirs'>): string =>
   `${says}: we hold ${sideOf(ours)}; found ${sideOf(theirs)}`;
+
+export const differenceColumns: Column<RowDifference>[] = [
+  { title: 'ROW', value: ({ subject }) => subject },
+  { title: 'POOL', value: ({ pool }) => pool, drop: 1 },
+  {
+    title: 'DIFFERS',
+    value: ({ ours, theirs }) => `the row says ${wholeSide(ours)}; its evidence ${wholeSide(theirs)}`,
+    below: true,
+  },
+];
 
 export const findingColumns = (nowMs: number): Column<Finding>[] => [
   { title: 'FINDING', value: (finding) => finding.finding_id },

@@ -15,6 +15,16 @@ export const driftRoutes = {
     success: 200,
     reply: finding.FindingPage,
   },
+  'store-verify': {
+    method: 'GET',
+    path: '/v1/store/verify',
+    summary: 'Rebuild node and allocation rows from evidence, page by page, and tell which differ',
+    tag: 'supervision',
+    access: fleetViewer,
+    query: finding.VerifyQuery,
+    success: 200,
+    reply: finding.StoreVerified,
+  },
   'drift-repair': {
     method: 'POST',
     path: '/v1/drift/{id}/repair',

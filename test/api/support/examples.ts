@@ -75,6 +75,7 @@ export function examplesFor(
     },
     'maintenance-delete': { params: { name: 'nothing' } },
     'drift-list': {},
+    'store-verify': {},
     'drift-repair': { params: { id: 'find_none' }, body: { reason: 'test' } },
     'drift-accept': { params: { id: 'find_none' }, body: { reason: 'test' } },
     'residue-list': {},
