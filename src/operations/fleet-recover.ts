@@ -12,7 +12,7 @@ import { bulkAction, type RecoveryPhase } from '../lifecycle/recovery.ts';
 import type { Transaction } from '../store/database.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import { once } from '../store/executions.ts';
-import { queueOperation } from '../store/operations.ts';
+import { queueOperation } from '../store/queue-operation.ts';
 import { chooseTargets, skipTargets, type Tally, type TargetRow, tallyOf, targetsThat } from '../store/recoveries.ts';
 import type { Asker } from './asker.ts';
 import type { Eligibility } from './recovery-eligibility.ts';

@@ -2,7 +2,8 @@
 import { newWorkflowId, type WorkflowId } from '../base/ids.ts';
 import type { Node } from '../contract/node.ts';
 import type { Transaction } from '../store/database.ts';
-import { type NewOperation, openOperationOnNode, queueOperation } from '../store/operations.ts';
+import { openOperationOnNode } from '../store/open-operations.ts';
+import { type NewOperation, queueOperation } from '../store/queue-operation.ts';
 import type { Asker } from './asker.ts';
 import type { OperationServices } from './services.ts';
 

@@ -1,7 +1,7 @@
 /** Follows a machine that was let back in until it is ready, and proves by a ping that tasks and answers pass. */
 
 import type { OperationDefinition } from '../engine/engine.ts';
-import type { NewOperation } from '../store/operations.ts';
+import type { NewOperation } from '../store/queue-operation.ts';
 import { awaitReady } from './bring-up.ts';
 import { pingPlan, proveByPing } from './ping.ts';
 import type { OperationServices } from './services.ts';

@@ -6,7 +6,7 @@ import { statusesOf } from '../store/allocations.ts';
 import type { Queryable } from '../store/database.ts';
 import { fenceReasons } from '../store/instances.ts';
 import { readNode } from '../store/nodes.ts';
-import { takeDownsUnderWay } from '../store/operations.ts';
+import { takeDownsUnderWay } from '../store/open-operations.ts';
 import { currentDocuments } from '../store/pools.ts';
 
 /** By as many statements for a thousand as for one. */

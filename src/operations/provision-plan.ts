@@ -4,7 +4,7 @@ import type { Actor } from '../contract/evidence.ts';
 import type { PoolDocument } from '../contract/pool.ts';
 import type { Transaction } from '../store/database.ts';
 import { budgetOf, type DoorEnvironment } from '../store/door-rules.ts';
-import { queueOperation } from '../store/operations.ts';
+import { queueOperation } from '../store/queue-operation.ts';
 import type { PlanStep } from './stage.ts';
 
 export const nodeProvisionKind = 'node-provision';

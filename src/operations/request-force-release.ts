@@ -6,7 +6,9 @@ import { allocationRow, lockAllocation } from '../store/allocations.ts';
 import { releaseGoesOnBy } from '../store/amend-allocation.ts';
 import type { Transaction } from '../store/database.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
-import { markCancelling, openOperationsOf, queueOperation } from '../store/operations.ts';
+import { openOperationsOf } from '../store/open-operations.ts';
+import { markCancelling } from '../store/operations.ts';
+import { queueOperation } from '../store/queue-operation.ts';
 import {
   allocationForceReleaseKind,
   allocationForceReleasePlan,

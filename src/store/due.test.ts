@@ -18,7 +18,8 @@ import { headCursor, readAfter, readTimeline } from './evidence.ts';
 import { queuedOperations, runningHere } from './executions.ts';
 import { instanceByCredential } from './instances.ts';
 import { listNodes, lockFreeNode } from './nodes.ts';
-import { listOperations, openOperationsOf } from './operations.ts';
+import { openOperationsOf } from './open-operations.ts';
+import { listOperations } from './operations.ts';
 import { expireLeases, leaseNext } from './tasks.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 

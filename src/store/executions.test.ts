@@ -18,7 +18,8 @@ import {
   stepStarted,
   stopOverdue,
 } from './executions.ts';
-import { markCancelling, queueOperation, readOperation, requeue } from './operations.ts';
+import { markCancelling, readOperation, requeue } from './operations.ts';
+import { queueOperation } from './queue-operation.ts';
 import { buryReplicas, registerReplica } from './replicas.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 

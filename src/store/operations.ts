@@ -180,64 +180,6 @@ export async function countOperations(db: Queryable): Promise<Record<string, num
   return Object.fromEntries(rows.map((row) => [row.status, row.count]));
 }
 
-export interface NewOperation {
-  workflow_id: WorkflowId;
-  kind: string;
-  revision: number;
-  node_id?: NodeId | null;
-  node_instance_id?: NodeInstanceId | null;
-  allocation_id?: AllocationId | null;
-  tenant: string | null;
-  correlation_id: CorrelationId;
-  actor: Actor | null;
-  params: Record<string, unknown>;
-  steps: { name: string; label: string; usual_seconds: number | null; within_seconds: number | null }[];
-}
-
-/** Queues operations. They start when `operation-start` finds them: the request and the engine never share a transaction. */
-export async function queueOperations(tx: Transaction, fresh: NewOperation[], now: Date): Promise<void> {
-  if (fresh.length === 0) return;
-  const queued = tx.redact.json(JSON.stringify(fresh));
-  await tx.query(
-    `insert into operations (workflow_id, kind, revision, status, node_id, node_instance_id, allocation_id, tenant, correlation_id, actor, params, created_at)
-     select workflow_id, kind, revision, 'queued', node_id, node_instance_id, allocation_id, tenant, correlation_id, actor, params, $2
-     from jsonb_to_recordset($1::jsonb) as queued(workflow_id text, kind text, revision integer, node_id text, node_instance_id text,
-       allocation_id text, tenant text, correlation_id text, actor jsonb, params jsonb)`,
-    [queued, now],
-  );
-  await tx.query(
-    `insert into steps (workflow_id, ordinal, name, label, status, usual_seconds, within_seconds)
-     select queued.workflow_id, ordinal, step ->> 'name', step ->> 'label', 'pending', (step ->> 'usual_seconds')::double precision,
-       (step ->> 'within_seconds')::double precision
-     from jsonb_to_recordset($1::jsonb) as queued(workflow_id text, steps jsonb),
-       jsonb_array_elements(queued.steps) with ordinality as list(step, ordinal)`,
-    [queued],
-  );
-  await recordEvidence(
-    tx,
-    fresh.map((operation) => ({
-      at: now,
-      layer: 'workflow',
-      kind: 'operation.queued',
-      summary: `${operation.kind} was queued`,
-      data: {
-        kind: operation.kind,
-        revision: operation.revision,
-        ...(operation.params.reason ? { reason: operation.params.reason } : {}),
-      },
-      actor: operation.actor,
-      node_id: operation.node_id ?? null,
-      node_instance_id: operation.node_instance_id ?? null,
-      correlation_id: operation.correlation_id,
-      allocation_id: operation.allocation_id ?? null,
-      workflow_id: operation.workflow_id,
-    })),
-  );
-}
-
-export const queueOperation = (tx: Transaction, fresh: NewOperation, now: Date): Promise<void> =>
-  queueOperations(tx, [fresh], now);
-
 /** The node that an operation works on becomes known after it was queued, or turns out not to be its to work on. */
 export async function bindOperationToNode(
   tx: Transaction,
@@ -262,48 +204,6 @@ export async function stepStatus(
   );
   return row?.status;
 }
-
-/** Operations on an allocation that have not ended. */
-export async function openOperationsOf(
-  db: Queryable,
-  allocation_id: AllocationId,
-  lock?: 'for no key update',
-): Promise<OperationRow[]> {
-  return db.query<OperationRow>(
-    `select * from operations where allocation_id = $1 and status in ('queued', 'running', 'cancelling') order by workflow_id ${lock ?? ''}`,
-    [allocation_id],
-  );
-}
-
-/** An operation of this kind on a node that has not ended. */
-export async function openOperationOnNode(
-  db: Queryable,
-  node_id: string,
-  kind: string,
-): Promise<WorkflowId | undefined> {
-  const [row] = await db.query<{ workflow_id: WorkflowId }>(
-    `select workflow_id from operations where node_id = $1 and kind = $2 and status in ('queued', 'running') limit 1`,
-    [node_id, kind],
-  );
-  return row?.workflow_id;
-}
-
-/** Operations that take nodes down by themselves, not for their allocations, and have not ended. */
-const openTakeDowns = (db: Queryable, node_ids: readonly string[]): Promise<OperationRow[]> =>
-  db.query<OperationRow>(
-    `select * from operations where node_id = any($1) and status in ('queued', 'running', 'cancelling')
-       and kind in ('node-retire', 'node-reimage', 'residue-delete') order by workflow_id`,
-    [node_ids],
-  );
-
-export const openTakeDownsOf = (db: Queryable, node_id: string): Promise<OperationRow[]> =>
-  openTakeDowns(db, [node_id]);
-
-/** The first of each node's. */
-export const takeDownsUnderWay = async (db: Queryable, node_ids: readonly string[]): Promise<Map<string, WorkflowId>> =>
-  new Map(
-    (await openTakeDowns(db, node_ids)).reverse().map(({ node_id, workflow_id }) => [node_id ?? '', workflow_id]),
-  );
 
 /** Asks an operation to stop; one that nobody has started yet is over at once. Answers what it was. */
 export async function markCancelling(

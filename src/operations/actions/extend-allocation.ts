@@ -2,7 +2,7 @@
 import type { AllocationStatus } from '../../lifecycle/states.ts';
 import { lockAllocation } from '../../store/allocations.ts';
 import { extendSteps, moveAllocationDeadline } from '../../store/deadlines.ts';
-import { openOperationsOf } from '../../store/operations.ts';
+import { openOperationsOf } from '../../store/open-operations.ts';
 import type { ActingOnAllocation } from '../allocation-actions.ts';
 import { changedMeanwhile, type Prediction } from './acting.ts';
 import { extended } from './extend-deadline.ts';

@@ -4,7 +4,7 @@ import type { NodeStatus } from '../../lifecycle/states.ts';
 import type { Cause } from '../../lifecycle/transitions.ts';
 import type { NodeChanges } from '../../store/door.ts';
 import { transition } from '../../store/door.ts';
-import { type NewOperation, queueOperation } from '../../store/operations.ts';
+import { type NewOperation, queueOperation } from '../../store/queue-operation.ts';
 import { type Acting, type Action, changedMeanwhile, citing, deadlineIn } from './acting.ts';
 
 interface Move {

@@ -1,6 +1,7 @@
 /** `quarantine` and `reactivate`: a node is set aside for a person to look at, and let back in. */
 import type { Occupancy } from '../../lifecycle/states.ts';
-import { markCancelling, openTakeDownsOf } from '../../store/operations.ts';
+import { openTakeDownsOf } from '../../store/open-operations.ts';
+import { markCancelling } from '../../store/operations.ts';
 import { reactivation } from '../node-reactivate.ts';
 import { moveTo } from './move-to.ts';
 
