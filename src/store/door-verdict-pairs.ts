@@ -7,7 +7,7 @@ import { allocationEdges, findEdge, type PairedChange } from '../lifecycle/trans
 import type { Transaction } from './database.ts';
 import { type AllocationDeadline, deadlineWithNode, enteringAllocation } from './door-allocation.ts';
 import { evidenceLayerOf, listOf } from './door-rules.ts';
-import type { NodeVerdict } from './door-verdicts.ts';
+import { type NodeVerdict, ownEvidence } from './door-verdicts.ts';
 
 /** A node has at most one allocation that stands here, and that one holds it. */
 const exclusive: readonly AllocationStatus[] = ['provisioning', 'active'];
@@ -18,6 +18,7 @@ export interface PairedWay {
   node: AllocationDeadline;
   /** With nothing in it that must not be kept. */
   reason: string;
+  evidence: Record<string, unknown>;
   members: readonly NodeVerdict[];
 }
 
@@ -28,26 +29,27 @@ export const isWrittenTogether = ({ pair, node }: Pick<PairedWay, 'pair' | 'node
 const writeSql = `
   with alike as materialized (
     select * from json_to_recordset($5::json) as alike(kind integer, was text, becomes text, deadline_at timestamptz, budget_seconds double precision,
-      budget_source text, active_at timestamptz, reason text, owner_layer text, verdict jsonb, layer text, summary text, fact jsonb)),
+      budget_source text, active_at timestamptz, reason text, owner_layer text, verdict jsonb, layer text, summary text, evidence jsonb, fact jsonb)),
   moved as (
     update allocations allocation set status = becomes, status_since = $6, deadline_at = alike.deadline_at, budget_seconds = alike.budget_seconds,
       budget_source = alike.budget_source, verdict = alike.verdict, reason = alike.reason, owner_layer = alike.owner_layer,
       active_at = coalesce(alike.active_at, allocation.active_at)
     from rows from (unnest($1::text[]), unnest($2::integer[]), jsonb_array_elements($3::jsonb), unnest($4::text[]))
       as one(allocation_id, kind, data, node_instance_id) join alike using (kind)
-    where allocation.allocation_id = one.allocation_id and allocation.allocation_id = any($1) and allocation.status = was
+    where allocation.allocation_id = one.allocation_id and allocation.status = was
     returning allocation.allocation_id, allocation.node_id, allocation.correlation_id, allocation.workflow_id, one.node_instance_id, data, kind)
   insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id)
-  select $6, layer, 'allocation.' || becomes, summary, jsonb_set(fact, '{evidence}', data),
+  select $6, layer, 'allocation.' || becomes, summary, jsonb_set(fact, '{evidence}', evidence || data),
     node_id, node_instance_id, correlation_id, allocation_id, workflow_id from moved join alike using (kind)`;
 
-function alikeFor({ pair, node, reason }: PairedWay, now: Date) {
+function alikeFor({ pair, node, reason, evidence }: PairedWay, now: Date) {
   const { from, to, by } = pair;
   const deadline = deadlineWithNode(to, node);
   if (!deadline || !findEdge(allocationEdges, from, to, by)) return undefined;
   const { status_since: _, ...set } = enteringAllocation({ to, by, reason }, deadline, now);
   const fact = { from, to, by, reason, set: { ...set, status_since: now } };
-  return { was: from, becomes: to, ...set, layer: evidenceLayerOf(by), summary: `${from} → ${to}: ${reason}`, fact };
+  const summary = `${from} → ${to}: ${reason}`;
+  return { was: from, becomes: to, ...set, layer: evidenceLayerOf(by), summary, evidence, fact };
 }
 
 /** Their nodes are locked and changed, so nothing else changes these allocations meanwhile; each is found by its id. */
@@ -69,7 +71,7 @@ export async function movePaired(tx: Transaction, ways: readonly PairedWay[], no
   const values = [
     listOf(held.map(({ node }) => node.holder)),
     listOf(kindOf),
-    tx.redact.json(JSON.stringify(held.map(({ data }) => data))),
+    ownEvidence(held, tx.redact),
     listOf(held.map(({ node }) => node.node_instance_id)),
     JSON.stringify(kinds),
     now,

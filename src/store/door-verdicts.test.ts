@@ -130,24 +130,24 @@ async function tracesOf(
   return left;
 }
 
-const verdictOn = (node: NodeVerdict['node'], to: NodeStatus, reason: string): NodeVerdict => ({
-  node,
-  to,
-  reason,
-  data: { last_seen_at: node.registered_at, stale_seconds: 1.5, none: null },
-});
+/** Some rules tell moments apart from what machines have in common, others do not. */
+const verdictOn = (node: NodeVerdict['node'], to: NodeStatus, reason: string): NodeVerdict => {
+  const data = { stale_seconds: 1.5, none: null, waiting_for: node.waiting_for };
+  const moments = { last_seen_at: node.registered_at };
+  return node.zone === null ? { node, to, reason, data, moments } : { node, to, reason, data: { ...data, ...moments } };
+};
 
 const oneByOne = (tx: Transaction, rule: NodeRuleName, verdicts: NodeVerdict[], now: Date) =>
   transition(
     tx,
-    verdicts.map(({ node, to, reason, data }) => ({
+    verdicts.map(({ node, to, reason, data, moments }) => ({
       node_id: node.node_id,
       ...(node.node_instance_id && { node_instance_id: node.node_instance_id }),
       from: [node.status],
       to,
       by: rule,
       reason,
-      data,
+      data: { ...data, ...moments },
       allocation_id: node.holder,
     })),
     now,

@@ -24,7 +24,25 @@ export interface NodeVerdict {
   node: JudgedNode;
   to: NodeStatus;
   reason: string;
+  /** What the verdict rests on; where `moments` are told apart, all that was read alike has the same. */
   data: Record<string, unknown>;
+  /** And of this node alone. */
+  moments?: Record<string, Date | null>;
+}
+
+export const evidenceOf = ({ data, moments }: NodeVerdict): Record<string, unknown> => ({ ...data, ...moments });
+
+const written = (moment: Date | null) => (moment === null ? 'null' : `"${moment.toISOString()}"`);
+
+/** What each adds to the evidence of its kind, written out: taking objects with moments apart took longest of all here. */
+export function ownEvidence(verdicts: readonly NodeVerdict[], redact: Transaction['redact']): string {
+  const each = verdicts.map(({ data, moments }) => {
+    if (!moments) return redact.json(JSON.stringify(data));
+    let text = '';
+    for (const name in moments) text += `${text && ','}"${name}":${written(moments[name] ?? null)}`;
+    return `{${text}}`;
+  });
+  return `[${each.join()}]`;
 }
 
 export interface Written {
@@ -37,7 +55,7 @@ const writeSql = `
   with alike as materialized (
     select * from json_to_recordset($5::json) as alike(kind integer, was text, becomes text, deadline_at timestamptz, budget_seconds double precision,
       budget_source text, phase text, outcome text, runtime_class text, image text, had_seconds double precision, had_source text,
-      verdict jsonb, summary text, fact jsonb)),
+      verdict jsonb, summary text, evidence jsonb, fact jsonb)),
   moved as (
     update nodes node set status = becomes, status_since = $6, deadline_at = alike.deadline_at,
       budget_seconds = alike.budget_seconds, budget_source = alike.budget_source, held = null, would_have = null, drain_then = null,
@@ -49,7 +67,7 @@ const writeSql = `
       node.registered_at, node.clock_from, data, holder, kind),
   told as (
     insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id)
-    select $6, $7, 'node.' || becomes, summary, jsonb_set(fact, '{evidence}', data),
+    select $6, $7, 'node.' || becomes, summary, jsonb_set(fact, '{evidence}', evidence || data),
       node_id, node_instance_id, correlation_id, holder, workflow_id from moved join alike using (kind)),
   sampled as (
     insert into boot_samples (${sampleColumns})
@@ -57,11 +75,13 @@ const writeSql = `
       extract(epoch from $6 - started_at), outcome, null, had_seconds, had_source, $6
     from (select *, case phase when 'start' then registered_at else clock_from end as started_at from moved join alike using (kind) where phase is not null) ended
     where started_at is not null and node_instance_id is not null ${keptOnce})
-  select count(*)::int as written from moved`;
+  select count(*)::int as moved from moved`;
 
 /** What tells the ways of two nodes apart; all that agree in it are written alike. */
-const wayOf = ({ node, to, reason }: NodeVerdict): string =>
-  `${node.alike ?? detailsOf(node)} ${node.registered_at !== null} ${to} ${reason}`;
+const wayOf = ({ node, to, reason, data, moments }: NodeVerdict): string => {
+  const known = node.alike ?? `${detailsOf(node)} ${JSON.stringify(data)}`;
+  return `${known} ${moments === undefined} ${node.registered_at !== null} ${to} ${reason}`;
+};
 
 /** Of a node that was read by itself. */
 const detailsOf = (node: JudgedNode): string =>
@@ -76,17 +96,19 @@ const detailsOf = (node: JudgedNode): string =>
   ].join();
 
 function alikeFor(
-  { node, to, reason }: NodeVerdict,
+  { node, to, reason, data, moments }: NodeVerdict,
   by: NodeRuleName,
   pool: PoolDocument,
   now: Date,
   environment: DoorEnvironment,
 ) {
   const { status, requested_provision_seconds, registered_at, waiting_for } = node;
+  const evidence = moments ? data : {};
   const set = entering(status, to, { by, reason }, pool, requested_provision_seconds, now, environment);
   return {
     was: status,
     set,
+    evidence,
     pairs: pairedWith(status, to),
     isObserved: environment.decide.isObserved(by, causes[by].trigger, pool.mode),
     columns: {
@@ -102,13 +124,18 @@ function alikeFor(
       had_source: node.budget_source,
       verdict: set.verdict,
       summary: `${status} → ${to}: ${reason}`,
+      evidence,
       fact: { from: status, to, by, reason, set },
     },
   };
 }
 
 /** The words of machines may be in the reason; written out for all of a kind, they are struck out before that. */
-const told = (tx: Transaction, verdict: NodeVerdict) => ({ ...verdict, reason: tx.redact.text(verdict.reason) });
+const told = (tx: Transaction, verdict: NodeVerdict): NodeVerdict => ({
+  ...verdict,
+  reason: tx.redact.text(verdict.reason),
+  data: tx.redact.value(verdict.data),
+});
 
 /** Whoever has a verdict by a rule was brought up before: none begins a new life here, and none is drained. */
 const isWrittenHere = (to: NodeStatus) => to !== 'provisioning' && to !== 'draining';
@@ -152,15 +179,14 @@ async function writeWays(tx: Transaction, by: NodeRuleName, ways: readonly Way[]
   const values = [
     listOf(all.map(({ node }) => node.tid)),
     listOf(ways.flatMap(({ members }, kind) => members.map(() => kind))),
-    tx.redact.json(JSON.stringify(all.map(({ data }) => data))),
+    ownEvidence(all, tx.redact),
     listOf(all.map(({ node }) => node.holder)),
     JSON.stringify(ways.map(({ columns }, kind) => ({ kind, ...columns }))),
     now,
     evidenceLayerOf(by),
   ];
-  const [{ written } = { written: 0 }] = await tx.query<{ written: number }>(writeSql, values, { often: true });
-  if (written !== all.length)
-    throw new Error(`${by} meant ${all.length} nodes, and ${written} were as it had read them`);
+  const [{ moved } = { moved: 0 }] = await tx.query<{ moved: number }>(writeSql, values, { often: true });
+  if (moved !== all.length) throw new Error(`${by} meant ${all.length} nodes, and ${moved} were as it had read them`);
   tx.evidenceWritten();
 }
 
@@ -187,8 +213,17 @@ async function writeAllocations(
   await movePaired(tx, paired.filter(isWrittenTogether), now);
   const alone = paired.filter((way) => !isWrittenTogether(way));
   const moves = alone.flatMap(({ pair: { from, to, by }, node: set, members }) =>
-    members.map(({ node, reason, data }): AllocationMove => {
-      return { reason, data, node_id: node.node_id, from: [from], to, by, node: { ...node, ...set } };
+    members.map((verdict): AllocationMove => {
+      const { node, reason } = verdict;
+      return {
+        reason,
+        data: evidenceOf(verdict),
+        node_id: node.node_id,
+        from: [from],
+        to,
+        by,
+        node: { ...node, ...set },
+      };
     }),
   );
   await moveAllocations(tx, moves, now, environment);
@@ -214,7 +249,10 @@ export async function writeVerdicts(
   const watched = open.flatMap(({ isObserved, members }) => (isObserved ? members : []));
   await tellWouldHave(
     tx,
-    watched.map(({ node, to, reason, data }) => wouldHave(node, { node_id: node.node_id, to, by, reason, data }, now)),
+    watched.map((verdict) => {
+      const { node, to, reason } = verdict;
+      return wouldHave(node, { node_id: node.node_id, to, by, reason, data: evidenceOf(verdict) }, now);
+    }),
     now,
   );
   return { moved: ways.flatMap(({ members }) => members.map(({ node }) => node)), observed: watched.length };

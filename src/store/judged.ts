@@ -1,7 +1,7 @@
 /** What is read of a node to judge it: what rules decide by and the door writes by. The rest of the row stays where it is. */
 import type { AllocationId } from '../base/ids.ts';
 import { holderOf } from './allocations.ts';
-import type { Row, Transaction } from './database.ts';
+import type { Transaction } from './database.ts';
 import type { NodeRow } from './nodes.ts';
 
 /** In these, machines that fall due together mostly agree. */
@@ -58,7 +58,19 @@ export const judgedColumns = named({ ...ofNode(shared), ...seen, ...ofNode(own),
 
 type Cell = string | null;
 
-const momentOf = (cell: Cell | undefined) => (cell ? new Date(cell) : null);
+/** Machines that were launched together have many moments in common, one after the other. */
+function momentReader(cells: readonly Cell[]): (place: number) => Date | null {
+  let last: Cell = null;
+  let moment: Date | null = null;
+  return (place) => {
+    const cell = cells[place] ?? null;
+    if (cell !== last) {
+      last = cell;
+      moment = cell === null ? null : new Date(cell);
+    }
+    return moment;
+  };
+}
 
 interface Reading {
   /** What is known of each besides, and only moments. */
@@ -67,6 +79,26 @@ interface Reading {
   alike: Record<string, string>;
   /** The statement, from its `from` on. */
   rest: string;
+}
+
+type Common = Pick<JudgedNode, (typeof shared)[number] | 'observed_since'> & {
+  alike: number;
+  others: [string, unknown][];
+};
+
+/** The same object for the same text, so that whoever meets it again knows it. */
+function commonReader(names: readonly string[], besides: readonly string[]): (cell: Cell) => Common {
+  const known = new Map<Cell, Common>();
+  return (cell) => {
+    const met = known.get(cell);
+    if (met) return met;
+    const values = JSON.parse(cell ?? '[]') as unknown[];
+    const read = Object.fromEntries(names.map((name, place) => [name, values[place]]));
+    const others = besides.map((name): [string, unknown] => [name, read[name]]);
+    const common = { ...read, alike: known.size, others } as Common;
+    known.set(cell, common);
+    return common;
+  };
 }
 
 /**
@@ -87,16 +119,20 @@ export async function readJudged<N extends JudgedNode>(
     { often: true },
   );
   const cellsOf = (name: string) => columns[name] ?? [];
-  const commonOf = createCommonReader(Object.keys(common));
-  const [ids, zones] = [cellsOf('node_id'), cellsOf('zone')];
-  const [instances, workflows] = [cellsOf('node_instance_id'), cellsOf('workflow_id')];
-  const [correlations, holders, tids] = [cellsOf('correlation_id'), cellsOf('holder'), cellsOf('tid')];
-  const [since, registered] = [cellsOf('status_since'), cellsOf('registered_at')];
-  const deadlines = cellsOf('deadline_at');
-  const others = Object.keys(moments).map((name) => ({ name, cells: cellsOf(name) }));
+  const commonOf = commonReader(Object.keys(common), Object.keys(alike));
+  const [ids, zones] = [cellsOf('node_id'), cellsOf('zone')] as [JudgedNode['node_id'][], Cell[]];
+  const instances = cellsOf('node_instance_id') as JudgedNode['node_instance_id'][];
+  const workflows = cellsOf('workflow_id') as JudgedNode['workflow_id'][];
+  const correlations = cellsOf('correlation_id') as JudgedNode['correlation_id'][];
+  const holders = cellsOf('holder') as JudgedNode['holder'][];
+  const tids = cellsOf('tid') as string[];
+  const [since, registered] = [momentReader(cellsOf('status_since')), momentReader(cellsOf('registered_at'))];
+  const deadline = momentReader(cellsOf('deadline_at'));
+  const others = Object.keys(moments).map((name) => ({ name, at: momentReader(cellsOf(name)) }));
+  // Each field by its name: an object that grows field by field, or is spread together, takes several times as long.
   return cellsOf('alike').map((cell, place) => {
-    const node: Record<string, unknown> = {
-      ...commonOf(cell),
+    const kind = commonOf(cell);
+    const node = {
       node_id: ids[place],
       zone: zones[place],
       node_instance_id: instances[place],
@@ -104,24 +140,27 @@ export async function readJudged<N extends JudgedNode>(
       correlation_id: correlations[place],
       holder: holders[place],
       tid: tids[place],
-      status_since: momentOf(since[place]),
-      registered_at: momentOf(registered[place]),
-      deadline_at: momentOf(deadlines[place]),
+      status_since: since(place),
+      registered_at: registered(place),
+      deadline_at: deadline(place),
+      pool: kind.pool,
+      pool_generation: kind.pool_generation,
+      status: kind.status,
+      budget_seconds: kind.budget_seconds,
+      budget_source: kind.budget_source,
+      requested_provision_seconds: kind.requested_provision_seconds,
+      waiting_for: kind.waiting_for,
+      prerequisites: kind.prerequisites,
+      reported_status: kind.reported_status,
+      observed_state: kind.observed_state,
+      observed_since: kind.observed_since,
+      drain_then: kind.drain_then,
+      held: kind.held,
+      alike: kind.alike,
     };
-    for (const { name, cells } of others) node[name] = momentOf(cells[place]);
-    return node as N;
+    const besides: Record<string, unknown> = node;
+    for (const [name, value] of kind.others) besides[name] = value;
+    for (const { name, at } of others) besides[name] = at(place);
+    return node as unknown as N;
   });
-}
-
-/** The same object for the same text, so that whoever meets it again knows it. */
-function createCommonReader(names: readonly string[]): (cell: Cell) => Row {
-  const known = new Map<Cell, Row>();
-  return (cell) => {
-    const met = known.get(cell);
-    if (met) return met;
-    const values = JSON.parse(cell ?? '[]') as unknown[];
-    const common = { ...Object.fromEntries(names.map((name, place) => [name, values[place]])), alike: known.size };
-    known.set(cell, common);
-    return common;
-  };
 }

@@ -52,20 +52,19 @@ export function deadlineRule(services: SweepServices, rule: DeadlineRule): Sweep
     ...(rule.apply && { apply: rule.apply }),
     async find(tx, now, limit, except) {
       const due = await lockDueNodes(tx, question(now), limit, except);
-      return due.map((node) => ({
-        node,
-        to: typeof rule.to === 'function' ? rule.to(node) : rule.to,
-        reason: rule.reason(waitedFor(node, now), node),
-        due_at: node.deadline_at ?? now,
-        data: {
-          deadline_at: node.deadline_at?.toISOString() ?? null,
-          budget_seconds: node.budget_seconds,
-          budget_source: node.budget_source,
-          last_seen_at: node.last_seen_at?.toISOString() ?? null,
-          stale_seconds: node.stale_seconds,
-          reported_status: node.reported_status,
-        },
-      }));
+      return due.map((node) => {
+        const { budget_seconds, budget_source, stale_seconds, reported_status } = node;
+        const data = { budget_seconds, budget_source, stale_seconds, reported_status };
+        const moments = { deadline_at: node.deadline_at, last_seen_at: node.last_seen_at };
+        return {
+          node,
+          to: typeof rule.to === 'function' ? rule.to(node) : rule.to,
+          reason: rule.reason(waitedFor(node, now), node),
+          due_at: node.deadline_at ?? now,
+          data,
+          moments,
+        };
+      });
     },
     others: (tx, now, found) => countDueNodes(tx, question(now), found),
     next: (now) => nextDueAt(services.db, rule.from, now),

@@ -1,6 +1,7 @@
 /** `drain-deadline`: draining → quarantined or cleaning, as was asked when the drain began. */
 import { retireAllIn } from '../operations/node-retire.ts';
 import { transition } from '../store/door.ts';
+import { evidenceOf } from '../store/door-verdicts.ts';
 import { deadlineRule } from './deadline-rule.ts';
 import type { SweepServices } from './services.ts';
 
@@ -13,11 +14,14 @@ export const drainDeadline = (services: SweepServices) =>
     async apply(tx, verdicts, now) {
       const by = 'drain-deadline' as const;
       const goes = ({ to }: (typeof verdicts)[number]) => to === 'cleaning';
-      const retirements = verdicts.filter(goes).map(({ node, reason, data }) => ({ node, by, reason, data }));
+      const retirements = verdicts.filter(goes).map((verdict) => {
+        return { node: verdict.node, by, reason: verdict.reason, data: evidenceOf(verdict) };
+      });
       const leaving = await retireAllIn(tx, services, retirements, now);
       const staying = verdicts.filter((verdict) => !goes(verdict));
-      const moves = staying.map(({ node: { node_id }, to, reason, data }) => {
-        return { node_id, from: ['draining'] as const, to, by, reason, data };
+      const moves = staying.map((verdict) => {
+        const { node, to, reason } = verdict;
+        return { node_id: node.node_id, from: ['draining'] as const, to, by, reason, data: evidenceOf(verdict) };
       });
       const outcomes = await transition(tx, moves, now, services.environment);
       const stayed = new Set(staying.filter((_, index) => outcomes[index]?.moved).map(({ node }) => node.node_id));

@@ -29,12 +29,8 @@ function verdictOn(node: SilentNode, to: 'offline' | 'degraded', now: Date): Ver
     to,
     reason: reasons[to](silent),
     due_at: silentFrom(node),
-    data: {
-      last_seen_at: node.last_seen_at.toISOString(),
-      stale_seconds: node.stale_seconds,
-      probe_ok_at: node.probe_ok_at?.toISOString() ?? null,
-      gap_end: node.gap_end?.toISOString() ?? null,
-    },
+    data: { stale_seconds: node.stale_seconds },
+    moments: { last_seen_at: node.last_seen_at, probe_ok_at: node.probe_ok_at, gap_end: node.gap_end },
   };
 }
 
@@ -55,8 +51,13 @@ export function liveness(services: SweepServices): Sweep {
       const silent = found.length === 0 ? [] : await lockSilentNodes(tx, found, now, limit, except);
       if (silent.length === 0) return [];
       const heard = heardThrough(await slowestReplica(tx, now), environment.brake, now);
-      const judged = silent.map((node) => ({ node, ...environment.decide.judgeLiveness(node, now, heard) }));
-      const unsure = judged.filter((each) => each.verdict === 'unsure').map(({ node }) => node);
+      const verdicts: Verdict[] = [];
+      const unsure: SilentNode[] = [];
+      for (const node of silent) {
+        const { verdict } = environment.decide.judgeLiveness(node, now, heard);
+        if (isDecided(verdict)) verdicts.push(verdictOn(node, verdict, now));
+        else if (verdict === 'unsure') unsure.push(node);
+      }
       unsettled = unsure.length > 0;
       const lag = secondsBetween(heard, now);
       if (lag > worthHoldingSeconds) {
@@ -69,7 +70,7 @@ export function liveness(services: SweepServices): Sweep {
           now,
         );
       }
-      return judged.flatMap(({ node, verdict }) => (isDecided(verdict) ? [verdictOn(node, verdict, now)] : []));
+      return verdicts;
     },
     async others(tx, now, decided) {
       const known = new Set(decided);

@@ -1,5 +1,6 @@
 /** `rescue-over`: failed → cleaning, when the rescue window ended; the machine is then destroyed with proof. */
 import { retireAllIn } from '../operations/node-retire.ts';
+import { evidenceOf } from '../store/door-verdicts.ts';
 import { deadlineRule } from './deadline-rule.ts';
 import type { SweepServices } from './services.ts';
 
@@ -11,12 +12,10 @@ export const rescueOver = (services: SweepServices) =>
     batch: 100,
     reason: () => 'its rescue window ended',
     async apply(tx, verdicts, now) {
-      const retirements = verdicts.map(({ node, reason, data }) => ({
-        node,
-        by: 'rescue-over' as const,
-        reason,
-        data,
-      }));
+      const retirements = verdicts.map((verdict) => {
+        const { node, reason } = verdict;
+        return { node, by: 'rescue-over' as const, reason, data: evidenceOf(verdict) };
+      });
       const leaving = await retireAllIn(tx, services, retirements, now);
       return verdicts.map(({ node }) => node).filter(({ node_id }) => leaving.has(node_id));
     },
