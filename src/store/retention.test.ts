@@ -7,9 +7,11 @@ import { defaultKeepSeconds, midnightAfter, pieceSeconds } from '../lifecycle/re
 import { type Database, openDatabase } from './database.ts';
 import { readTimeline } from './evidence.ts';
 import { migrate } from './migrate.ts';
+import type { NodeRow } from './nodes.ts';
 import { rebuildAllocations, rebuildNodes } from './projection.ts';
 import { cutBefore, cutEvidence, evidencePieces, extendEvidence } from './retention.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
+import { nodesAt } from './time-travel.ts';
 
 const day = 24 * 3600;
 const mark = randomBytes(4).toString('hex');
@@ -109,6 +111,7 @@ test('what is over its time goes, rows can still be rebuilt, and the timeline sa
   const allocation = await fleet.allocation('active', held);
   const nodes = [idle, busy, held].map(({ node_id }) => node_id);
   const began = fleet.now();
+  const stood: { id: string; at: Date; since: Date }[] = [];
 
   for (let days = 6; days <= 54; days += 6) {
     await fleet.clock.advance(6 * day * 1000);
@@ -116,6 +119,8 @@ test('what is over its time goes, rows can still be rebuilt, and the timeline sa
     await fleet.move({ node_id: busy.node_id, to: 'offline', by: 'liveness', reason: `day ${days}` });
     await fleet.move({ node_id: busy.node_id, to: 'ready', by: 'heartbeat-returned', reason: `day ${days}` });
     await cutEvidence(db, keep, fleet.now());
+    const [row] = await db.query<NodeRow>('select * from nodes where node_id = $1', [busy.node_id]);
+    if (row) stood.push({ id: row.node_id, at: fleet.now(), since: row.status_since });
     expect(await rebuildNodes(db, nodes)).toEqual(await rowsOf('nodes', 'node_id', nodes));
     expect(await rebuildAllocations(db, [allocation.allocation_id])).toEqual(
       await rowsOf('allocations', 'allocation_id', [allocation.allocation_id]),
@@ -142,7 +147,14 @@ test('what is over its time goes, rows can still be rebuilt, and the timeline sa
   expect((await readTimeline(db, { node_id: gone.node_id, limit: 1 })).items).toEqual([]);
   const cuts = await db.query<{ data: { facts: number } }>(`select data from evidence where kind = 'evidence.cut'`);
   expect(cuts.length).toBeGreaterThan(0);
-  expect(began < ((await cutBefore(db)) ?? began)).toBe(true);
+  // Up to the newest cut, how it stood can be told.
+  const cut = (await cutBefore(db)) ?? began;
+  expect(began < cut).toBe(true);
+  const told = stood.filter(({ at }) => at >= cut);
+  expect(told.length).toBeGreaterThan(1);
+  expect((await nodesAt(db, told)).map((each) => each?.state.status_since)).toEqual(
+    told.map(({ since }) => since.toISOString()),
+  );
 });
 
 test('what was told before its piece was there finds its way into it', async () => {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, vi } from 'vitest';
 import { runCli } from '../../src/cli/testing/run-cli.ts';
+import type { Evidence } from '../../src/contract/evidence.ts';
 import type { PoolDocument } from '../../src/contract/pool.ts';
 import type * as NewInstance from '../../src/operations/new-instance.ts';
 import type * as TakeDown from '../../src/operations/take-down.ts';
@@ -90,6 +91,49 @@ async function expectKept(world: World, id: string, instance: string, before: Aw
   expect(after.facts.slice(0, before.facts.length)).toEqual(before.facts);
 }
 
+/** The whole story of a node, oldest first. */
+async function storyOf(world: World, node_id: string): Promise<Evidence[]> {
+  const told: Evidence[] = [];
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page: { items: Evidence[]; next_cursor: string | null } = await world.client.call('timeline-get', {
+      query: { node_id, order: 'oldest', limit: 500, ...(cursor && { cursor }) },
+    });
+    told.push(...page.items);
+    cursor = page.next_cursor;
+  }
+  return told;
+}
+
+/** When the machine is gone for good, every line and every verdict is where it was, under its instance. */
+async function expectOutlived(world: World, node_id: string, allocation_id: string, instances: string[]) {
+  const before = {
+    story: await storyOf(world, node_id),
+    records: await Promise.all(instances.map((each) => recordOf(world, node_id, each))),
+  };
+  const failure = before.story.find(({ kind }) => kind === 'node.failed');
+  const verdicts = before.story.filter(({ kind }) => kind.startsWith('node.'));
+  expect(new Set(verdicts.map(({ node_instance_id }) => node_instance_id))).toEqual(new Set(instances));
+  await world.client.call('allocation-release', { params: { id: allocation_id } });
+  await becomesAllocation(world, allocation_id, 'released');
+  await world.client.call('node-act', { params: { id: node_id, action: 'retire' }, body: { reason: 'scrapped' } });
+  await becomesNode(world, node_id, 'retired');
+
+  expect((await storyOf(world, node_id)).slice(0, before.story.length)).toEqual(before.story);
+  for (const [place, instance] of instances.entries()) {
+    const after = await recordOf(world, node_id, instance);
+    const kept = before.records[place];
+    expect(after.stages).toEqual(kept?.stages);
+    expect(after.lines.slice(0, kept?.lines.length)).toEqual(kept?.lines);
+    expect(after.facts.slice(0, kept?.facts.length)).toEqual(kept?.facts);
+  }
+  // And what stood when it failed can still be told from them.
+  const then = await world.client.call('node-state', { params: { id: node_id }, query: { at: failure?.at ?? '' } });
+  expect(then).toMatchObject({ status: 'failed', node_instance_id: failure?.node_instance_id });
+  expect(then.verdict).toMatchObject({ rule: 'provision-error', reason: failure?.data.reason });
+  const { items } = await world.client.call('store-verify', {});
+  expect(items).toEqual([]);
+}
+
 scenario({
   name: 'a machine that is imaged anew, and whose pool asks for more by now',
   async story(world) {
@@ -141,6 +185,8 @@ scenario({
     const { allocation } = await world.client.call('allocation-create', { body: { pool: 'rig' } });
     const { node_id: served } = await becomesAllocation(world, allocation.allocation_id, 'active');
     expect({ node_id: served, occupancy: back.occupancy }).toEqual({ node_id, occupancy: 'free' });
+    const stood = [anew, failed, back].map(({ node_instance_id }) => node_instance_id ?? '');
+    await expectOutlived(world, node_id, allocation.allocation_id, [former, ...stood]);
   },
   counters: [
     {
