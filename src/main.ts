@@ -1,7 +1,7 @@
 /** The composition root of the server: the only place that joins concrete parts. */
 import { readFile } from 'node:fs/promises';
 import { homedir, hostname } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createLiveFeed } from './api/live-feed.ts';
 import { createLogArrivals } from './api/log-arrivals.ts';
@@ -13,9 +13,11 @@ import { type Clock, now, pause, secondsLater, systemClock } from './base/clock.
 import { hostIdentity, isProcessAlive } from './base/host.ts';
 import { newReplicaId } from './base/ids.ts';
 import { createLog, type Log } from './base/log.ts';
+import { openTracer } from './base/open-tracer.ts';
 import { publicAuthority } from './base/public-authority.ts';
 import { createRedactor, type Redactor } from './base/redact.ts';
 import { readSettings, type ServerSettings, SettingsError, serverUsage } from './base/settings.ts';
+import { welcome } from './cli/render/welcome.ts';
 import { readServerFile, type ServerFileSettings } from './contract/server-file.ts';
 import type { Driver } from './drivers/driver.ts';
 import { createExternalDriver } from './drivers/external/external-driver.ts';
@@ -25,6 +27,7 @@ import { engineListener } from './operations/engine-listener.ts';
 import { ensureAdminToken, ensureLocalPool } from './operations/first-start.ts';
 import { operationRegistry } from './operations/registry.ts';
 import type { OperationServices } from './operations/services.ts';
+import { tracedListener } from './operations/traced-listener.ts';
 import { saidBy } from './probe/http-probe.ts';
 import { probeMany } from './probe/probe-many.ts';
 import { createAgentSessions } from './store/agent-sessions.ts';
@@ -149,10 +152,20 @@ function openDrivers(
 }
 
 async function openOperations(opening: Opening, store: Store, server_url: () => string) {
-  const { log, parts, onError, composition } = opening;
+  const { log, parts, onError, composition, version, redact } = opening;
   const { db, clock, installation, tail } = store;
   const host = hostIdentity();
   const executor = await openReplica(opening, store, host);
+  const { replica_id } = executor;
+  const tracer = await openTracer({
+    endpoint: opening.settings.otlp_endpoint,
+    version,
+    replica_id,
+    clock,
+    log,
+    redact,
+  });
+  parts.defer(async () => tracer?.stop());
   const environment: DoorEnvironment = { ...defaultEnvironment, ...opening.file };
   const services: OperationServices = {
     db,
@@ -177,7 +190,11 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
     connectionString: store.owner_url,
     clock,
     executor_id: executor.replica_id,
-    listener: engineListener(() => services),
+    listener: tracedListener(
+      engineListener(() => services),
+      tracer,
+      db,
+    ),
     log,
   });
   for (const definition of operationRegistry(services)) engine.register(definition);
@@ -213,12 +230,12 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
   const notWoken = onError('an operation could not be woken; it asks again by itself');
   tail.subscribe(operationWaker(db, engine, executor.replica_id, notWoken));
   tail.subscribe((fact) => runner.observe(fact));
-  return { services, runner, beats, ingest, declaredDead };
+  return { services, tracer, runner, beats, ingest, declaredDead };
 }
 
 type Operating = Awaited<ReturnType<typeof openOperations>>;
 
-async function openApi(opening: Opening, store: Store, { services, beats, runner }: Operating) {
+async function openApi(opening: Opening, store: Store, { services, tracer, beats, runner }: Operating) {
   const { settings, log, version, parts, onError } = opening;
   const { db, clock, tail } = store;
   const sessions = createAgentSessions(db);
@@ -233,6 +250,7 @@ async function openApi(opening: Opening, store: Store, { services, beats, runner
     beats,
     tail,
     feed,
+    tracer,
     arrivals: createLogArrivals(clock),
     readiness: async () => {
       const answered = await Promise.race([db.query('select 1').then(() => true), pause(clock, readyWithinMs)]);
@@ -299,30 +317,6 @@ export async function startServer(
   const opened = parts.move();
   const lost = Promise.race([store.lost, declaredDead]);
   return { url, replica_id, admin_token_path, lost, stop: () => opened.disposeAsync() };
-}
-
-const defaultUrl = 'http://127.0.0.1:7070';
-
-/** The command a newcomer can paste as it stands, whatever the port and the data directory. */
-function tryCommand(server: RunningServer): string {
-  const where = server.url === defaultUrl ? '' : ` --server ${server.url}`;
-  const directory = dirname(server.admin_token_path);
-  const token = directory === resolve('.slipway') ? '' : ` --data-dir ${directory}`;
-  return `./bin/slipway allocate --pool local --wait${where}${token}`;
-}
-
-function welcome(server: RunningServer): string {
-  return [
-    '',
-    '  Slipway is ready.',
-    '',
-    `  Console   ${server.url}`,
-    `  Sign in   with the token in ${server.admin_token_path}`,
-    '',
-    `  Try       ${tryCommand(server)}`,
-    '  Stop      Ctrl-C',
-    '',
-  ].join('\n');
 }
 
 const sameKeyMs = 1_000;

@@ -1,8 +1,10 @@
 /** An agent from its start to its end, as a process, against a server that speaks the protocol. */
+
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { moment, systemClock } from '../base/clock.ts';
+import { traceIdOf } from '../base/trace.ts';
 import { processRows } from './process-table.ts';
 import { type AgentBench, agentBench, until } from './testing/agent-process.ts';
 import { node, type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
@@ -41,7 +43,10 @@ describe('start', () => {
     expect(first?.boot?.stages.map(({ name }) => name)).toEqual(['prerequisites', 'image-pull', 'setup']);
     expect(first?.boot?.stages[1]?.seconds).toBeGreaterThanOrEqual(0.05);
     const registering = server.heard.find(({ path }) => path === '/v1/agent/register');
-    expect(registering?.headers['x-correlation-id']).toBe('corr-1');
+    expect(registering?.headers).toMatchObject({
+      'x-correlation-id': 'corr-1',
+      traceparent: expect.stringContaining(traceIdOf('corr-1')),
+    });
     expect(claimed('starting')).toBe(true);
     await until(() => server.stages.some(({ name }) => name === 'command'), 'the command as a boot stage');
     await until(

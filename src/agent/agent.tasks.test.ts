@@ -40,7 +40,8 @@ const numberIn = (agent: AgentProcess, name: string) => Number(readFileSync(join
 describe('results', () => {
   test("a ping is answered, signed with the key that was registered, under the task's correlation id", async () => {
     await ready();
-    const task_id = server.queue('ping');
+    const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+    const task_id = server.queue('ping', { for: { traceparent } });
     const { status, result, signature } = await resultOf(task_id);
     expect({ status, result }).toMatchObject({ status: 'succeeded', result: { pong: true } });
     const spki = Buffer.from(server.registrations[0]?.agent_public_key ?? '', 'base64');
@@ -48,7 +49,7 @@ describe('results', () => {
     const said = canonicalJson({ task_id, node_instance_id: node.node_instance_id, status, result });
     expect(verify(null, Buffer.from(said), key, Buffer.from(signature ?? '', 'base64'))).toBe(true);
     const answer = server.heard.find(({ path }) => path.endsWith('/result'));
-    expect(answer?.headers['x-correlation-id']).toBe('correlation-of-task');
+    expect(answer?.headers).toMatchObject({ 'x-correlation-id': 'correlation-of-task', traceparent });
     await until(() => server.lines.some(({ line }) => line.includes('task ends')), 'the log of the task');
     const line = server.lines.find((each) => each.line.includes('task ends'))?.line ?? '{}';
     expect(JSON.parse(line)).toMatchObject({

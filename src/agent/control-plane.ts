@@ -2,6 +2,8 @@
  * The control plane as the agent sees it: its calls by the names of the route table. Here every failure is kept as
  * evidence, and the two replies that end an agent's life (fenced, credential unknown) are noticed wherever they come.
  */
+
+import { newSpanId, traceIdOf, traceparentOf } from '../base/trace.ts';
 import type {
   Heartbeat,
   PrerequisiteReport,
@@ -76,6 +78,8 @@ interface Sent {
   ndjson?: Buffer;
   credential?: string | null;
   correlation_id?: string | null;
+  /** That of the task it is about. */
+  traceparent?: string | undefined;
   timeout_ms?: number;
   signal: AbortSignal;
 }
@@ -95,10 +99,10 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
       const timeout_ms = wait_seconds * 1000 + parts.timeout_ms;
       return send('agent-task-next', { query: `?wait=${wait_seconds}`, timeout_ms, signal }, readNextTask);
     },
-    progress: ({ task_id, correlation_id }, message, signal) =>
-      send('agent-task-progress', { id: task_id, json: { message }, correlation_id, signal }, readLease),
-    result: ({ task_id, correlation_id }, json, signal) =>
-      send('agent-task-result', { id: task_id, json, correlation_id, signal }, readAcknowledged),
+    progress: ({ task_id, correlation_id, traceparent }, message, signal) =>
+      send('agent-task-progress', { id: task_id, json: { message }, correlation_id, traceparent, signal }, readLease),
+    result: ({ task_id, correlation_id, traceparent }, json, signal) =>
+      send('agent-task-result', { id: task_id, json, correlation_id, traceparent, signal }, readAcknowledged),
     logs: (ndjson, signal) => send('agent-logs', { ndjson, signal }, readLogsReply),
     boot: (stages, signal) => send('agent-boot', { json: { stages }, signal }, readAcknowledged),
     prerequisites: (results, signal) => send('agent-prerequisites', { json: { results }, signal }, readAcknowledged),
@@ -109,6 +113,10 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
   };
 }
 
+/** What goes on all the time belongs to the trace, and is not worth a span of its own. */
+const routineTraceparent = (correlation_id: string) =>
+  traceparentOf({ trace_id: traceIdOf(correlation_id), span_id: newSpanId(), sampled: false });
+
 function requestOf(parts: ControlPlaneParts, name: CallName, sent: Sent): Call {
   const { id, query = '', json, ndjson, signal, timeout_ms = parts.timeout_ms } = sent;
   const credential = sent.credential === undefined ? parts.credential() : sent.credential;
@@ -118,6 +126,8 @@ function requestOf(parts: ControlPlaneParts, name: CallName, sent: Sent): Call {
   if (body !== undefined) headers['content-type'] = ndjson ? 'application/x-ndjson' : 'application/json';
   if (credential !== null) headers.authorization = `Bearer ${credential}`;
   if (correlation_id !== null) headers['x-correlation-id'] = correlation_id;
+  const traceparent = sent.traceparent ?? (correlation_id === null ? null : routineTraceparent(correlation_id));
+  if (traceparent !== null) headers.traceparent = traceparent;
   const path = agentCalls[name].replace('{id}', encodeURIComponent(id ?? '')) + query;
   return { name, method: body === undefined ? 'GET' : 'POST', path, headers, body, timeout_ms, signal };
 }

@@ -55,7 +55,7 @@ async function answeredBefore(
 }
 
 /** The ids of what a call touched, as its answer names them. */
-function idsIn(answer: unknown): KnownIds {
+export function idsIn(answer: unknown): KnownIds {
   const { allocation, operation, node, residue, finding } = (answer ?? {}) as {
     allocation?: KnownIds;
     operation?: KnownIds;

@@ -10,11 +10,12 @@ import { answersHead, refuseUnrouted } from './addresses.ts';
 import { authorize, checkOrigin } from './auth.ts';
 import { checkBodyKind, readBodies, readTextBody } from './bodies.ts';
 import { answerBadAddress, answerBrokenBytes } from './broken-requests.ts';
-import { changeOnce } from './changes.ts';
+import { changeOnce, idsIn } from './changes.ts';
 import { correlationOf } from './correlation.ts';
 import { handlers } from './handlers.ts';
 import { sendProblem } from './problem-reply.ts';
 import { createRefusalRecorder } from './refusals.ts';
+import { beginSpan, idsOfRequest, isTraced, spanOf } from './request-span.ts';
 import type { ApiServices, Call, Handler } from './services.ts';
 import { isConsolePage, serveConsole, serveDocs } from './static-files.ts';
 import { compileCheck, compileReply } from './validation.ts';
@@ -85,6 +86,7 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
         person && route.method !== 'GET'
           ? await changeOnce(request, reply, person, services, work)
           : await work(services);
+      request.touched = idsIn(answer);
       if (reply.sent) return reply;
       if (answer === undefined) return reply.status(204).send();
       return answer;
@@ -109,6 +111,8 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
   const tellRefusal = createRefusalRecorder(services);
 
   app.decorateRequest('correlation_id', '' as never);
+  app.decorateRequest('span_id', '');
+  app.decorateRequest('touched', null as never);
   app.decorateRequest('operation', null);
   app.decorateRequest('person', null);
   app.decorateRequest('agent_session', null);
@@ -122,6 +126,7 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
   app.addHook('onRequest', async (request, reply) => {
     request.correlation_id = correlationOf(request);
     reply.header('x-correlation-id', request.correlation_id);
+    reply.header('traceparent', beginSpan(request));
     reply.header('x-content-type-options', 'nosniff');
     reply.header('referrer-policy', 'same-origin');
     reply.header('cache-control', 'no-store');
@@ -132,20 +137,21 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
     return reply.status(204).send();
   });
   app.addHook('onResponse', async (request, reply) => {
-    const { correlation_id, operation, agent_session } = request;
-    const level = reply.statusCode >= 500 ? 'error' : request.method === 'GET' || agent_session ? 'debug' : 'info';
+    const { operation } = request;
+    const quiet = request.method === 'GET' || request.agent_session;
+    const level = reply.statusCode >= 500 ? 'error' : quiet ? 'debug' : 'info';
+    const ids = idsOfRequest(request);
     request.log[level](
       {
-        correlation_id,
+        ...ids,
         operation,
         status: reply.statusCode,
         milliseconds: Math.round(reply.elapsedTime),
         actor: request.person?.name,
-        node_id: agent_session?.node_id,
-        node_instance_id: agent_session?.node_instance_id,
       },
       'request',
     );
+    if (services.tracer && isTraced(request)) services.tracer.record([spanOf(request, reply, ids, services.clock)]);
   });
   app.setErrorHandler(async (error, request, reply) => {
     const problem = sendProblem(error, request, reply);

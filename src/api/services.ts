@@ -1,7 +1,8 @@
 /** What the API is given to work with, and what it knows about one request. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { CorrelationId } from '../base/ids.ts';
+import type { CorrelationId, KnownIds } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
+import type { Tracer } from '../base/trace.ts';
 import type { Actor } from '../contract/evidence.ts';
 import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from '../contract/route.ts';
 import type { OperationName, Routes } from '../contract/routes.ts';
@@ -33,6 +34,8 @@ export interface ApiServices extends OperationServices {
   beats: HeartbeatBuffer;
   tail: EvidenceTail;
   feed: LiveFeed;
+  /** Null where no collector is named. */
+  tracer: Tracer | null;
   arrivals: LogArrivals;
   readiness(): Promise<Record<string, { ok: boolean; detail: string | null }>>;
   /** The last runs of this replica's sweeps. */
@@ -76,5 +79,8 @@ declare module 'fastify' {
     operation: OperationName | null;
     person: Person | null;
     agent_session: AgentSession | null;
+    /** The ids of what it was about, as far as they are known by now. */
+    touched: KnownIds;
+    span_id: string;
   }
 }

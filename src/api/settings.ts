@@ -24,6 +24,10 @@ export function apiSettings(settings: ServerSettings, version: string, console_d
     allow_host_bound_pools: loopback || settings.allow_local_driver,
     secure_cookies: settings.tls_cert !== null || settings.behind_proxy,
     console_dir: existsSync(join(console_dir, 'index.html')) ? console_dir : null,
-    started_with: { ...shown, database_url: withoutPassword(settings.database_url) },
+    started_with: {
+      ...shown,
+      database_url: withoutPassword(settings.database_url),
+      owner_database_url: withoutPassword(settings.owner_database_url),
+    },
   };
 }

@@ -15,6 +15,8 @@ export interface ServerSettings {
   behind_proxy: boolean;
   allow_local_driver: boolean;
   log_level: string;
+  /** Where spans go; null: nowhere. */
+  otlp_endpoint: string | null;
   config: string | null;
   admin_token: string | null;
 }
@@ -63,6 +65,10 @@ export const serverFlags: Record<string, Flag> = {
   'behind-proxy': { type: 'boolean', says: 'a proxy in front ends TLS and passes Host on' },
   'allow-local-driver': { type: 'boolean', says: 'allow pools that run commands on this host also beyond loopback' },
   config: { type: 'string', says: 'a YAML file with runtime classes, default budgets and the brake; see slipway.yaml' },
+  'otlp-endpoint': {
+    type: 'string',
+    says: 'an OpenTelemetry collector (OTLP over HTTP, like http://localhost:4318) that is sent the traces',
+  },
   'log-level': { type: 'string', value: 'warn', says: 'trace, debug, info, warn, error or silent' },
 };
 
@@ -82,6 +88,12 @@ export const serverUsage = (): string =>
 
 const loopbackHosts = ['127.0.0.1', '::1', 'localhost'];
 export const isLoopback = (host: string): boolean => loopbackHosts.includes(host);
+
+function httpAddress(flag: string, given: string | null): string | null {
+  if (given !== null && !/^https?:$/.test(URL.parse(given)?.protocol ?? ''))
+    throw new SettingsError(`--${flag} must be an http or https address, not ${given}`);
+  return given;
+}
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'];
 
@@ -122,6 +134,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
     behind_proxy: yes('behind-proxy'),
     allow_local_driver: yes('allow-local-driver'),
     log_level,
+    otlp_endpoint: httpAddress('otlp-endpoint', text('otlp-endpoint')),
     config: text('config'),
     admin_token: environment.SLIPWAY_ADMIN_TOKEN ?? null,
   };

@@ -1,6 +1,7 @@
 /** One invocation's line to the server: bounded calls, a patient retry where that is safe, and the event stream. */
 import { type Clock, pause } from '../base/clock.ts';
 import type { CorrelationId } from '../base/ids.ts';
+import { newSpanId, traceIdOf, traceparentOf } from '../base/trace.ts';
 import { type CallInput, createClient, RequestRefused, ServerUnreachable } from '../contract/client.ts';
 import type { ReplyOf } from '../contract/route.ts';
 import { type OperationName, type Routes, routes } from '../contract/routes.ts';
@@ -67,7 +68,8 @@ export function openSession(input: SessionInput): Session {
   const direct = createClient(options);
   // Repeating a change is safe only under an idempotency key, which the server remembers.
   const repeating = createClient({ ...options, retries: 3 });
-  const edge = { 'x-correlation-id': correlation_id };
+  const span = { trace_id: traceIdOf(correlation_id), span_id: newSpanId(), sampled: true };
+  const edge = { 'x-correlation-id': correlation_id, traceparent: traceparentOf(span) };
 
   /** Fails what takes too long; `signal` still ends it at once. */
   const bounded = async <T>(seconds: number, signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>) => {

@@ -115,6 +115,9 @@ export const SignedTask = Type.Object(
     correlation_id: nullable(Type.String()),
     allocation_id: nullable(Type.String()),
     workflow_id: nullable(Type.String()),
+    traceparent: Type.Optional(
+      Type.String({ description: 'W3C trace context: what the machine does for this task belongs to it.' }),
+    ),
     lease_seconds: Type.Number(),
     expires_at: Timestamp,
     kid: Type.String(),

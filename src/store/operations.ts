@@ -146,6 +146,9 @@ export async function operationRow(db: Queryable, id: string, lock?: 'for update
   return (await db.query<OperationRow>(`select * from operations where workflow_id = $1 ${lock ?? ''}`, [id]))[0];
 }
 
+export const stepRows = (db: Queryable, workflow_id: WorkflowId): Promise<StepRow[]> =>
+  db.query<StepRow>('select * from steps where workflow_id = $1 order by ordinal', [workflow_id]);
+
 export interface OperationFilter {
   kind?: string;
   status?: string;

@@ -1,5 +1,6 @@
 /** Tasks as an agent meets them: leased signed, renewed, answered. */
 import { now, secondsLater } from '../../base/clock.ts';
+import { traceparentOfTask } from '../../base/trace.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import { isFenced, type NodeStatus } from '../../lifecycle/states.ts';
 import type { AgentSession } from '../../store/agent-sessions.ts';
@@ -18,6 +19,7 @@ const signedWire = (task: TaskRow, services: ApiServices) =>
     allocation_id: task.allocation_id as string | null,
     workflow_id: task.workflow_id as string | null,
     lease_seconds: task.lease_seconds,
+    traceparent: traceparentOfTask(task),
     expires_at: task.expires_at.toISOString(),
   });
 

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { operationSpanId, parseTraceparent, traceIdOf, traceparentOf, traceparentOfTask } from './trace.ts';
+
+const trace_id = '4bf92f3577b34da6a3ce929d0e0e4736';
+const span_id = '00f067aa0ba902b7';
+
+test('a context is read and written as W3C has it', () => {
+  const text = `00-${trace_id}-${span_id}-01`;
+  expect(parseTraceparent(text)).toEqual({ trace_id, span_id, sampled: true });
+  expect(traceparentOf({ trace_id, span_id, sampled: true })).toBe(text);
+  expect(parseTraceparent(`00-${trace_id}-${span_id}-00`)).toMatchObject({ sampled: false });
+});
+
+test.for([
+  undefined,
+  '',
+  'nonsense',
+  `00-${'0'.repeat(32)}-${span_id}-01`,
+  `00-${trace_id}-${'0'.repeat(16)}-01`,
+  `00-${trace_id.toUpperCase()}-${span_id}-01`,
+])('%j is none', (text) => {
+  expect(parseTraceparent(text)).toBeNull();
+});
+
+test('a correlation id is its trace, and one of others always leads to the same', () => {
+  expect(traceIdOf(trace_id)).toBe(trace_id);
+  expect(traceIdOf('ticket-4711')).toMatch(/^[0-9a-f]{32}$/);
+  expect(traceIdOf('ticket-4711')).toBe(traceIdOf('ticket-4711'));
+  expect(traceIdOf('ticket-4712')).not.toBe(traceIdOf('ticket-4711'));
+});
+
+test('a task works under its operation, whose span everybody can name', () => {
+  const task = { task_id: 'task_1', correlation_id: trace_id, workflow_id: 'op_1' };
+  expect(parseTraceparent(traceparentOfTask(task))).toEqual({
+    trace_id,
+    span_id: operationSpanId('op_1'),
+    sampled: true,
+  });
+  expect(parseTraceparent(traceparentOfTask({ ...task, workflow_id: null }))?.trace_id).toBe(trace_id);
+});

@@ -1,0 +1,59 @@
+/** A small collector: takes OTLP over HTTP as JSON, and remembers the spans. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface ReceivedSpan {
+  traceId: string;
+  spanId: string;
+  parentSpanId?: string;
+  name: string;
+  kind: number;
+  startTimeUnixNano: string;
+  endTimeUnixNano: string;
+  status?: { code: number; message: string };
+  /** Flat, as one would look for them. */
+  ids: Record<string, string | undefined>;
+}
+
+export interface Collector {
+  url: string;
+  spans: ReceivedSpan[];
+  resources: Record<string, string>[];
+  stop(): Promise<void>;
+}
+
+type Attribute = { key: string; value: Record<string, string> };
+const flat = (attributes: Attribute[]) =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, String(Object.values(value)[0])]));
+
+export async function startCollector(): Promise<Collector> {
+  const spans: ReceivedSpan[] = [];
+  const resources: Record<string, string>[] = [];
+  const server = createServer(async (request, response) => {
+    let text = '';
+    for await (const chunk of request) text += chunk;
+    const isOtlp = request.method === 'POST' && request.url === '/v1/traces';
+    if (isOtlp)
+      for (const { resource, scopeSpans } of JSON.parse(text).resourceSpans) {
+        resources.push(flat(resource.attributes));
+        for (const scope of scopeSpans)
+          for (const { attributes, ...span } of scope.spans) spans.push({ ...span, ids: flat(attributes) });
+      }
+    response.writeHead(isOtlp ? 200 : 404, { 'content-type': 'application/json' });
+    response.end('{}');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    spans,
+    resources,
+    async stop() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
