@@ -14,33 +14,39 @@ const idsOf: Record<Projected['table'], string[]> = {
 const terminal: Record<Projected['table'], string> = { nodes: 'retired', allocations: 'released' };
 
 /** Small enough that nobody who reads evidence waits for it to end. */
-const slice = 500;
+const slice = 200;
 
+/** Whose story has something in what is cut, in the order of their ids. */
+const subjectsSql = (of: Projected): string => `
+  select distinct ${of.key} as id from evidence where layer = $1 and at < $2 and ${tellsOfRow(of, 'evidence')} and ${of.key} > $3
+  order by 1 limit ${slice}`;
+
+/** By a list of keys: the database knows how many they are, and looks their facts up instead of reading everybody's. */
 function snapshotSql(of: Projected): string {
   const { table, key, noun } = of;
-  const cut = `layer = $1 and at < $2 and ${tellsOfRow(of, 'evidence')}`;
   return `
-    with subject as materialized (select distinct ${key} as id from evidence where ${cut} and ${key} > $3 order by 1 limit $4),
-    place as (
-      select distinct on (${key}) ${key} as id, xid, seq from evidence where ${cut} and ${key} in (select id from subject)
-      order by ${key}, xid desc, seq desc),
+    with place as materialized (
+      select distinct on (${key}) ${key} as id, xid, seq from evidence
+      where layer = $1 and at < $2 and ${tellsOfRow(of, 'evidence')} and ${key} = any($3) order by ${key}, xid desc, seq desc),
     stood as (
       select id, place.xid, place.seq, jsonb_merged(fact.data -> 'set' order by fact.xid, fact.seq) as set
       from place join evidence fact on fact.${key} = id and (fact.xid, fact.seq) <= (place.xid, place.seq)
-      where ${tellsOfRow(of, 'fact')} group by 1, 2, 3),
+      where fact.${key} = any($3) and ${tellsOfRow(of, 'fact')} group by 1, 2, 3),
+    remaining as materialized (
+      select ${key} as id, xid, seq, kind from evidence
+      where ${key} = any($3) and ${tellsOfRow(of, 'evidence')} and not (layer = $1 and at < $2)),
     written as (
       insert into evidence (xid, seq, at, layer, kind, summary, data, ${idsOf[table].join(', ')})
-      select xid, seq, $5, 'store', '${noun}.snapshot',
-        format('what layer %s told of it before %s was dropped, for its time was over; it was %s then', $1::text, $6::text, set ->> 'status'),
-        jsonb_build_object('set', set, 'cut', jsonb_build_object('layer', $1::text, 'before', $6::text)),
+      select xid, seq, $4, 'store', '${noun}.snapshot',
+        format('what layer %s told of it before %s was dropped, for its time was over; it was %s then', $1::text, $5::text, set ->> 'status'),
+        jsonb_build_object('set', set, 'cut', jsonb_build_object('layer', $1::text, 'before', $5::text)),
         ${idsOf[table].map((id) => `set ->> '${id}'`).join(', ')}
       from stood
-      where not exists (select from evidence same where same.${key} = id and (same.xid, same.seq) = (stood.xid, stood.seq)
-          and same.kind = '${noun}.snapshot' and not (same.layer = $1 and same.at < $2))
-        and (set ->> 'status' <> '${terminal[table]}' or exists (
-          select from evidence other where other.${key} = id and ${tellsOfRow(of, 'other')} and not (other.layer = $1 and other.at < $2)))
+      where not exists (select from remaining where remaining.id = stood.id and remaining.kind = '${noun}.snapshot'
+          and (remaining.xid, remaining.seq) = (stood.xid, stood.seq))
+        and (set ->> 'status' <> '${terminal[table]}' or stood.id in (select id from remaining))
       returning 1)
-    select (select max(id) from subject) as cursor, (select count(*)::int from written) as written`;
+    select count(*)::int as written from written`;
 }
 
 /** Answers how many were written; repeated, it writes only what is missing. */
@@ -49,17 +55,12 @@ export async function writeSnapshots(db: Database, { layer, until }: { layer: st
   const [cuts] = await db.query<{ at: Date }>('select greatest($1, max(before)) as at from evidence_cuts', [until]);
   let written = 0;
   for (const of of projected) {
-    for (let cursor: string | null = ''; cursor !== null; ) {
-      const [done]: { cursor: string | null; written: number }[] = await db.query(snapshotSql(of), [
-        layer,
-        until,
-        cursor,
-        slice,
-        cuts?.at ?? until,
-        until.toISOString(),
-      ]);
-      cursor = done?.cursor ?? null;
-      written += done?.written ?? 0;
+    for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+      const subjects: { id: string }[] = await db.query(subjectsSql(of), [layer, until, cursor]);
+      const ids = subjects.map(({ id }) => id);
+      const values = [layer, until, ids, cuts?.at ?? until, until.toISOString()];
+      if (ids.length > 0) written += (await db.query<{ written: number }>(snapshotSql(of), values))[0]?.written ?? 0;
+      cursor = ids.length === slice ? ids.at(-1) : undefined;
     }
   }
   return written;
