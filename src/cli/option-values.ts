@@ -46,7 +46,7 @@ export const limitOption = (fallback: number) =>
 /** A moment, or so long ago. */
 export type Since = { at: string } | { seconds_ago: number };
 
-function since(text: string): Since {
+export function momentOrAgo(text: string): Since {
   const seconds_ago = parseDuration(text);
   if (seconds_ago !== null) return { seconds_ago };
   const ms = Date.parse(text);
@@ -56,7 +56,7 @@ function since(text: string): Since {
 }
 
 export const sinceOption = () =>
-  new Option('--since <time>', 'only after this moment, or for so long: 15m, 2h').argParser(since);
+  new Option('--since <time>', 'only after this moment, or for so long: 15m, 2h').argParser(momentOrAgo);
 
 export const startOf = (from: Since | undefined, clock: Clock): string | undefined =>
   from && ('at' in from ? from.at : momentAt(clock.nowMs() - from.seconds_ago * 1000).toISOString());

@@ -97,6 +97,24 @@ describe('one thing in full', () => {
     expect(stdout).toMatch(/What you can do\n.*\n.*slipway act \S+ extend-deadline/);
   });
 
+  test('a node as it stood then', async () => {
+    const verdict = { rule: 'liveness', reason: 'no heartbeat for 12 s', at: '2026-01-01T11:59:00Z' };
+    const { occupancy: _, last_seen_at: __, reported: ___, ...written } = sampleNode({ status: 'offline', verdict });
+    const at = '2026-01-01T12:00:00.000Z';
+    const since = { status_since: verdict.at, reported_status: 'ready' };
+    server.on('node-state', () => ({ body: { ...written, ...since, at, cursor: '1-1' } }));
+    const { code, stdout } = await slipway(['node', sampleIds.node_id, '--at', '2026-01-01T12:00:00Z']);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`${sampleIds.node_id}  local-1  offline for 1m`);
+    expect(stdout).toContain('As it stood at 2026-01-01 12:00:00Z, from evidence.');
+    expect(stdout).toMatch(/because +no heartbeat for 12 s {2}\[liveness, 1m.* ago\]/);
+    expect(server.callsOf('node-state')[0]?.query).toEqual({ at });
+    expect(JSON.parse((await slipway(['node', sampleIds.node_id, '--at', '2h', '--json'])).stdout)).toMatchObject({
+      at,
+    });
+    expect((await slipway(['node', sampleIds.node_id, '--at', 'noon'])).code).toBe(2);
+  });
+
   test('a node that was set aside: why, by whom, who uses it, and what was left behind', async () => {
     server.nodes.set(sampleIds.node_id, sampleNode({ status: 'quarantined', deadline_at: null }));
     const evidence = [

@@ -1,15 +1,28 @@
 /** `slipway node`: all about one machine. */
+import { Option } from 'commander';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
+import { momentOrAgo, type Since, startOf } from '../option-values.ts';
 import { whatToDo } from '../render/explanation.ts';
 import { nodeLines } from '../render/node.ts';
+import { stateLines } from '../render/node-state.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
 
 export const makeNode: MakeCommand = (cli) =>
   new SlipwayCommand('node')
     .description('Show one node: its status and why, its deadline, what it and its provider say, and what you can do.')
     .argument('<id>', 'the node')
+    .addOption(new Option('--at <time>', 'as it stood at this moment, or so long ago: 15m, 2h').argParser(momentOrAgo))
+    .examples('slipway node node_…', 'slipway node node_… --at 2h')
     .action(
-      cli.run(async (session, _, [id = '']) => {
+      cli.run<{ at?: Since }>(async (session, options, [id = '']) => {
+        const at = startOf(options.at, session.clock);
+        if (at !== undefined) {
+          const state = await session.call('node-state', { params: { id }, query: { at } });
+          const { out } = session.terminal;
+          if (session.json) printJson(out, state);
+          else printLines(out, stateLines(state, fitOf(out)));
+          return undefined;
+        }
         const node = await session.call('node-get', { params: { id } });
         const { out } = session.terminal;
         if (session.json) {
