@@ -99,13 +99,11 @@ export async function lately(db: Queryable, rules: readonly string[], since: Dat
   return new Set(rows.map(({ rule }) => rule));
 }
 
+const recentSql = 'select pool, zone, sum(verdicts)::int as count from brake_tally where rule = $1 and at > $2';
+
 /** How many verdicts of a rule were written since then, in each scope. */
 export async function recentVerdicts(db: Queryable, rule: string, since: Date): Promise<Crowd[]> {
-  return db.query<Crowd>(
-    'select pool, zone, sum(verdicts)::int as count from brake_tally where rule = $1 and at > $2 group by 1, 2',
-    [rule, since],
-    { often: true },
-  );
+  return db.query<Crowd>(`${recentSql} group by 1, 2`, [rule, since]);
 }
 
 /** As many as there are, but counted no further than `most`: what is asked is whether a share is exceeded, not how large the fleet is. */
@@ -121,6 +119,7 @@ export async function populationsUpTo(
        else (select count(*)::int from (select from nodes where zone = asked.name and status = any($4) limit asked.most) counted) end as count
      from unnest($1::text[], $2::text[], $3::int[]) with ordinality as asked(scope, name, most, place) order by asked.place`,
     [asked.map(({ scope }) => scope), asked.map(({ name }) => name), asked.map(({ most }) => most), phase],
+    { often: true },
   );
   return rows.map((row) => row.count);
 }
@@ -137,19 +136,40 @@ export async function populationOf(
   return row?.count ?? 0;
 }
 
-export async function brakePolicies(
-  db: Queryable,
-  pools: string[],
-): Promise<Map<string, BrakePolicy & { observed: boolean }>> {
-  const rows = await db.query<{ name: string; brake: Partial<BrakePolicy> | null; observed: boolean | null }>(
-    `select pool.name, generation.document -> 'brake' as brake, generation.document ->> 'mode' = 'observe' as observed from pools pool
-     join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation where pool.name = any($1)`,
-    [pools],
+export interface BrakeMemory {
+  /** How many verdicts of the rule were written lately. */
+  recent: Crowd[];
+  policies: Map<string, BrakePolicy & { observed: boolean }>;
+  holds: HoldRow[];
+}
+
+interface PolicyRow {
+  name: string;
+  brake: Partial<BrakePolicy> | null;
+  observed: boolean | null;
+}
+
+/** All that the brake remembers of a rule, asked at once: it is asked in every pass, and mostly remembers nothing. */
+export async function brakeMemory(db: Queryable, rule: string, since: Date, pools: string[]): Promise<BrakeMemory> {
+  const [row] = await db.query<{ recent: Crowd[] | null; policies: PolicyRow[] | null; holds: boolean }>(
+    `select (select json_agg(recent) from (${recentSql} group by 1, 2) recent) as recent,
+       (select json_agg(policy) from (
+         select pool.name, generation.document -> 'brake' as brake, generation.document ->> 'mode' = 'observe' as observed from pools pool
+         join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation where pool.name = any($3)) policy) as policies,
+       exists (select 1 from brake_holds where ended_at is null and rule = $1) as holds`,
+    [rule, since, pools],
     { often: true },
   );
-  return new Map(
-    rows.map((row) => [row.name, { ...defaultBrakePolicy, ...row.brake, observed: row.observed ?? false }]),
-  );
+  return {
+    recent: row?.recent ?? [],
+    policies: new Map(
+      row?.policies?.map(({ name, brake, observed }) => [
+        name,
+        { ...defaultBrakePolicy, ...brake, observed: observed ?? false },
+      ]),
+    ),
+    holds: row?.holds ? await openHolds(db, rule) : [],
+  };
 }
 
 /** Each held node says so. The caller holds the locks on the rows. */

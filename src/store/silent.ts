@@ -6,6 +6,7 @@
 import type { NodeId } from '../base/ids.ts';
 import { type HeartbeatSettings, heartbeatPolicy } from '../lifecycle/budgets.ts';
 import type { Queryable, Transaction } from './database.ts';
+import { listOf } from './door-rules.ts';
 import type { Crowd } from './due.ts';
 import { type JudgedNode, readJudged } from './judged.ts';
 import { isUncovered } from './maintenance.ts';
@@ -80,7 +81,7 @@ export function lockSilentNodes(
       rest: `from ${joined} where ${isSilent} and node.node_id <> all($4)
         order by ${silence} limit $3 for no key update of node skip locked`,
     },
-    [suspects, now, limit, except],
+    [listOf(suspects), now, limit, except],
   );
 }
 

@@ -6,11 +6,10 @@ import { type BrakePolicy, type Leave, type Share, turnOf } from '../lifecycle/b
 import { type NodeRule, type NodeRuleName, nodeRules, pausingRules } from '../lifecycle/rules.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import {
-  brakePolicies,
+  brakeMemory,
   type HoldRow,
   lately,
   openHold,
-  openHolds,
   populationOf,
   populationsUpTo,
   recentVerdicts,
@@ -113,11 +112,10 @@ async function leaves(
 ): Promise<Map<string, Said>> {
   const { brake, decide } = environment;
   const scopes = distinctScopes(nodes);
-  const open = new Map((await openHolds(tx, rule)).map((hold) => [keyOf(hold), hold]));
-  const recent = await recentVerdicts(tx, rule, secondsLater(now, -brake.window_seconds));
-  const lastMinute = open.size > 0 ? await recentVerdicts(tx, rule, secondsLater(now, -60)) : [];
   const pools = scopes.flatMap(({ scope, name }) => (scope === 'pool' ? [name] : []));
-  const policies = await brakePolicies(tx, pools);
+  const { holds, recent, policies } = await brakeMemory(tx, rule, secondsLater(now, -brake.window_seconds), pools);
+  const open = new Map(holds.map((hold) => [keyOf(hold), hold]));
+  const lastMinute = open.size > 0 ? await recentVerdicts(tx, rule, secondsLater(now, -60)) : [];
   const isNews = (crowd: Crowd) => !scopesOf(crowd).some((scope) => isSettled(open.get(keyOf(scope)), now));
   const news = { due: due.filter(isNews), recent: recent.filter(isNews) };
   const weighed = scopes.flatMap((scope): Weighed[] => {

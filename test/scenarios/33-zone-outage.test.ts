@@ -15,10 +15,13 @@ vi.mock(import('../../src/store/brake.ts'), async (original) => {
   const whole = await original();
   return {
     ...whole,
-    brakePolicies: async (...given) => {
-      const found = await whole.brakePolicies(...given);
-      const least = (name: string) => wrong.least ?? found.get(name)?.min_nodes ?? 0;
-      return new Map([...found].map(([name, policy]) => [name, { ...policy, min_nodes: least(name) }]));
+    brakeMemory: async (...given) => {
+      const found = await whole.brakeMemory(...given);
+      const { least } = wrong;
+      const policies = [...found.policies].map(
+        ([name, policy]) => [name, { ...policy, min_nodes: least ?? policy.min_nodes }] as const,
+      );
+      return { ...found, policies: new Map(policies) };
     },
   };
 });
