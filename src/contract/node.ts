@@ -141,10 +141,23 @@ export const Boot = Type.Object(
   {
     node_id: Type.String(),
     node_instance_id: nullable(Type.String()),
-    stages: Type.Array(Type.Object({ ...BootStage.properties, started_at: Type.Optional(Timestamp) })),
+    stages: Type.Array(
+      Type.Object({
+        ...BootStage.properties,
+        started_at: Type.Optional(Timestamp),
+        starts_seconds: Type.Number({
+          description: 'From the first start on; for stages without a time, by their order.',
+        }),
+        usual_seconds: nullable(
+          Type.Number({ description: 'The median of the pool’s last boots; null until three have told the stage.' }),
+        ),
+      }),
+    ),
   },
   { $id: 'Boot' },
 );
+
+export type Boot = Static<typeof Boot>;
 
 export const LogLine = Type.Object(
   {

@@ -161,7 +161,8 @@ describe('a boot report in the words of cloud-init', () => {
     const raw = '-- Boot Record 01 --\n     01.20300s (init-network/config-growpart)\n\n1 boot records analyzed\n';
     expect((await report(raw)).status).toBe(200);
     const { stages } = await world.client.call('node-boot', { params: { id: world.acme.machine.node_id } });
-    expect(stages).toContainEqual({ name: 'config-growpart', parent: 'init-network', seconds: 1.203 });
+    const growpart = { name: 'config-growpart', parent: 'init-network', seconds: 1.203 };
+    expect(stages).toContainEqual(expect.objectContaining(growpart));
   });
 
   it.each<[string, string, ErrorCode]>([

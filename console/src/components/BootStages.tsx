@@ -34,8 +34,18 @@ export function BootStages({ node_id, instance }: { node_id: string; instance: s
               data-nested={bar.depth > 0 || undefined}
               style={{ left: `${bar.from_percent}%`, width: `${bar.width_percent}%` }}
             />
+            {bar.usual_percent !== null && (
+              <span
+                className={styles.usual}
+                title={`usually ${precise(bar.usual_seconds ?? 0)}`}
+                style={{ left: `${bar.from_percent}%`, width: `${bar.usual_percent}%` }}
+              />
+            )}
           </span>
-          <span className={`${styles.seconds} tabular`}>{precise(bar.seconds)}</span>
+          <span className={`${styles.seconds} tabular`}>
+            {precise(bar.seconds)}
+            {bar.usual_seconds !== null && <small>usually {precise(bar.usual_seconds)}</small>}
+          </span>
         </div>
       ))}
       <div className={styles.total}>

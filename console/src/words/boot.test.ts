@@ -4,10 +4,10 @@ import { placeStages } from './boot.ts';
 describe('boot stages', () => {
   it('follow one another, and nested ones run inside their parent', () => {
     const { bars, total_seconds } = placeStages([
-      { name: 'pull', seconds: 100 },
-      { name: 'set-up', seconds: 300 },
-      { name: 'drivers', seconds: 200, parent: 'set-up' },
-      { name: 'weights', seconds: 100, parent: 'set-up' },
+      { name: 'pull', seconds: 100, starts_seconds: 0, usual_seconds: 20 },
+      { name: 'set-up', seconds: 300, starts_seconds: 100, usual_seconds: null },
+      { name: 'drivers', seconds: 200, parent: 'set-up', starts_seconds: 100, usual_seconds: 900 },
+      { name: 'weights', seconds: 100, parent: 'set-up', starts_seconds: 300, usual_seconds: 100 },
     ]);
     expect(total_seconds).toBe(400);
     expect(
@@ -20,18 +20,23 @@ describe('boot stages', () => {
     ]);
   });
 
-  it('stand where their own times put them', () => {
+  it('stand beside what is usual in the pool, which never leaves the scale', () => {
     const { bars } = placeStages([
-      { name: 'a', seconds: 10, started_at: '2026-01-01T00:00:00Z' },
-      { name: 'b', seconds: 10, started_at: '2026-01-01T00:00:30Z' },
+      { name: 'pull', seconds: 100, starts_seconds: 0, usual_seconds: 20 },
+      { name: 'new', seconds: 100, starts_seconds: 100, usual_seconds: null },
+      { name: 'fast', seconds: 200, starts_seconds: 200, usual_seconds: 900 },
     ]);
-    expect(bars.map(({ from_percent }) => from_percent)).toEqual([0, 75]);
+    expect(bars.map(({ usual_seconds, usual_percent }) => [usual_seconds, usual_percent])).toEqual([
+      [20, 5],
+      [null, null],
+      [900, 50],
+    ]);
   });
 
   it('of no length and of confused families are still shown', () => {
     const { bars } = placeStages([
-      { name: 'a', seconds: 0, parent: 'b' },
-      { name: 'b', seconds: 0, parent: 'a' },
+      { name: 'a', seconds: 0, parent: 'b', starts_seconds: 0, usual_seconds: null },
+      { name: 'b', seconds: 0, parent: 'a', starts_seconds: 0, usual_seconds: null },
     ]);
     for (const bar of bars) {
       expect(bar.width_percent).toBeGreaterThan(0);

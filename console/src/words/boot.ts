@@ -1,5 +1,7 @@
-/** Places boot stages on one scale. Pure. Stages that do not say when they began follow one another. */
-import type { BootStage } from '../../../src/contract/node.ts';
+/** Places boot stages on one scale, each beside what the pool usually takes for it. Pure. */
+import type { Boot } from '../../../src/contract/node.ts';
+
+type BootStage = Boot['stages'][number];
 
 export interface StageBar {
   name: string;
@@ -8,13 +10,15 @@ export interface StageBar {
   depth: number;
   from_percent: number;
   width_percent: number;
+  usual_seconds: number | null;
+  /** How wide it would be at its usual pace; never beyond the scale. */
+  usual_percent: number | null;
 }
 
 const narrowestPercent = 0.4;
 
 export function placeStages(stages: BootStage[]): { bars: StageBar[]; total_seconds: number } {
-  const starts = startsOf(stages);
-  const placed = stages.map((stage, at) => ({ stage, from: starts[at] ?? 0 }));
+  const placed = stages.map((stage) => ({ stage, from: stage.starts_seconds }));
   const total = Math.max(...placed.map(({ stage, from }) => from + stage.seconds), 0);
   const scale = total > 0 ? 100 / total : 0;
   const bars = placed.map(({ stage, from }) => ({
@@ -24,24 +28,10 @@ export function placeStages(stages: BootStage[]): { bars: StageBar[]; total_seco
     depth: depthOf(stage, stages),
     from_percent: Math.min(from * scale, 100 - narrowestPercent),
     width_percent: Math.max(stage.seconds * scale, narrowestPercent),
+    usual_seconds: stage.usual_seconds,
+    usual_percent: stage.usual_seconds === null ? null : Math.min(stage.usual_seconds * scale, 100 - from * scale),
   }));
   return { bars, total_seconds: total };
-}
-
-/** Seconds from the first start. A nested stage without a start begins where its parent or its elder sibling leaves room. */
-function startsOf(stages: BootStage[]): number[] {
-  const stamps = stages.map((stage) => (stage.started_at ? Date.parse(stage.started_at) : Number.NaN));
-  const first = Math.min(...stamps.filter((stamp) => !Number.isNaN(stamp)));
-  const free = new Map<string | undefined, number>([[undefined, 0]]);
-  const began = new Map<string, number>();
-  return stages.map((stage, at) => {
-    const stamp = stamps[at] ?? Number.NaN;
-    const follows = free.get(stage.parent) ?? (stage.parent === undefined ? 0 : (began.get(stage.parent) ?? 0));
-    const from = Number.isNaN(stamp) ? follows : (stamp - first) / 1000;
-    free.set(stage.parent, from + stage.seconds);
-    began.set(stage.name, from);
-    return from;
-  });
 }
 
 function depthOf(stage: BootStage, stages: BootStage[]): number {

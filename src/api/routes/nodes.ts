@@ -1,7 +1,9 @@
 /** Nodes, and what is known about them: timeline, logs, boot stages. */
 import { ApiProblem } from '../../contract/errors.ts';
 import type { AuditQuery, JoinedTimelineQuery } from '../../contract/evidence.ts';
+import { startsOf } from '../../lifecycle/boot-chart.ts';
 import { expectNode } from '../../operations/expect-node.ts';
+import { usualStages } from '../../store/because.ts';
 import { parseCursor, readTimeline } from '../../store/evidence.ts';
 import { parseLogCursor, readBootStages, readLines } from '../../store/node-logs.ts';
 import { isTenantsNode, listNodes, readNode } from '../../store/nodes.ts';
@@ -105,10 +107,17 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
     const instance = query?.instance ?? node.node_instance_id;
     if (tenant !== null && instance !== node.node_instance_id)
       throw new ApiProblem('node_not_found', 'That instance is not visible to this tenant.');
+    const stages = instance ? await readBootStages(services.db, node.node_id, instance) : [];
+    const usual = await usualStages(services.db, node.pool, instance ?? '');
+    const starts = startsOf(stages);
     return {
       node_id: node.node_id,
       node_instance_id: instance,
-      stages: instance ? await readBootStages(services.db, node.node_id, instance) : [],
+      stages: stages.map((stage, at) => ({
+        ...stage,
+        starts_seconds: starts[at] ?? 0,
+        usual_seconds: usual.get(stage.name) ?? null,
+      })),
     };
   },
   async 'timeline-get'({ query, person }, services) {

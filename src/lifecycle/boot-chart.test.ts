@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import { startsOf } from './boot-chart.ts';
+
+test('stages follow one another, and nested ones run inside their parent', () => {
+  const stages = [
+    { name: 'pull', seconds: 100 },
+    { name: 'set-up', seconds: 300 },
+    { name: 'drivers', seconds: 200, parent: 'set-up' },
+    { name: 'weights', seconds: 100, parent: 'set-up' },
+  ];
+  expect(startsOf(stages)).toEqual([0, 100, 100, 300]);
+});
+
+test('they stand where their own times put them', () => {
+  const stages = [
+    { name: 'a', seconds: 10, started_at: '2026-01-01T00:00:00Z' },
+    { name: 'b', seconds: 10, started_at: '2026-01-01T00:00:30Z' },
+    { name: 'c', seconds: 1 },
+  ];
+  expect(startsOf(stages)).toEqual([0, 30, 40]);
+});
+
+test('parts of something that nobody told of do not all begin at once', () => {
+  const stages = [
+    { name: 'config-scripts_user', seconds: 381, parent: 'modules-final' },
+    { name: 'config-growpart', seconds: 30, parent: 'init-network' },
+  ];
+  expect(startsOf(stages)).toEqual([0, 381]);
+});
+
+test('confused families have a place, too', () => {
+  const stages = [
+    { name: 'a', seconds: 1, parent: 'b' },
+    { name: 'b', seconds: 1, parent: 'a' },
+  ];
+  expect(startsOf(stages).every(Number.isFinite)).toBe(true);
+  expect(startsOf([])).toEqual([]);
+});
