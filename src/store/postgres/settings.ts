@@ -24,6 +24,8 @@ export const defaultSettings: Settings = {
   max_wal_senders: '0',
   jit: 'off',
   max_connections: '100',
+  // A page of a timeline locks every piece of the evidence and its indexes, some four hundred; many are read at once.
+  max_locks_per_transaction: '256',
   shared_buffers: `${buffersMb(Math.min(memoryBytes(), totalmem()))}MB`,
   timezone: 'UTC',
   log_timezone: 'UTC',
