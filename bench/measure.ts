@@ -34,13 +34,15 @@ export async function secondsOf(work: () => Promise<unknown>): Promise<number> {
 export interface Figure {
   what: string;
   value: number;
-  unit: 's' | 'ms' | 'MB' | '×';
+  unit: 's' | 'ms' | 'MB' | '×' | 'lines/s';
   /** What it should stay below on the machine that the target was set for. */
   target?: number;
+  /** The same for what should be large. */
+  at_least?: number;
   samples?: number[];
 }
 
-const digits: Record<Figure['unit'], number> = { s: 2, ms: 1, MB: 0, '×': 2 };
+const digits: Record<Figure['unit'], number> = { s: 2, ms: 1, MB: 0, '×': 2, 'lines/s': 0 };
 const shown = (value: number, unit: Figure['unit']) => `${value.toFixed(digits[unit])} ${unit}`;
 
 /** Each, where the eye can still take them in; otherwise how far they lie apart. */
@@ -64,9 +66,10 @@ export function report(
     return;
   }
   const width = Math.max(...figures.map((figure) => figure.what.length));
-  const lines = figures.map(({ what, value, unit, target, samples }) => {
-    const aim = target === undefined ? '' : `target < ${shown(target, unit)}`;
-    return `  ${what.padEnd(width)}  ${shown(value, unit).padStart(10)}  ${aim.padEnd(18)} ${samples ? spreadOf(samples, unit) : ''}`.trimEnd();
+  const lines = figures.map(({ what, value, unit, target, at_least, samples }) => {
+    const below = target === undefined ? '' : `target < ${shown(target, unit)}`;
+    const aim = at_least === undefined ? below : `target ≥ ${shown(at_least, unit)}`;
+    return `  ${what.padEnd(width)}  ${shown(value, unit).padStart(14)}  ${aim.padEnd(22)} ${samples ? spreadOf(samples, unit) : ''}`.trimEnd();
   });
   const loads = [load.before, load.after].map((each) => each.map((figure) => figure.toFixed(1)).join(' '));
   process.stdout.write(

@@ -36,10 +36,11 @@ export interface ServerProcess {
 }
 
 /** Resolves once `/readyz` says yes. */
-export async function startWithNpm(data_dir: string): Promise<ServerProcess> {
+export async function startWithNpm(data_dir: string, more: string[] = []): Promise<ServerProcess> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const args = ['start', '--silent', '--', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error'];
+  args.push(...more);
   const child = spawn('npm', args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] });
   while (!(await isReady(url))) {
     if (child.exitCode !== null) throw new Error(`npm start ended with ${child.exitCode}`);

@@ -37,6 +37,7 @@ import { type DoorEnvironment, defaultEnvironment } from './store/door-rules.ts'
 import { createHeartbeatBuffer } from './store/heartbeat-buffer.ts';
 import { openInstallation } from './store/installation.ts';
 import { isRevoked } from './store/instances.ts';
+import { createLogWriter } from './store/log-writer.ts';
 import { migrate, SchemaTooNew } from './store/migrate.ts';
 import { startEmbeddedPostgres } from './store/postgres/embedded.ts';
 import { EmbeddedPostgresError } from './store/postgres/embedded-error.ts';
@@ -242,6 +243,12 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
   tail.subscribe((fact) => sessions.observe(fact));
   const feed = createLiveFeed({ db, tail, clock, onError: onError('the live feed lost a batch') });
   parts.defer(async () => feed.stop());
+  const logs = createLogWriter({
+    db,
+    most_bytes_per_node: opening.file.logs.most_bytes_per_node,
+    onError: onError('a log could not be tidied up; it is tried again when more of it comes'),
+  });
+  parts.defer(() => logs.settled());
   const api: ApiServices = {
     ...services,
     log,
@@ -252,6 +259,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
     feed,
     tracer,
     arrivals: createLogArrivals(clock),
+    logs,
     readiness: async () => {
       const answered = await Promise.race([db.query('select 1').then(() => true), pause(clock, readyWithinMs)]);
       const detail = answered ? null : `no answer within ${readyWithinMs / 1000} s`;

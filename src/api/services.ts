@@ -10,6 +10,7 @@ import type { Role } from '../contract/token.ts';
 import type { OperationServices } from '../operations/services.ts';
 import type { AgentSession, AgentSessions } from '../store/agent-sessions.ts';
 import type { HeartbeatBuffer } from '../store/heartbeat-buffer.ts';
+import type { LogWriter } from '../store/log-writer.ts';
 import type { EvidenceTail } from '../store/tail.ts';
 import type { LiveFeed } from './live-feed.ts';
 import type { LogArrivals } from './log-arrivals.ts';
@@ -37,6 +38,7 @@ export interface ApiServices extends OperationServices {
   /** Null where no collector is named. */
   tracer: Tracer | null;
   arrivals: LogArrivals;
+  logs: LogWriter;
   readiness(): Promise<Record<string, { ok: boolean; detail: string | null }>>;
   /** The last runs of this replica's sweeps. */
   sweeps(): SweepFigures[];

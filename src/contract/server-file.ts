@@ -12,6 +12,7 @@ import {
   defaultRepeatFailureSettings,
   type RepeatFailureSettings,
 } from '../lifecycle/findings.ts';
+import { defaultLogSettings, type LogSettings } from '../lifecycle/logs.ts';
 import { defaultOrphanSettings, type OrphanSettings } from '../lifecycle/residue.ts';
 import { defaultKeepSeconds, type KeepSeconds } from '../lifecycle/retention.ts';
 import { evidenceLayers } from './evidence.ts';
@@ -78,6 +79,9 @@ export const ServerFile = Type.Object(
       ),
     ),
     evidence: Type.Optional(Type.Object({ keep_seconds: Type.Optional(KeptFor) }, strict)),
+    logs: Type.Optional(
+      Type.Object({ most_bytes_per_node: Type.Optional(Type.Integer({ minimum: 1024 * 1024 })) }, strict),
+    ),
     redact: Type.Optional(Type.Object({ patterns: Type.Optional(Type.Array(Expression, { maxItems: 100 })) }, strict)),
     orphans: Type.Optional(Type.Object({ every_seconds: Type.Optional(PositiveSeconds) }, strict)),
   },
@@ -94,6 +98,7 @@ export interface ServerFileSettings {
   repeat_failure: RepeatFailureSettings;
   orphans: OrphanSettings;
   evidence: { keep_seconds: KeepSeconds };
+  logs: LogSettings;
   redact: { patterns: string[] };
 }
 
@@ -117,6 +122,7 @@ export function settingsOf(file: ServerFile): ServerFileSettings {
     repeat_failure: { ...defaultRepeatFailureSettings, ...file.repeat_failure },
     orphans: { ...defaultOrphanSettings, ...file.orphans },
     evidence: { keep_seconds: { ...defaultKeepSeconds, ...file.evidence?.keep_seconds } },
+    logs: { ...defaultLogSettings, ...file.logs },
     redact: { patterns: file.redact?.patterns ?? [] },
   };
 }

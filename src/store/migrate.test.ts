@@ -7,6 +7,7 @@ import { emptyDatabase, type TestDatabase, testDatabase } from '../../test/suppo
 import { until } from '../../test/support/until.ts';
 import { type Database, openDatabase } from './database.ts';
 import { migrate, SchemaTooNew } from './migrate.ts';
+import { readLines } from './node-logs.ts';
 import { dumpSchema } from './schema-dump.ts';
 
 const own = join(import.meta.dirname, 'migrations');
@@ -42,6 +43,36 @@ test('the schema is the one that is written down', async () => {
   const dump = await dumpSchema(db);
   if (process.env.SLIPWAY_WRITE_SCHEMA) await writeFile(written, dump);
   expect(dump).toBe(await readFile(written, 'utf8'));
+});
+
+test('log lines that were kept one to a row are there afterwards, in order and under their tenants', async () => {
+  const { url, db } = await open(emptyDatabase());
+  const folder = await mkdtemp(join(tmpdir(), 'slipway-migrations-'));
+  ends.push(() => rm(folder, { recursive: true }));
+  for (const each of ownNames.filter((name) => name < '0009')) await copyFile(join(own, each), join(folder, each));
+  await migrate(url, { folder });
+  await db.query(`
+    insert into pools (name, driver, generation, created_at, updated_at) values ('p', 'external', 1, now(), now());
+    insert into pool_generations (pool, generation, document, created_at) values ('p', 1, '{}', now());
+    insert into nodes (node_id, pool, pool_generation, name, status, status_since, created_at) values ('n', 'p', 1, 'n', 'ready', now(), now());
+    insert into instances (node_instance_id, node_id, attempt, created_at) values ('i', 'n', 1, now());
+    insert into node_logs (node_instance_id, seq, node_id, allocation_id, at, stream, line)
+      select 'i', n * 2, 'n', case when n between 1201 and 1500 then 'alloc_mine' end, '2026-01-01T00:00:00.250Z', 'stdout', 'say "' || n || '" – done' from generate_series(1, 2500) as n`);
+  await migrate(url);
+  const { items } = await readLines(db, { node_id: 'n', tenant: null, limit: 5000 });
+  const line = (n: number) => ({
+    node_instance_id: 'i',
+    seq: n * 2,
+    at: '2026-01-01T00:00:00.250Z',
+    stream: 'stdout',
+    line: `say "${n}" – done`,
+  });
+  expect(items).toEqual(Array.from({ length: 2500 }, (_, i) => line(i + 1)));
+  const mine = await db.query(
+    'select min(first_seq)::int as first, max(last_seq)::int as last, sum(lines)::int as lines from node_log_chunks where allocation_id is not null',
+  );
+  expect(mine).toEqual([{ first: 2402, last: 3000, lines: 300 }]);
+  expect(await db.query('select last_seq::int from node_log_ends')).toEqual([{ last_seq: 5000 }]);
 });
 
 test('the dump sees columns, defaults, constraints, indexes and partitions change', async () => {

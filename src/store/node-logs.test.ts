@@ -1,26 +1,39 @@
+import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
 import type { NodeInstanceId } from '../base/ids.ts';
 import { type Database, openDatabase } from './database.ts';
-import { parseLogCursor, readBootStages, readLines, storeBootStages, storeLines } from './node-logs.ts';
-import { reportPrerequisites } from './prerequisites.ts';
+import { createLogWriter, type LogWriter } from './log-writer.ts';
+import { lastLines, parseLogCursor, readLines } from './node-logs.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
 let database: TestDatabase;
 let db: Database;
 let fleet: Fleet;
+let logs: LogWriter;
 
 beforeAll(async () => {
   database = await testDatabase();
   db = openDatabase({ url: database.url });
   fleet = await testFleet(db);
+  logs = writer();
 });
 
 afterAll(async () => {
+  await logs.settled();
   await db.close();
   await database.drop();
 });
+
+const writer = (most_bytes_per_node = 2 ** 30) =>
+  createLogWriter({
+    db,
+    most_bytes_per_node,
+    onError: (error) => {
+      throw error;
+    },
+  });
 
 const shipper = async () => {
   const { node_id, node_instance_id } = await fleet.node('ready');
@@ -35,45 +48,140 @@ const line = (seq: number, text = `line ${seq}`) => ({
 });
 const page = { tenant: null, limit: 1000 };
 
+const linesFrom = (first: number, last: number, text?: (seq: number) => string) =>
+  Array.from({ length: last - first + 1 }, (_, i) => line(first + i, text?.(first + i)));
+const chunksOf = (node_id: string) =>
+  db.query<{ lines: number; packing: string; raw_bytes: number; bytes: number }>(
+    `select lines, packing, raw_bytes, octet_length(content) as bytes from node_log_chunks where node_id = $1 order by node_instance_id, last_seq`,
+    [node_id],
+  );
+const texts = async (node_id: string) => (await readLines(db, { node_id, ...page })).items.map((item) => item.line);
+
 test('lines that are shipped again, in any portions, are kept once, as they first came', async () => {
+  const portion = fc.tuple(fc.integer({ min: 1, max: 10 }), fc.integer({ min: 0, max: 12 }));
   await fc.assert(
-    fc.asyncProperty(
-      fc.array(fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 15 }), { maxLength: 8 }),
-      async (portions) => {
-        const ids = await shipper();
-        for (const [round, seqs] of portions.entries()) {
-          const unique = [...new Set(seqs)];
-          const stored = await storeLines(
-            db,
-            ids,
-            unique.map((seq) => line(seq, `${seq} of round ${round}`)),
-          );
-          expect(stored).toBe(Math.max(0, ...unique));
-        }
-        const { items } = await readLines(db, { node_id: ids.node_id, ...page });
-        const first = new Map<number, number>();
-        for (const [round, seqs] of portions.entries())
-          for (const seq of seqs) if (!first.has(seq)) first.set(seq, round);
-        const expected = [...first].sort(([a], [b]) => a - b).map(([seq, round]) => `${seq} of round ${round}`);
-        expect(items.map((item) => item.line)).toEqual(expected);
-      },
-    ),
+    fc.asyncProperty(fc.array(portion, { maxLength: 8 }), async (portions) => {
+      const ids = await shipper();
+      const kept: string[] = [];
+      let known = 0;
+      // An agent begins behind what was acknowledged, or before it, where the acknowledgement was lost.
+      for (const [round, [length, repeated]] of portions.entries()) {
+        const first = Math.max(1, known + 1 - repeated);
+        const lines = linesFrom(first, first + length - 1, (seq) => `${seq} of round ${round}`);
+        kept.push(...lines.filter(({ seq }) => seq > known).map((each) => each.line));
+        known = Math.max(known, first + length - 1);
+        expect(await logs.store(ids, lines)).toBe(known);
+      }
+      expect(await texts(ids.node_id)).toEqual(kept);
+    }),
     { numRuns: 20 },
   );
 });
 
-test('two that ship the same at once lose nothing and repeat nothing', async () => {
+test('those that ship the same at once, through several replicas, lose nothing and repeat nothing', async () => {
   const ids = await shipper();
-  const lines = Array.from({ length: 200 }, (_, i) => line(i + 1));
-  await Promise.all([storeLines(db, ids, lines), storeLines(db, ids, lines), storeLines(db, ids, lines.slice(50))]);
+  const lines = linesFrom(1, 200);
+  const other = writer();
+  await Promise.all([
+    logs.store(ids, lines),
+    other.store(ids, lines.slice(0, 120)),
+    logs.store(ids, lines),
+    other.store(ids, lines),
+  ]);
   const { items } = await readLines(db, { node_id: ids.node_id, ...page });
   expect(items.map((item) => item.seq)).toEqual(lines.map((each) => each.seq));
 });
 
+test('many nodes at once each keep their own, in order', async () => {
+  const nodes = await Promise.all(Array.from({ length: 8 }, shipper));
+  const rounds = [1, 2, 3, 4, 5];
+  await Promise.all(
+    nodes.map(async (ids, node) => {
+      for (const round of rounds)
+        await logs.store(
+          ids,
+          linesFrom(round * 10 - 9, round * 10, (seq) => `${node} says ${seq}`),
+        );
+    }),
+  );
+  for (const [node, { node_id }] of nodes.entries())
+    expect(await texts(node_id)).toEqual(linesFrom(1, 50).map(({ seq }) => `${node} says ${seq}`));
+});
+
+test('a line that comes out of order in its batch, or with another clock, reads as the others do', async () => {
+  const ids = await shipper();
+  await logs.store(ids, [
+    { ...line(3), at: '2026-01-01T02:00:00.5+02:00' },
+    line(1),
+    { ...line(2), at: '2026-12-31t23:59:60z' },
+    line(3, 'a second one'),
+  ]);
+  const { items } = await readLines(db, { node_id: ids.node_id, ...page });
+  expect(items.map(({ seq, at }) => [seq, at])).toEqual([
+    [1, '2026-01-01T00:00:00.000Z'],
+    [2, '2026-12-31T23:59:59.000Z'],
+    [3, '2026-01-01T00:00:00.500Z'],
+  ]);
+  const since = { node_id: ids.node_id, ...page, since: '2026-01-01T00:00:00.200Z' };
+  expect((await readLines(db, since)).items.map(({ seq }) => seq)).toEqual([2, 3]);
+});
+
+test('what is kept is compressed, and what comes line by line is joined', async () => {
+  const ids = await shipper();
+  const said = (seq: number) => `GET /v1/items/${seq} 200 in ${seq % 40} ms`;
+  await logs.store(ids, linesFrom(1, 1000, said));
+  const [whole] = await chunksOf(ids.node_id);
+  expect(whole?.packing).toBe('zstd');
+  expect(whole?.bytes).toBeLessThan((whole?.raw_bytes ?? 0) / 4);
+  for (let seq = 1001; seq <= 1200; seq++) await logs.store(ids, linesFrom(seq, seq, said));
+  await logs.settled();
+  expect((await chunksOf(ids.node_id)).length).toBeLessThan(100);
+  const { items } = await readLines(db, { node_id: ids.node_id, tenant: null, limit: 2000 });
+  expect(items.map((item) => item.line)).toEqual(linesFrom(1, 1200, said).map((each) => each.line));
+  const ends = await db.query<{ bytes: string }>('select bytes from node_log_ends where node_id = $1', [ids.node_id]);
+  expect(Number(ends[0]?.bytes)).toBe((await chunksOf(ids.node_id)).reduce((sum, { bytes }) => sum + bytes, 0));
+});
+
+test('a node that writes more than it may keeps the newest lines, and says how many were cut', async () => {
+  const ids = await shipper();
+  const small = writer(4_000);
+  const noise = () => randomBytes(100).toString('base64');
+  for (let round = 0; round < 20; round++) {
+    await small.store(ids, linesFrom(round * 10 + 1, round * 10 + 10, noise));
+    await small.settled();
+  }
+  const { items } = await readLines(db, { node_id: ids.node_id, ...page });
+  const [marker, ...rest] = items;
+  const dropped = Number(/^dropped (\d+) lines: the logs of this node/.exec(marker?.line ?? '')?.[1]);
+  expect(dropped).toBe(200 - rest.length);
+  expect(rest.map(({ seq }) => seq)).toEqual(linesFrom(dropped + 1, 200).map(({ seq }) => seq));
+  expect(marker).toMatchObject({ seq: dropped, stream: 'agent' });
+  const held = (await chunksOf(ids.node_id)).reduce((sum, { bytes }) => sum + bytes, 0);
+  expect(held).toBeLessThan(6_000);
+  // What was cut does not come back.
+  expect(await small.store(ids, linesFrom(1, 5))).toBe(200);
+  expect((await readLines(db, { node_id: ids.node_id, ...page })).items).toEqual(items);
+});
+
+test('a search goes through everything, and whoever follows goes on behind it', async () => {
+  const ids = await shipper();
+  for (let round = 0; round < 40; round++)
+    await logs.store(
+      ids,
+      linesFrom(round * 10 + 1, round * 10 + 10, (seq) => (seq % 150 === 0 ? `Broken "pipe" ${seq}` : `fine ${seq}`)),
+    );
+  const found = await readLines(db, { node_id: ids.node_id, ...page, q: 'broken "PIPE"' });
+  expect(found.items.map(({ seq }) => seq)).toEqual([150, 300]);
+  expect(parseLogCursor(found.next_cursor ?? '')?.seq).toBe(400);
+  const tail = await readLines(db, { node_id: ids.node_id, tenant: null, limit: 1, q: 'broken', tail: true });
+  expect(tail.items.map(({ seq }) => seq)).toEqual([300]);
+  expect(parseLogCursor(tail.next_cursor ?? '')?.seq).toBe(400);
+  expect(await lastLines(db, ids.node_instance_id, 2)).toEqual(['fine 399', 'fine 400']);
+});
+
 test('lines are paged by cursor, and their tail is the last ones in the order they were written', async () => {
   const ids = await shipper();
-  await storeLines(
-    db,
+  await logs.store(
     ids,
     Array.from({ length: 10 }, (_, i) => line(i + 1)),
   );
@@ -88,13 +196,7 @@ test('lines are paged by cursor, and their tail is the last ones in the order th
 
 test('what is searched for is taken literally', async () => {
   const ids = await shipper();
-  await storeLines(db, ids, [
-    line(1, '100% done'),
-    line(2, '1000 done'),
-    line(3, 'a_b'),
-    line(4, 'axb'),
-    line(5, 'c\\d'),
-  ]);
+  await logs.store(ids, [line(1, '100% done'), line(2, '1000 done'), line(3, 'a_b'), line(4, 'axb'), line(5, 'c\\d')]);
   const found = async (q: string) =>
     (await readLines(db, { node_id: ids.node_id, ...page, q })).items.map((item) => item.seq);
   expect(await found('100%')).toEqual([1]);
@@ -105,76 +207,21 @@ test('what is searched for is taken literally', async () => {
 test('a tenant reads only what was written while the node was its own', async () => {
   const node = await fleet.node('ready');
   const ids = { node_id: node.node_id, node_instance_id: node.node_instance_id as NodeInstanceId };
-  await storeLines(db, ids, [line(1)]);
+  await logs.store(ids, [line(1)]);
   const mine = await fleet.allocation('active', node, 'mine');
-  await storeLines(db, ids, [line(2)]);
+  await logs.store(ids, [line(2)]);
   for (const [to, by] of [
     ['releasing', 'release'],
     ['released', 'proof'],
   ] as const)
     await fleet.moveAllocation({ allocation_id: mine.allocation_id, to, by, reason: 'done with it' });
-  await storeLines(db, ids, [line(3)]);
+  await logs.store(ids, [line(3)]);
   await fleet.allocation('active', node, 'next');
-  await storeLines(db, ids, [line(4)]);
+  await logs.store(ids, [line(4)]);
   const seen = async (tenant: string | null) =>
     (await readLines(db, { node_id: node.node_id, limit: 10, tenant })).items.map((item) => item.seq);
   expect(await seen('mine')).toEqual([2]);
   expect(await seen('next')).toEqual([4]);
   expect(await seen('other')).toEqual([]);
   expect(await seen(null)).toEqual([1, 2, 3, 4]);
-});
-
-test('a boot stage that is told again is one stage and one fact, unless it took longer', async () => {
-  const ids = { ...(await shipper()), correlation_id: null };
-  const stages = [
-    { name: 'boot', seconds: 1 },
-    { name: 'pull', seconds: 2, parent: 'boot' },
-  ];
-  await storeBootStages(db, ids, stages, fleet.now(), fleet.environment);
-  await storeBootStages(db, ids, stages, fleet.now(), fleet.environment);
-  await storeBootStages(
-    db,
-    ids,
-    [
-      { name: 'boot', seconds: 5 },
-      { name: 'set-up', seconds: 1 },
-    ],
-    fleet.now(),
-    fleet.environment,
-  );
-  expect(await readBootStages(db, ids.node_id, ids.node_instance_id)).toEqual([
-    { name: 'boot', seconds: 5 },
-    { name: 'pull', seconds: 2, parent: 'boot' },
-    { name: 'set-up', seconds: 1 },
-  ]);
-  const facts = await db.query(`select 1 from evidence where node_id = $1 and kind = 'boot.stage'`, [ids.node_id]);
-  expect(facts.length).toBe(4);
-});
-
-test('the facts of a boot belong to the tenant that the machine boots for', async () => {
-  const node = await fleet.node('starting');
-  const { allocation_id } = await fleet.allocation('provisioning', node, 'mine');
-  const ids = { node_id: node.node_id, node_instance_id: node.node_instance_id as NodeInstanceId };
-  const stages = [{ name: 'boot', seconds: 1 }];
-  await storeBootStages(db, { ...ids, correlation_id: null }, stages, fleet.now(), fleet.environment);
-  const checks = [{ name: 'disk', ok: true }];
-  await reportPrerequisites(db, ids, checks, fleet.now(), fleet.environment);
-  const facts = await db.query(
-    `select kind, allocation_id from evidence where node_id = $1 and kind in ('boot.stage', 'prerequisite.met') order by kind`,
-    [node.node_id],
-  );
-  expect(facts).toEqual([
-    { kind: 'boot.stage', allocation_id },
-    { kind: 'prerequisite.met', allocation_id },
-  ]);
-});
-
-test('a stage that one report tells twice is one stage, with its last word', async () => {
-  const ids = { ...(await shipper()), correlation_id: null };
-  const stages = [
-    { name: 'pull', seconds: 1 },
-    { name: 'pull', seconds: 3 },
-  ];
-  await storeBootStages(db, ids, stages, fleet.now(), fleet.environment);
-  expect(await readBootStages(db, ids.node_id, ids.node_instance_id)).toEqual([{ name: 'pull', seconds: 3 }]);
 });

@@ -3,7 +3,7 @@ import { expect, vi } from 'vitest';
 import type * as BootReports from '../../src/contract/boot-report.ts';
 import type { BootStage } from '../../src/contract/node.ts';
 import type * as Explaining from '../../src/lifecycle/slow-stages.ts';
-import type * as NodeLogs from '../../src/store/node-logs.ts';
+import type * as NodeLogs from '../../src/store/boot-stages.ts';
 import type { Machine } from '../api/support/machine.ts';
 import { allocate } from '../support/machine-life.ts';
 import { becomesAllocation, externalPool, joined, localPool } from './support/machines.ts';
@@ -25,7 +25,7 @@ vi.mock(import('../../src/contract/boot-report.ts'), async (original) => {
   right.readBootReport = whole.readBootReport;
   return { ...whole, readBootReport: (text) => (wrong.readBootReport ?? whole.readBootReport)(text) };
 });
-vi.mock(import('../../src/store/node-logs.ts'), async (original) => {
+vi.mock(import('../../src/store/boot-stages.ts'), async (original) => {
   const whole = await original();
   right.readBootStages = whole.readBootStages;
   return { ...whole, readBootStages: (...given) => (wrong.readBootStages ?? whole.readBootStages)(...given) };

@@ -7,11 +7,11 @@ import { effectiveStaleSeconds } from '../../lifecycle/budgets.ts';
 import { isNews } from '../../lifecycle/claims.ts';
 import type { AgentSession } from '../../store/agent-sessions.ts';
 import { nameAllocations } from '../../store/amend-node.ts';
+import { storeBootStages } from '../../store/boot-stages.ts';
 import { recordClaim } from '../../store/claims.ts';
 import { register } from '../../store/enrolment.ts';
 import { recordEvidence } from '../../store/evidence.ts';
 import { rotateCredential } from '../../store/instances.ts';
-import { storeBootStages, storeLines } from '../../store/node-logs.ts';
 import { reportPrerequisites } from '../../store/prerequisites.ts';
 import { bearerOf } from '../auth.ts';
 import { refuseOwnKinds } from '../outside-kinds.ts';
@@ -150,7 +150,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     return { results };
   },
   async 'agent-logs'({ agent, request }, services) {
-    const acknowledged_seq = await storeLines(services.db, agent(), parseLines(request.body));
+    const acknowledged_seq = await services.logs.store(agent(), parseLines(request.body));
     services.arrivals.announce(agent().node_id);
     return { acknowledged_seq };
   },

@@ -4,8 +4,9 @@ import type { AuditQuery, JoinedTimelineQuery } from '../../contract/evidence.ts
 import { startsOf } from '../../lifecycle/boot-chart.ts';
 import { expectNode } from '../../operations/expect-node.ts';
 import { usualStages } from '../../store/because.ts';
+import { readBootStages } from '../../store/boot-stages.ts';
 import { parseCursor, readTimeline } from '../../store/evidence.ts';
-import { parseLogCursor, readBootStages, readLines } from '../../store/node-logs.ts';
+import { parseLogCursor, readLines } from '../../store/node-logs.ts';
 import { isTenantsNode, listNodes, readNode } from '../../store/nodes.ts';
 import { cutBefore } from '../../store/retention.ts';
 import { nodesAt } from '../../store/time-travel.ts';
@@ -90,16 +91,21 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
     const tenant = person().tenant;
     await mustBeKnown(params.id, tenant, services);
     const { cursor, limit, follow, ...filter } = query ?? {};
-    const after = cursor === undefined ? undefined : parseLogCursor(cursor);
+    let after = cursor === undefined ? undefined : parseLogCursor(cursor);
     if (cursor !== undefined && !after) throw new ApiProblem('invalid_cursor');
+    const gone = () => request.raw.destroyed;
     const read = () =>
-      readLines(services.db, { ...filter, node_id: params.id, after, tenant, limit: limit ?? defaultLimit });
+      readLines(services.db, { ...filter, node_id: params.id, after, tenant, limit: limit ?? defaultLimit, gone });
     let page = await read();
-    for (let waits = 0; follow && page.items.length === 0 && waits < followWaits && !request.raw.destroyed; waits++) {
+    let next_cursor = page.next_cursor ?? cursor ?? null;
+    for (let waits = 0; follow && page.items.length === 0 && waits < followWaits && !gone(); waits++) {
       await services.arrivals.next(params.id, followWaitMs);
+      // What was searched in vain is not searched again.
+      after = next_cursor === null ? undefined : parseLogCursor(next_cursor);
       page = await read();
+      next_cursor = page.next_cursor ?? next_cursor;
     }
-    return page.next_cursor === null ? { ...page, next_cursor: cursor ?? null } : page;
+    return { ...page, next_cursor };
   },
   async 'node-boot'({ params, query, person }, services) {
     const tenant = person().tenant;

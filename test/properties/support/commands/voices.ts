@@ -2,10 +2,10 @@
 import { now, secondsLater } from '../../../../src/base/clock.ts';
 import { type CorrelationId, type NodeInstanceId, newCorrelationId, newTaskId } from '../../../../src/base/ids.ts';
 import type { Heartbeat, RegisterRequest } from '../../../../src/contract/agent.ts';
+import { storeBootStages } from '../../../../src/store/boot-stages.ts';
 import { recordClaim } from '../../../../src/store/claims.ts';
 import { register } from '../../../../src/store/enrolment.ts';
 import { type InstanceRow, instanceByCredential } from '../../../../src/store/instances.ts';
-import { storeBootStages } from '../../../../src/store/node-logs.ts';
 import { reportPrerequisites } from '../../../../src/store/prerequisites.ts';
 import { keepAnswers } from '../../../../src/store/probes.ts';
 import { answerTask, leaseNext, queueTask } from '../../../../src/store/tasks.ts';

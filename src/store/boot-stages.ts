@@ -1,0 +1,68 @@
+/** Boot stages of nodes, kept under the instance that took them. */
+import type { NodeId, NodeInstanceId } from '../base/ids.ts';
+import type { BootStage } from '../contract/node.ts';
+import { noteAdvance } from './advance.ts';
+import { nameAllocations } from './amend-node.ts';
+import type { Database, Queryable } from './database.ts';
+import type { DoorEnvironment } from './door-rules.ts';
+import { type Fact, recordEvidence } from './evidence.ts';
+import { lockNode } from './nodes.ts';
+
+/** A stage that one report tells twice is one stage; its last word counts. */
+const lastOfEach = (stages: BootStage[]): BootStage[] => [
+  ...new Map(stages.map((stage) => [JSON.stringify([stage.parent ?? '', stage.name]), stage])).values(),
+];
+
+export async function storeBootStages(
+  db: Database,
+  ids: { node_id: NodeId; node_instance_id: NodeInstanceId; correlation_id: string | null },
+  stages: BootStage[],
+  now: Date,
+  environment: DoorEnvironment,
+): Promise<void> {
+  if (stages.length === 0) return;
+  await db.transaction(async (tx) => {
+    // The node first, as everywhere: its door may be waiting for what we write next.
+    const node = await lockNode(tx, ids.node_id);
+    const fresh = await tx.query<{ name: string; parent: string; seconds: number }>(
+      `insert into boot_stages (node_instance_id, ordinal, name, parent, seconds, started_at, reported_at)
+       select $1, (select count(*) from boot_stages where node_instance_id = $1) + ordinal, stage ->> 'name', coalesce(stage ->> 'parent', ''),
+         (stage ->> 'seconds')::double precision, (stage ->> 'started_at')::timestamptz, $3
+       from jsonb_array_elements($2::jsonb) with ordinality as list(stage, ordinal)
+       on conflict (node_instance_id, name, parent) do update set seconds = excluded.seconds, reported_at = excluded.reported_at
+         where boot_stages.seconds is distinct from excluded.seconds
+       returning name, parent, seconds`,
+      [ids.node_instance_id, tx.redact.json(JSON.stringify(lastOfEach(stages))), now],
+    );
+    const facts = fresh.map(
+      (stage): Fact => ({
+        at: now,
+        layer: 'node',
+        kind: 'boot.stage',
+        summary: `boot stage ${stage.name} took ${stage.seconds.toFixed(1)} s`,
+        data: { name: stage.name, seconds: stage.seconds },
+        node_id: ids.node_id,
+        node_instance_id: ids.node_instance_id,
+        correlation_id: ids.correlation_id as never,
+      }),
+    );
+    await nameAllocations(tx, facts);
+    await recordEvidence(tx, facts);
+    const signs = fresh.map(({ name, parent }) => `boot stage ${parent ? `${parent}/` : ''}${name}`);
+    if (node?.node_instance_id === ids.node_instance_id) await noteAdvance(tx, node, signs, now, environment);
+  });
+}
+
+export async function readBootStages(db: Queryable, node_id: string, node_instance_id: string): Promise<BootStage[]> {
+  const rows = await db.query<{ name: string; seconds: number; started_at: Date | null; parent: string }>(
+    `select stage.name, stage.seconds, stage.started_at, stage.parent from boot_stages stage
+     join instances instance on instance.node_instance_id = stage.node_instance_id
+     where instance.node_id = $1 and stage.node_instance_id = $2 order by stage.ordinal`,
+    [node_id, node_instance_id],
+  );
+  return rows.map(({ started_at, parent, ...stage }) => ({
+    ...stage,
+    ...(started_at && { started_at: started_at.toISOString() }),
+    ...(parent && { parent }),
+  }));
+}
