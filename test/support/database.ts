@@ -6,11 +6,15 @@ import { inject } from 'vitest';
 declare module 'vitest' {
   interface ProvidedContext {
     postgresUrl: string;
+    applicationUrl: string;
   }
 }
 
 export interface TestDatabase {
+  /** Of the owner, who may do anything. */
   url: string;
+  /** Of the role that a server's statements run as. */
+  application_url: string;
   drop(): Promise<void>;
 }
 
@@ -44,6 +48,7 @@ async function newDatabase(from: string): Promise<TestDatabase> {
   await execute(server, `CREATE DATABASE ${name}${from}`);
   return {
     url: named(server, name),
+    application_url: named(inject('applicationUrl'), name),
     // Connections that a killed process left half-open must not keep the database.
     drop: () => execute(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
   };

@@ -40,6 +40,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   });
   await createTemplate(postgres.url);
   project.provide('postgresUrl', postgres.url);
+  project.provide('applicationUrl', postgres.application_url);
   return async () => {
     await postgres.stop();
     await rm(postgres.clusterDir, { recursive: true, force: true });

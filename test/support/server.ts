@@ -50,19 +50,15 @@ async function directories(): Promise<{ data_dir: string; nodes_dir: string }> {
 export async function inProcessServer(
   options: { args?: string[]; composition?: Composition; database_url?: string } = {},
 ): Promise<TestServer> {
-  const database = options.database_url ? { url: options.database_url, drop: async () => {} } : await testDatabase();
+  const database = options.database_url
+    ? { url: options.database_url, application_url: null, drop: async () => {} }
+    : await testDatabase();
+  // As in production, its statements own nothing: what it may not do fails here first.
+  const roles = database.application_url
+    ? ['--database-url', database.application_url, '--owner-database-url', database.url]
+    : ['--database-url', database.url];
   const { data_dir, nodes_dir } = await directories();
-  const args = [
-    '--port',
-    '0',
-    '--data-dir',
-    data_dir,
-    '--nodes-dir',
-    nodes_dir,
-    '--database-url',
-    database.url,
-    ...(options.args ?? []),
-  ];
+  const args = ['--port', '0', '--data-dir', data_dir, '--nodes-dir', nodes_dir, ...roles, ...(options.args ?? [])];
   const server = await startServer(
     readSettings(args, {}),
     createLog({ level: process.env.SLIPWAY_TEST_LOG ?? 'silent' }),
