@@ -108,7 +108,7 @@ async function asksAgain(world: World): Promise<void> {
     const { items } = await world.client.call('node-timeline', { params: { id: node.node_id } });
     return items.find((fact) => fact.kind === 'agent_call_failed' && fact.data.code === 'enrollment_pending');
   });
-  expect(kept).toMatchObject({ layer: 'transport', data: { call: 'agent-register', layer: 'credential' } });
+  expect(kept).toMatchObject({ layer: 'transport', data: { call: 'agent-register', detail_layer: 'credential' } });
   expect(kept.data.count).toBeGreaterThanOrEqual(2);
 }
 

@@ -43,6 +43,7 @@ describe('launch', () => {
       workflow_id: target.workflow_id,
       dir: world.directory(target),
       work_dir: world.file(target, 'work'),
+      workload_dirs: [world.file(target, 'tmp'), world.file(target, 'work')],
       setup: 'true',
       command: ['/bin/sleep', '1000'],
       clean: 'rm -f x',
