@@ -134,7 +134,7 @@ export async function settleFinding(
 ): Promise<FindingRow | undefined> {
   const [settled] = await tx.query<FindingRow>(
     `update findings set status = $2, reason = $3, actor = $4, closed_at = $5 where finding_id = $1 and status = 'open' returning *`,
-    [finding_id, status, reason, actor, stands ? null : now],
+    [finding_id, status, tx.redact.value(reason), actor, stands ? null : now],
   );
   if (settled) await recordEvidence(tx, [factOf(settled, now, actor ? 'operator' : 'rule')]);
   return settled;

@@ -66,7 +66,7 @@ export async function putWindow(tx: Transaction, window: MaintenanceRow): Promis
       window.labels,
       window.starts_at,
       window.ends_at,
-      window.reason,
+      tx.redact.text(window.reason),
       window.actor,
       window.created_at,
     ],

@@ -187,7 +187,7 @@ export async function leaveResidue(
      do update set why = excluded.why, reason = excluded.reason, forced_by = excluded.forced_by, allocation_id = excluded.allocation_id,
        node_id = excluded.node_id, workflow_id = excluded.workflow_id, seen = excluded.seen, verified_at = excluded.verified_at
      returning *`,
-    [JSON.stringify(fresh)],
+    [tx.redact.json(JSON.stringify(fresh))],
   );
   await tell(tx, rows, 'left', (row) => `${named(row)} may remain: ${row.seen ?? row.reason}`, teller, now);
   return rows;
@@ -225,7 +225,7 @@ export async function settleResidue(
       settlement.status,
       now,
       teller.actor ?? null,
-      settlement.reason ?? null,
+      tx.redact.value(settlement.reason ?? null),
       settlement.proof ?? null,
       settlement.seen ?? null,
     ],

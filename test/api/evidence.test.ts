@@ -236,6 +236,10 @@ describe('a planted secret', () => {
       const { items } = await world.client.call('timeline-get', { query: { workflow_id, limit: 500 } });
       return items.filter(({ kind }) => kind === 'evidence.frozen').length === 2;
     });
+    await world.client.call('maintenance-put', {
+      params: { name: 'planted' },
+      body: { zone: 'nowhere', ends_at: '2099-01-01T00:00:00Z', reason: said },
+    });
     await world.client.call('allocation-create', {
       body: { pool: 'outside', name: 'labelled', labels: { password, words: said } },
     });
