@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createLiveFeed } from './api/live-feed.ts';
 import { createLogArrivals } from './api/log-arrivals.ts';
+import { createLogIntake } from './api/log-intake.ts';
 import { createMetrics } from './api/metrics.ts';
 import { createApiServer } from './api/server.ts';
 import type { ApiServices } from './api/services.ts';
@@ -13,6 +14,7 @@ import { type Clock, now, pause, secondsLater, systemClock } from './base/clock.
 import { hostIdentity, isProcessAlive } from './base/host.ts';
 import { newReplicaId } from './base/ids.ts';
 import { createLog, type Log } from './base/log.ts';
+import { openLogForwarders } from './base/open-log-forwarders.ts';
 import { openTracer } from './base/open-tracer.ts';
 import { publicAuthority } from './base/public-authority.ts';
 import { createRedactor, type Redactor } from './base/redact.ts';
@@ -37,7 +39,7 @@ import { type DoorEnvironment, defaultEnvironment } from './store/door-rules.ts'
 import { createHeartbeatBuffer } from './store/heartbeat-buffer.ts';
 import { openInstallation } from './store/installation.ts';
 import { isRevoked } from './store/instances.ts';
-import { createLogWriter } from './store/log-writer.ts';
+import { createLogWriter, forwardedLines } from './store/log-writer.ts';
 import { migrate, SchemaTooNew } from './store/migrate.ts';
 import { startEmbeddedPostgres } from './store/postgres/embedded.ts';
 import { EmbeddedPostgresError } from './store/postgres/embedded-error.ts';
@@ -243,8 +245,17 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
   tail.subscribe((fact) => sessions.observe(fact));
   const feed = createLiveFeed({ db, tail, clock, onError: onError('the live feed lost a batch') });
   parts.defer(async () => feed.stop());
+  const forwarders = openLogForwarders(settings, { clock, log });
+  parts.defer(async () => void (await Promise.all(forwarders.map((each) => each.stop()))));
+  const intake = createLogIntake();
   const logs = createLogWriter({
     db,
+    ...(forwarders.length > 0 && {
+      onStored: (stored) => {
+        const lines = forwardedLines(stored);
+        for (const each of forwarders) each.take(lines);
+      },
+    }),
     most_bytes_per_node: opening.file.logs.most_bytes_per_node,
     onError: onError('a log could not be tidied up; it is tried again when more of it comes'),
   });
@@ -260,13 +271,18 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
     tracer,
     arrivals: createLogArrivals(clock),
     logs,
+    intake,
     readiness: async () => {
       const answered = await Promise.race([db.query('select 1').then(() => true), pause(clock, readyWithinMs)]);
       const detail = answered ? null : `no answer within ${readyWithinMs / 1000} s`;
       return { database: { ok: detail === null, detail } };
     },
     sweeps: () => runner.statuses(),
-    metrics: createMetrics(db, clock, () => runner.statuses()),
+    metrics: createMetrics(db, clock, {
+      sweeps: () => runner.statuses(),
+      intake: () => intake.figures(),
+      forwarders: () => forwarders.map((each) => each.figures()),
+    }),
   };
   const { tls_cert, tls_key } = settings;
   const tls = tls_cert && tls_key ? { cert: await readFile(tls_cert), key: await readFile(tls_key) } : null;

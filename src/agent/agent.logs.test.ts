@@ -74,6 +74,22 @@ test('what was written while the server was away, or took only a part, arrives o
   expect(counted()).toEqual(upTo(last));
 });
 
+test('told to slow down, it keeps the lines and comes again when it was told to, not before', async () => {
+  const asked_ms: number[] = [];
+  server.override(({ path }) => {
+    if (path !== '/v1/agent/logs') return null;
+    asked_ms.push(systemClock.monotonicMs());
+    return asked_ms.length <= 2 ? problem('logs_slow_down', { retry_after_seconds: 1 }) : null;
+  });
+  const command = ['/bin/sh', '-c', 'for i in $(seq 500); do echo "count $i"; done; sleep 60'];
+  bench.start(bench.dir(), { server_url: server.url, command });
+  await until(() => counted().at(-1) === 500, 'the last line');
+  expect(counted()).toEqual(upTo(500));
+  const [first = 0, second = 0, third = 0] = asked_ms;
+  expect(second - first).toBeGreaterThan(950);
+  expect(third - second).toBeGreaterThan(950);
+});
+
 test('a line that the server refuses is given up alone', async () => {
   const command = ['/bin/sh', '-c', 'for i in $(seq 40); do echo "count $i"; done; sleep 60'];
   server.override(({ path, body }) => {

@@ -24,8 +24,10 @@ afterAll(async () => {
   await database.drop();
 });
 
+const own = { sweeps: () => [], intake: () => ({ held_bytes: 0, refused: 0 }), forwarders: () => [] };
+
 test('ages and counts of what is fenced or parked, by pool', async () => {
-  const scrape = createMetrics(db, clock, () => []);
+  const scrape = createMetrics(db, clock, own);
   const place = (status: 'quarantined' | 'failed' | 'ready', count: number, after: number, seconds: number) =>
     placeNodes(db, { pool: 'gpu', count, after, status, since: secondsLater(now, -seconds) });
   await place('quarantined', 2, 0, 7200);
@@ -48,7 +50,7 @@ test('ages and counts of what is fenced or parked, by pool', async () => {
 });
 
 test('what was found is counted while it is open', async () => {
-  const scrape = createMetrics(db, clock, () => []);
+  const scrape = createMetrics(db, clock, own);
   const found = {
     finding_id: 'find_1',
     what: 'machine_absent' as const,

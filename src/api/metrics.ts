@@ -1,6 +1,7 @@
 /** Prometheus metrics with bounded labels. Counts come from the store when they are asked for, so that idling costs nothing. */
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type Clock, now, secondsBetween } from '../base/clock.ts';
+import type { ForwardFigures } from '../base/log-forwarder.ts';
 import { findingKinds } from '../lifecycle/findings.ts';
 import { countAllocations } from '../store/allocations.ts';
 import { countHeld, openHolds } from '../store/brake.ts';
@@ -10,6 +11,7 @@ import { countOpenFindings } from '../store/findings.ts';
 import { countNodes } from '../store/nodes.ts';
 import { countOperations } from '../store/operations.ts';
 import { countOpenResidue } from '../store/residue.ts';
+import type { IntakeFigures } from './log-intake.ts';
 
 const fencedBy = ['pool', 'status'];
 
@@ -27,7 +29,14 @@ export interface SweepFigures {
   failed_at: Date | null;
 }
 
-export function createMetrics(db: Queryable, clock: Clock, sweeps: () => SweepFigures[]): () => Promise<string> {
+/** What this replica knows of itself. */
+export interface ReplicaFigures {
+  sweeps(): SweepFigures[];
+  intake(): IntakeFigures;
+  forwarders(): ForwardFigures[];
+}
+
+export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures): () => Promise<string> {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const gauge = (name: string, help: string, labelNames: string[]) =>
@@ -55,6 +64,17 @@ export function createMetrics(db: Queryable, clock: Clock, sweeps: () => SweepFi
     'driver',
   ]);
   const sweepSeconds = gauge('slipway_sweep_last_seconds', 'How long the last run of a sweep took', ['sweep']);
+
+  const logsHeld = gauge('slipway_logs_held_bytes', 'Log lines that are being stored by this replica', []);
+  const logsRefused = gauge('slipway_logs_slowed_total', 'Batches of log lines that were told to come later', []);
+  const receivers = ['receiver'];
+  const forwarded = gauge('slipway_logs_forwarded_lines_total', 'Log lines that a receiver has taken', receivers);
+  const forwardDropped = gauge(
+    'slipway_logs_forward_dropped_lines_total',
+    'Log lines a receiver did not get',
+    receivers,
+  );
+  const forwardWaiting = gauge('slipway_logs_forward_waiting_lines', 'Log lines that wait to be forwarded', receivers);
 
   const fill = (target: Gauge, counts: Record<string, number>) => {
     target.reset();
@@ -98,7 +118,15 @@ export function createMetrics(db: Queryable, clock: Clock, sweeps: () => SweepFi
       residue.set({ driver: each.driver }, each.open);
       residueAge.set({ driver: each.driver }, Math.max(0, secondsBetween(each.oldest_since, now(clock))));
     }
-    for (const sweep of sweeps()) {
+    const { held_bytes, refused } = own.intake();
+    logsHeld.set(held_bytes);
+    logsRefused.set(refused);
+    for (const { receiver, sent, dropped, waiting } of own.forwarders()) {
+      forwarded.set({ receiver }, sent);
+      forwardDropped.set({ receiver }, dropped);
+      forwardWaiting.set({ receiver }, waiting);
+    }
+    for (const sweep of own.sweeps()) {
       sweepRuns.set({ sweep: sweep.name }, sweep.runs);
       sweepDecided.set({ sweep: sweep.name }, sweep.decided);
       sweepSeconds.set({ sweep: sweep.name }, sweep.last_seconds ?? 0);

@@ -56,15 +56,17 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
   const checkQuery = compileCheck(route.query ?? nothing, 'query');
   const checkBody = route.body && compileCheck(route.body, 'body', 'invalid_request', route.refusals);
   const checkReply = route.reply && compileReply(route.reply);
+  const mostBodyBytes = route.body_limit_bytes ?? bodyLimitBytes;
   app.route({
     method: route.method,
     url: route.path.replace(/\{(\w+)\}/g, ':$1'),
-    bodyLimit: route.body_limit_bytes ?? bodyLimitBytes,
+    bodyLimit: mostBodyBytes,
     exposeHeadRoute: answersHead(route),
-    onRequest: async (request) => {
+    onRequest: async (request, reply) => {
       request.operation = name;
       checkOrigin(request, services);
       await authorize(request, route.access, services);
+      if (route.shares_log_intake) services.intake.admit(request, reply, mostBodyBytes);
     },
     preHandler: async (request) => {
       checkBodyKind(request, route);

@@ -14,6 +14,7 @@ import type { LogWriter } from '../store/log-writer.ts';
 import type { EvidenceTail } from '../store/tail.ts';
 import type { LiveFeed } from './live-feed.ts';
 import type { LogArrivals } from './log-arrivals.ts';
+import type { LogIntake } from './log-intake.ts';
 import type { SweepFigures } from './metrics.ts';
 
 export interface ApiSettings {
@@ -39,6 +40,7 @@ export interface ApiServices extends OperationServices {
   tracer: Tracer | null;
   arrivals: LogArrivals;
   logs: LogWriter;
+  intake: LogIntake;
   readiness(): Promise<Record<string, { ok: boolean; detail: string | null }>>;
   /** The last runs of this replica's sweeps. */
   sweeps(): SweepFigures[];

@@ -17,6 +17,8 @@ export interface ServerSettings {
   log_level: string;
   /** Where spans go; null: nowhere. */
   otlp_endpoint: string | null;
+  otlp_logs_endpoint: string | null;
+  loki_endpoint: string | null;
   config: string | null;
   admin_token: string | null;
 }
@@ -68,6 +70,14 @@ export const serverFlags: Record<string, Flag> = {
   'otlp-endpoint': {
     type: 'string',
     says: 'an OpenTelemetry collector (OTLP over HTTP, like http://localhost:4318) that is sent the traces',
+  },
+  'otlp-logs-endpoint': {
+    type: 'string',
+    says: 'an OpenTelemetry collector that is sent the logs of nodes as well; `/v1/logs` is added',
+  },
+  'loki-endpoint': {
+    type: 'string',
+    says: 'a Loki (like http://localhost:3100) that is sent the logs of nodes as well; `/loki/api/v1/push` is added',
   },
   'log-level': { type: 'string', value: 'warn', says: 'trace, debug, info, warn, error or silent' },
 };
@@ -135,6 +145,8 @@ export function readSettings(argv: string[], environment: Record<string, string 
     allow_local_driver: yes('allow-local-driver'),
     log_level,
     otlp_endpoint: httpAddress('otlp-endpoint', text('otlp-endpoint')),
+    otlp_logs_endpoint: httpAddress('otlp-logs-endpoint', text('otlp-logs-endpoint')),
+    loki_endpoint: httpAddress('loki-endpoint', text('loki-endpoint')),
     config: text('config'),
     admin_token: environment.SLIPWAY_ADMIN_TOKEN ?? null,
   };

@@ -101,6 +101,14 @@ export const errorCatalogue = {
     cause: 'The path exists with other methods.',
     remedy: 'See /docs for the routes.',
   },
+  logs_slow_down: {
+    status: 429,
+    title: 'Ship these lines later',
+    owner_layer: 'control_plane',
+    cause:
+      'More log lines wait to be stored than this server holds at once, or batches of this node are under way already.',
+    remedy: 'Keep the lines, wait `retry_after_seconds`, then ship them again. An agent does so by itself.',
+  },
   rate_limited: {
     status: 429,
     title: 'Too many requests',

@@ -45,6 +45,8 @@ export interface RouteDeclaration {
   /** The first fault decides; one that is not here is an `invalid_request`. */
   refusals?: readonly Refusal[];
   body_limit_bytes?: number;
+  /** Bodies of this route share a bounded room; who finds it full is told to come again. */
+  shares_log_intake?: boolean;
   success: number;
   reply?: TSchema;
   /** The reply is a stream or a text, not JSON. */

@@ -2,6 +2,7 @@
  * Writes the logs of many nodes: what came while a statement was under way goes with the next one, whoever it came from. Nobody is
  * answered before their lines are durable, so nothing waits here that is not held on its node as well.
  */
+import type { ForwardedLine } from '../base/log-forwarder.ts';
 import type { ShippedLine } from '../contract/agent.ts';
 import { type AddedChunk, addChunks, addWhatIsNew, type LogOwner, type ShippedChunk } from './add-log-chunks.ts';
 import { type Database, StoreUnavailable } from './database.ts';
@@ -12,6 +13,14 @@ import { cutLog } from './log-limit.ts';
 export interface StoredLines extends LogOwner {
   ids: AddedChunk;
   lines: readonly ShippedLine[];
+}
+
+/** As they are sent on to others. */
+export function forwardedLines({ node_id, node_instance_id, ids, lines }: StoredLines): ForwardedLine[] {
+  const { allocation_id, correlation_id, workflow_id } = ids;
+  const all = { node_id, node_instance_id, allocation_id, correlation_id, workflow_id };
+  const known = Object.fromEntries(Object.entries(all).flatMap(([name, id]) => (id === null ? [] : [[name, id]])));
+  return lines.map((line) => ({ ...line, ids: known }));
 }
 
 export interface LogWriter {

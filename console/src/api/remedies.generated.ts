@@ -12,6 +12,7 @@ export const remedies: Record<string, string> = {
   body_too_large: "Send less at once.",
   not_found: "See /docs for the routes.",
   method_not_allowed: "See /docs for the routes.",
+  logs_slow_down: "Keep the lines, wait `retry_after_seconds`, then ship them again. An agent does so by itself.",
   rate_limited: "Wait `retry_after_seconds`, then repeat.",
   token_missing: "Send `Authorization: Bearer …` or sign in.",
   token_unknown: "Use a valid token; an admin can make one.",

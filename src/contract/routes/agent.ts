@@ -93,6 +93,7 @@ export const agentRoutes = {
     access: instance,
     also_reads: ['application/x-ndjson'],
     body_limit_bytes: 4 * megabyte,
+    shares_log_intake: true,
     success: 200,
     reply: agent.LogsReply,
   },

@@ -1,0 +1,45 @@
+import { EventEmitter } from 'node:events';
+import { expect, test } from 'vitest';
+import { createLogIntake } from './log-intake.ts';
+
+const megabyte = 1024 * 1024;
+
+function exchange(node_instance_id: string, bytes: number | null) {
+  const headers = bytes === null ? {} : { 'content-length': String(bytes) };
+  const raw = new EventEmitter();
+  return { request: { headers, agent_session: { node_instance_id } } as never, reply: { raw } as never, raw };
+}
+
+const slowDown = expect.objectContaining({ code: 'logs_slow_down' });
+
+test('what is held is bounded, and room comes back with each exchange that is over', () => {
+  const intake = createLogIntake(megabyte);
+  const open = [1, 2, 3, 4].map((i) => exchange(`inst_${i}`, megabyte / 4));
+  for (const { request, reply } of open) intake.admit(request, reply, megabyte);
+  const late = exchange('inst_5', 1);
+  expect(() => intake.admit(late.request, late.reply, megabyte)).toThrow(slowDown);
+  expect(intake.figures()).toEqual({ held_bytes: megabyte, refused: 1 });
+  open[0]?.raw.emit('close');
+  intake.admit(late.request, late.reply, megabyte);
+  expect(intake.figures().held_bytes).toBe((megabyte * 3) / 4 + 1);
+});
+
+test('a body whose length is not told counts as the longest, and one that alone is too long is let in', () => {
+  const intake = createLogIntake(megabyte);
+  const untold = exchange('inst_1', null);
+  intake.admit(untold.request, untold.reply, 4 * megabyte);
+  expect(intake.figures().held_bytes).toBe(4 * megabyte);
+  const next = exchange('inst_2', 1);
+  expect(() => intake.admit(next.request, next.reply, megabyte)).toThrow(slowDown);
+});
+
+test('one node has two batches under way and no more, however much room there is', () => {
+  const intake = createLogIntake(megabyte);
+  const [first, second, third] = [1, 2, 3].map(() => exchange('inst_1', 1));
+  if (!first || !second || !third) throw new Error('three of them');
+  intake.admit(first.request, first.reply, megabyte);
+  intake.admit(second.request, second.reply, megabyte);
+  expect(() => intake.admit(third.request, third.reply, megabyte)).toThrow(slowDown);
+  first.raw.emit('close');
+  intake.admit(third.request, third.reply, megabyte);
+});

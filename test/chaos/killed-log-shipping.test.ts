@@ -1,0 +1,107 @@
+/**
+ * `kill -9` of the agent in the middle of a flood, and of the server where it hurts most: the lines are durable, and the word that they are
+ * never reaches the agent. Every line that was spooled has the next number, so what is stored must be all numbers, each once.
+ */
+import { writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type AgentBench, agentBench } from '../../src/agent/testing/agent-process.ts';
+import type { LogLine } from '../../src/contract/node.ts';
+import { freePort } from '../support/free-port.ts';
+import { type Ledger, openLedger } from '../support/ledger.ts';
+import { type SpawnedServer, spawnServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
+
+const lock = 20_262;
+const trap = `
+  create function chaos_hold_lines() returns trigger language plpgsql as $$
+  begin perform pg_advisory_xact_lock(${lock}); return new; end $$;
+  create trigger chaos_hold_lines after insert on node_log_chunks for each row execute function chaos_hold_lines();`;
+const held = `select 1 from pg_locks where locktype = 'advisory' and objid = ${lock} and not granted
+  and database = (select oid from pg_database where datname = current_database())`;
+
+/** Counts on from where it was killed: a line is counted once its write to the agent has succeeded. */
+const flood = `trap '' PIPE
+n=$(cat count 2>/dev/null || echo 0)
+while [ ! -e enough ]; do n=$((n+1)); echo "count $n" || exit 1; echo $n > count; done
+echo final; sleep 60`;
+
+let first: SpawnedServer;
+let server: SpawnedServer;
+let ledger: Ledger;
+let bench: AgentBench;
+let port: number;
+
+beforeAll(async () => {
+  port = await freePort();
+  first = await spawnServer({ port });
+  server = first;
+  ledger = await openLedger(first.database_url);
+  bench = agentBench();
+});
+afterAll(async () => {
+  await bench?.clear();
+  await ledger?.close();
+  if (server !== first) await server?.stop();
+  await first?.stop();
+});
+
+async function allLines(id: string): Promise<LogLine[]> {
+  const lines: LogLine[] = [];
+  for (let cursor: string | null = null; ; ) {
+    const query: { limit: number; cursor?: string } = { limit: 500, ...(cursor && { cursor }) };
+    const page = await server.client.call('node-logs', { params: { id }, query });
+    if (page.items.length === 0) return lines;
+    lines.push(...page.items);
+    cursor = page.next_cursor;
+  }
+}
+
+it('every line that was spooled is stored once and in order', async () => {
+  await first.client.call('pool-put', { params: { pool: 'writers' }, body: { driver: 'external' } });
+  const { token } = await first.client.call('join-token-create', { params: { pool: 'writers' } });
+  const nobody = { enrollment_token: null, node_id: null, node_instance_id: null };
+  const config = { ...nobody, join_token: token, server_url: first.url, command: ['/bin/sh', '-c', flood] };
+  const dir = bench.dir();
+  const stored = () => ledger.count('select 1 from node_log_chunks cross join generate_series(1, lines)');
+  const moreLines = async () => {
+    const before = await stored();
+    await until('more lines', async () => (await stored()) > before + 200);
+  };
+
+  const killed = bench.start(dir, config);
+  await moreLines();
+  killed.kill('SIGKILL');
+  await killed.exit;
+  const agent = bench.start(dir, config);
+  await moreLines();
+
+  await ledger.rows(`${trap} select pg_advisory_lock(${lock})`);
+  await until('lines that are being stored', async () => (await ledger.count(held)) > 0);
+  const before = await stored();
+  await server.kill();
+  // The database finishes what it was asked, and finds nobody to tell.
+  await ledger.rows(`select pg_advisory_unlock(${lock})`);
+  await until('lines that are durable without anybody knowing', async () => (await stored()) > before);
+  agent.kill('SIGKILL');
+  await agent.exit;
+  bench.start(dir, config);
+  server = await spawnServer({ beside: first, port });
+  await rm(first.data_dir, { recursive: true, force: true });
+  await moreLines();
+  writeFileSync(join(dir, 'enough'), '');
+
+  const [node] = (await server.client.call('node-list', {})).items;
+  const id = node?.node_id ?? '';
+  await until('the last line', async () => {
+    const { items } = await server.client.call('node-logs', { params: { id }, query: { tail: true, q: 'final' } });
+    return items.length > 0;
+  });
+  const lines = await allLines(id);
+  expect(new Set(lines.map(({ node_instance_id }) => node_instance_id)).size).toBe(1);
+  expect(lines.map(({ seq }) => seq)).toEqual(lines.map((_, place) => place + 1));
+  const counts = lines.filter(({ line }) => line.startsWith('count ')).map(({ line }) => Number(line.slice(6)));
+  expect(counts).toEqual([...new Set(counts)].toSorted((a, b) => a - b));
+  expect(counts.length).toBeGreaterThan(600);
+}, 120_000);
