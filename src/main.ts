@@ -4,9 +4,8 @@ import { homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createLiveFeed } from './api/live-feed.ts';
-import { createLogArrivals } from './api/log-arrivals.ts';
-import { createLogIntake } from './api/log-intake.ts';
 import { createMetrics } from './api/metrics.ts';
+import { openNodeLogs } from './api/node-logs.ts';
 import { createApiServer } from './api/server.ts';
 import type { ApiServices } from './api/services.ts';
 import { apiSettings } from './api/settings.ts';
@@ -14,7 +13,6 @@ import { type Clock, now, pause, secondsLater, systemClock } from './base/clock.
 import { hostIdentity, isProcessAlive } from './base/host.ts';
 import { newReplicaId } from './base/ids.ts';
 import { createLog, type Log } from './base/log.ts';
-import { openLogForwarders } from './base/open-log-forwarders.ts';
 import { openTracer } from './base/open-tracer.ts';
 import { publicAuthority } from './base/public-authority.ts';
 import { createRedactor, type Redactor } from './base/redact.ts';
@@ -39,7 +37,6 @@ import { type DoorEnvironment, defaultEnvironment } from './store/door-rules.ts'
 import { createHeartbeatBuffer } from './store/heartbeat-buffer.ts';
 import { openInstallation } from './store/installation.ts';
 import { isRevoked } from './store/instances.ts';
-import { createLogWriter, forwardedLines } from './store/log-writer.ts';
 import { migrate, SchemaTooNew } from './store/migrate.ts';
 import { startEmbeddedPostgres } from './store/postgres/embedded.ts';
 import { EmbeddedPostgresError } from './store/postgres/embedded-error.ts';
@@ -245,21 +242,8 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
   tail.subscribe((fact) => sessions.observe(fact));
   const feed = createLiveFeed({ db, tail, clock, onError: onError('the live feed lost a batch') });
   parts.defer(async () => feed.stop());
-  const forwarders = openLogForwarders(settings, { clock, log });
-  parts.defer(async () => void (await Promise.all(forwarders.map((each) => each.stop()))));
-  const intake = createLogIntake();
-  const logs = createLogWriter({
-    db,
-    ...(forwarders.length > 0 && {
-      onStored: (stored) => {
-        const lines = forwardedLines(stored);
-        for (const each of forwarders) each.take(lines);
-      },
-    }),
-    most_bytes_per_node: opening.file.logs.most_bytes_per_node,
-    onError: onError('a log could not be tidied up; it is tried again when more of it comes'),
-  });
-  parts.defer(() => logs.settled());
+  const nodeLogs = openNodeLogs({ db, clock, log, settings, limits: opening.file.logs });
+  parts.defer(() => nodeLogs.stop());
   const api: ApiServices = {
     ...services,
     log,
@@ -269,20 +253,14 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
     tail,
     feed,
     tracer,
-    arrivals: createLogArrivals(clock),
-    logs,
-    intake,
+    ...nodeLogs.services,
     readiness: async () => {
       const answered = await Promise.race([db.query('select 1').then(() => true), pause(clock, readyWithinMs)]);
       const detail = answered ? null : `no answer within ${readyWithinMs / 1000} s`;
       return { database: { ok: detail === null, detail } };
     },
     sweeps: () => runner.statuses(),
-    metrics: createMetrics(db, clock, {
-      sweeps: () => runner.statuses(),
-      intake: () => intake.figures(),
-      forwarders: () => forwarders.map((each) => each.figures()),
-    }),
+    metrics: createMetrics(db, clock, { ...nodeLogs.figures, sweeps: () => runner.statuses() }),
   };
   const { tls_cert, tls_key } = settings;
   const tls = tls_cert && tls_key ? { cert: await readFile(tls_cert), key: await readFile(tls_key) } : null;

@@ -1,0 +1,50 @@
+/** What takes the logs of nodes, joined: who may ship now, who writes, who is woken, and who is sent what was stored. */
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { openLogForwarders } from '../base/open-log-forwarders.ts';
+import type { ServerSettings } from '../base/settings.ts';
+import type { LogSettings } from '../lifecycle/logs.ts';
+import type { Database } from '../store/database.ts';
+import { createLogWriter, forwardedLines, type StoredLines } from '../store/log-writer.ts';
+import { createLogArrivals } from './log-arrivals.ts';
+import { createLogIntake } from './log-intake.ts';
+import type { ReplicaFigures } from './metrics.ts';
+import type { ApiServices } from './services.ts';
+
+export interface NodeLogs {
+  services: Pick<ApiServices, 'arrivals' | 'logs' | 'intake'>;
+  figures: Omit<ReplicaFigures, 'sweeps'>;
+  /** Once nothing comes any more: what was begun is finished, and what waits to be sent on has its last try. */
+  stop(): Promise<void>;
+}
+
+export function openNodeLogs(parts: {
+  db: Database;
+  clock: Clock;
+  log: Log;
+  settings: ServerSettings;
+  limits: LogSettings;
+}): NodeLogs {
+  const { db, clock, log, settings, limits } = parts;
+  const forwarders = openLogForwarders(settings, { clock, log });
+  const onStored = (stored: StoredLines) => {
+    const lines = forwardedLines(stored);
+    for (const each of forwarders) each.take(lines);
+  };
+  const intake = createLogIntake();
+  const logs = createLogWriter({
+    db,
+    ...limits,
+    ...(forwarders.length > 0 && { onStored }),
+    onError: (error) =>
+      log.error({ error }, 'a part of a log has to be written again, or tidied up when more of it comes'),
+  });
+  return {
+    services: { arrivals: createLogArrivals(clock), logs, intake },
+    figures: { intake: () => intake.figures(), forwarders: () => forwarders.map((each) => each.figures()) },
+    async stop() {
+      await logs.settled();
+      await Promise.all(forwarders.map((each) => each.stop()));
+    },
+  };
+}
