@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { moment, secondsLater } from '../base/clock.ts';
+import type { ActionSubject } from './actions.ts';
 import {
   bulkAction,
   bulkActionNames,
@@ -8,6 +9,7 @@ import {
   mostUnderWay,
   nextOfRecovery,
   type RecoveryFacts,
+  whyNotInBulk,
 } from './recovery.ts';
 
 const resting: RecoveryFacts = {
@@ -114,5 +116,40 @@ describe('how a target stands', () => {
     const { from, under_way, recovered, failed } = bulkAction(action);
     expect(recovered.filter((status) => failed.includes(status) || under_way.includes(status))).toEqual([]);
     expect(under_way.filter((status) => from.includes(status))).toEqual([]);
+  });
+});
+
+describe('whom an action is not open to', () => {
+  const failed: ActionSubject = {
+    status: 'failed',
+    node_instance_id: 'inst_1',
+    occupancy: 'reserved',
+    allocation_status: null,
+    endpoint: null,
+    deadline_at: null,
+    held: null,
+    instance_fenced: null,
+    taken_down_by: null,
+    external: false,
+  };
+  const open = { paused: false };
+  const paused = { paused: true };
+
+  it('a machine of a pool that is paused or gone is not brought up again', () => {
+    expect(whyNotInBulk('retry', failed, open)).toBe(null);
+    expect(whyNotInBulk('retry', failed, paused)).toMatch(/paused/);
+    expect(whyNotInBulk('retry', failed, null)).toMatch(/deleted; retire it/);
+  });
+
+  it('what launches nothing asks nothing of the pool', () => {
+    const aside: ActionSubject = { ...failed, status: 'quarantined', occupancy: 'free' };
+    for (const pool of [open, paused, null]) expect(whyNotInBulk('retire', aside, pool)).toBe(null);
+  });
+
+  it('its own state is asked first', () => {
+    const serving: ActionSubject = { ...failed, status: 'ready' };
+    const why = whyNotInBulk('retry', serving, open);
+    expect(why).not.toBe(null);
+    expect(whyNotInBulk('retry', serving, null)).toBe(why);
   });
 });

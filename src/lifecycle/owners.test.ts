@@ -1,0 +1,29 @@
+/** Whoever is stopped says why and whose it is to see to it. */
+import { expect, it } from 'vitest';
+import { nodeStatusNames } from './states.ts';
+import { leavesVerdict, ownerOf } from './transitions.ts';
+
+it.each([
+  ['degraded', 'degraded', 'node'],
+  ['offline', 'liveness', 'node'],
+  ['failed', 'provision-deadline', 'node'],
+  ['quarantined', 'quarantine', 'operator'],
+  ['quarantined', 'drained', 'operator'],
+  ['quarantined', 'drain-deadline', 'operator'],
+  ['quarantined', 'clean-deadline', 'provider'],
+  ['quarantined', 'drift', 'provider'],
+] as const)('%s by %s is the business of: %s', (status, cause, owner) => {
+  expect(ownerOf(cause, status, undefined)).toBe(owner);
+  expect(ownerOf(cause, status, 'transport')).toBe('transport');
+});
+
+it('whoever is not stopped is nobody’s business', () => {
+  const owned = nodeStatusNames.filter((status) => ownerOf('quarantine', status, 'node') !== null);
+  expect(owned.toSorted()).toEqual(['degraded', 'failed', 'offline', 'quarantined']);
+});
+
+it('what a person set aside carries a verdict as what a rule did', () => {
+  expect(leavesVerdict('quarantine', 'quarantined')).toBe(true);
+  expect(leavesVerdict('provision-deadline', 'failed')).toBe(true);
+  expect(leavesVerdict('claim-ready', 'ready')).toBe(false);
+});
