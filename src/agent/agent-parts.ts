@@ -10,7 +10,7 @@ import { agentLog, type Log } from './log.ts';
 import { type Findings, findings } from './prerequisites.ts';
 import { type ServerTime, serverTime } from './server-time.ts';
 import type { ShellParts } from './shell.ts';
-import { openSpool, type Spool } from './spool.ts';
+import { isSpool, openSpool, type Spool, seqAfterLoss } from './spool.ts';
 import { agentDirectory, openState, type StateFile } from './state-file.ts';
 import type { Timing } from './timing.ts';
 import { type Workload, workload } from './workload.ts';
@@ -45,7 +45,9 @@ export interface AgentParts {
 export function agentParts(config: AgentConfig, { clock, timing, env, print }: AgentSurroundings): AgentParts {
   const state = openState(config);
   const directory = agentDirectory(config.dir);
-  const spool = openSpool(join(directory, 'spool'), clock);
+  const spoolDirectory = join(directory, 'spool');
+  const lost = state.read().identity !== null && !isSpool(spoolDirectory);
+  const spool = openSpool(spoolDirectory, clock, undefined, undefined, lost ? seqAfterLoss(clock) : 1);
   const facts = openFactBox(directory, clock);
   const known = () => state.read().identity ?? config;
   const ids = () => {
@@ -53,6 +55,7 @@ export function agentParts(config: AgentConfig, { clock, timing, env, print }: A
     return { node_id, node_instance_id, correlation_id: config.correlation_id, workflow_id: config.workflow_id };
   };
   const log = agentLog({ clock, spool, ids, print });
+  if (lost) log.warn('dropped lines, nobody knows how many: the spool that held them is gone');
   const time = serverTime(clock);
   const stages = bootStages(clock, state, time);
   const said = claims(stages.current);

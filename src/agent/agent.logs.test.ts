@@ -1,8 +1,9 @@
 /** No line is lost, repeated or reordered on its way to the server, whatever is killed meanwhile. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
+import { agentDirectory } from './state-file.ts';
 import { type AgentBench, agentBench, until } from './testing/agent-process.ts';
 import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
 
@@ -88,6 +89,23 @@ test('told to slow down, it keeps the lines and comes again when it was told to,
   const [first = 0, second = 0, third = 0] = asked_ms;
   expect(second - first).toBeGreaterThan(950);
   expect(third - second).toBeGreaterThan(950);
+});
+
+test('a spool that is gone is said, and the numbers go on beyond those that the server knows', async () => {
+  const dir = bench.dir();
+  const config = {
+    server_url: server.url,
+    command: ['/bin/sh', '-c', 'for i in $(seq 40); do echo "count $i"; done; sleep 60'],
+  };
+  const killed = bench.start(dir, config);
+  await until(() => counted().at(-1) === 40, 'the last line');
+  killed.kill('SIGKILL');
+  await killed.exit;
+  rmSync(join(agentDirectory(dir), 'spool'), { recursive: true });
+  bench.start(dir, config);
+  await until(() => counted().length === 80, 'all lines again');
+  expect(counted()).toEqual([...upTo(40), ...upTo(40)]);
+  expect(server.lines.some(({ line }) => line.includes('dropped lines, nobody knows how many'))).toBe(true);
 });
 
 test('a line that the server refuses is given up alone', async () => {

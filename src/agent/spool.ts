@@ -5,6 +5,7 @@
  */
 import {
   closeSync,
+  existsSync,
   fdatasyncSync,
   ftruncateSync,
   mkdirSync,
@@ -66,6 +67,15 @@ const usualLimits: SpoolLimits = {
   batch_bytes: 256 * 1024,
 };
 
+/**
+ * Where numbers go on when the spool of a known instance is gone: beyond all that it can have given out, which the server would take for
+ * repeats. It holds for fewer than a million lines a second.
+ */
+export const seqAfterLoss = (clock: Clock): number => Math.floor(clock.nowMs()) * 1000;
+
+/** Whether there was a spool here before. */
+export const isSpool = (directory: string): boolean => existsSync(join(directory, 'acknowledged'));
+
 type WriteSync = (file: number, content: Buffer, offset: number) => number;
 
 export function openSpool(
@@ -73,13 +83,14 @@ export function openSpool(
   clock: Clock,
   limits: SpoolLimits = usualLimits,
   writeTo: WriteSync = writeSync,
+  first_seq = 1,
 ): Spool {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const found = findSegments(directory);
   const { segments } = found;
   const acknowledgement = openAcknowledgement(join(directory, 'acknowledged'));
   let acknowledged = acknowledgement.read();
-  let next_seq = Math.max(found.next_seq, acknowledged + 1);
+  let next_seq = Math.max(found.next_seq, acknowledged + 1, first_seq);
   let unwritten = { lines: 0, cause: '' };
   let cursor: { segment: Segment; offset: number } | null = null;
   let offered: { segment: Segment; end: number; last: number } | null = null;

@@ -112,6 +112,6 @@ export async function lastLines(db: Queryable, instance: NodeInstanceId, limit =
 }
 
 export function parseLogCursor(text: string): LogPosition | undefined {
-  const match = /^(.+)-(\d{1,15})$/.exec(text);
+  const match = /^(.+)-(\d{1,16})$/.exec(text);
   return match?.[1] && match[2] ? { node_instance_id: match[1], seq: Number(match[2]) } : undefined;
 }
