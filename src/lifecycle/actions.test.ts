@@ -271,3 +271,13 @@ describe('what a machine alone knows', () => {
     });
   });
 });
+
+test('no advice leads in a circle where something may be left on a machine of others', () => {
+  const left = { status: 'quarantined', occupancy: 'cleanup', external: true } as const;
+  for (const action of ['reactivate', 're-enroll', 'reimage'] as const) {
+    expect(whyNotOnNode(action, subject(left)), action).toMatch(/[Rr]etire it.* join anew/);
+    expect(whyNotOnNode(action, subject({ ...left, external: false })) ?? '', action).not.toMatch(/join anew/);
+  }
+  expect(whyNotOnNode('retire', subject(left))).toBe(null);
+  expect(whyNotOnNode('reimage', subject({ ...left, occupancy: 'free' }))).toMatch(/then re-enroll it/);
+});

@@ -29,15 +29,15 @@ const inUse: Partial<Record<Occupancy, string>> = {
 };
 const hasResidue = ({ occupancy, allocation_status }: ActionSubject) =>
   occupancy === 'cleanup' && allocation_status === null;
-const residueFirst =
-  'What its last allocation left on it is not proven gone: release that, or see to its residue, or reimage or retire the machine.';
+const residueFirst = ({ external }: ActionSubject) =>
+  `What its last allocation left on it is not proven gone: release that, or see to its residue, or ${external ? 'retire it and let the machine join anew' : 'reimage or retire the machine'}.`;
 /** Residue is in nobody's use: taking the machine down is one way to be rid of it. */
 const unlessInUse = (subject: ActionSubject) => (hasResidue(subject) ? null : (inUse[subject.occupancy] ?? null));
 
 /** The machine itself stays where others bring it, and with it what its tenant has there; one of a driver's is made anew. */
 function unlessItMayEnrol(subject: ActionSubject): string | null {
   const { status, occupancy, external } = subject;
-  if (hasResidue(subject)) return residueFirst;
+  if (hasResidue(subject)) return residueFirst(subject);
   if (occupancy === 'free' || occupancy === 'cleanup') return inUse[occupancy] ?? null;
   if (status === 'quarantined') return inUse[occupancy] ?? null;
   if (external) return null;
@@ -80,7 +80,7 @@ export const nodeActions = {
     for: 'fleet',
     from: ['quarantined'],
     unless: (subject) => {
-      if (hasResidue(subject)) return residueFirst;
+      if (hasResidue(subject)) return residueFirst(subject);
       if (subject.occupancy === 'reserved' || subject.occupancy === 'occupied') return inUse[subject.occupancy] ?? null;
       if (subject.occupancy === 'cleanup')
         return 'What its last allocation left on it is not proven gone; release that first.';
@@ -97,7 +97,7 @@ export const nodeActions = {
     from: ['ready', 'degraded', 'offline', 'failed', 'draining', 'quarantined'],
     unless: (subject) =>
       subject.external
-        ? 'Its machine is brought by others, and nobody here can image it. Set it aside, image it yourself, then re-enroll it.'
+        ? `Its machine is brought by others, and nobody here can image it. ${hasResidue(subject) ? 'Retire it, image it yourself, and let it join anew.' : 'Set it aside, image it yourself, then re-enroll it.'}`
         : unlessInUse(subject),
   },
   're-enroll': {

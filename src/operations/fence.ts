@@ -17,6 +17,9 @@ import { drive } from './stage.ts';
 import { type Subject, targetNow } from './subject.ts';
 
 const endWithinSeconds = 60;
+
+/** Whoever forces a release has seen the one that runs; that one must not call it off. */
+const lastWord = 'allocation-force-release';
 const pollSeconds = 1;
 
 /** Whether whatever else works on the allocation has ended in time. */
@@ -28,10 +31,11 @@ export async function othersEnd(
 ): Promise<boolean> {
   const { allocation_id } = await allocationOperation(services, context);
   const until = secondsLater(now(services.clock), within_seconds);
-  // Who cancels ends all others; who only waits waits for those before it, so that no two wait for each other.
+  // Who cancels ends all others but the one that was asked for to end it; who only waits waits for those before it, so that no
+  // two wait for each other.
   const others = async () =>
-    (await openOperationsOf(services.db, allocation_id)).filter(({ workflow_id }) =>
-      cancel ? workflow_id !== context.workflow_id : workflow_id < context.workflow_id,
+    (await openOperationsOf(services.db, allocation_id)).filter(({ workflow_id, kind }) =>
+      workflow_id > context.workflow_id ? cancel && kind !== lastWord : workflow_id < context.workflow_id,
     );
   const lookForOthers = async () => {
     const open = await others();

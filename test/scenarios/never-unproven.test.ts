@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { NodeActionName } from '../../src/lifecycle/actions.ts';
 import { allocate } from '../support/machine-life.ts';
+import { taggedProcesses } from '../support/tagged-processes.ts';
 import {
   beating,
   becomesAllocation,
@@ -109,6 +110,75 @@ scenario({
       status: 'quarantined',
       node_instance_id: imaging.node.node_instance_id,
     });
+  },
+  counters: [],
+});
+
+const agentPidOf = async ({ ledger }: World, node_id: string): Promise<number> => {
+  const { node_instance_id } = (
+    await ledger.rows<{ node_instance_id: string }>('select node_instance_id from nodes where node_id = $1', [node_id])
+  )[0] ?? { node_instance_id: '' };
+  const agent = taggedProcesses(ledger.installation_id).find(
+    (each) => each.agent && each.node_instance_id === node_instance_id,
+  );
+  return agent?.pid ?? 0;
+};
+
+const queuedFor = (world: World, node_id: string, type: string) =>
+  world.comes(`${type} to be asked for`, async () => {
+    const rows = await world.ledger.rows('select 1 from tasks where node_id = $1 and type = $2', [node_id, type]);
+    return rows.length > 0;
+  });
+
+scenario({
+  name: 'a machine that is set aside while its allocation is released',
+  async story(world) {
+    await localPool(world, 'quay', { reuse: true });
+    const id = await allocate(world.client, 'quay');
+    const { node_id } = await becomesAllocation(world, id, 'active');
+    const node = node_id ?? '';
+    // It stands still, so that it hears of its release only once it has been set aside.
+    const agent = await agentPidOf(world, node);
+    process.kill(agent, 'SIGSTOP');
+    try {
+      await world.client.call('allocation-release', { params: { id } });
+      await queuedFor(world, node, 'release.freeze');
+      await act(world, node, 'quarantine');
+    } finally {
+      process.kill(agent, 'SIGCONT');
+    }
+    await becomesAllocation(world, id, 'released');
+    expect(await world.ledger.facts(id, 'proof.clean'), 'it was proven clean').toBe(1);
+    expect((await nodeOf(world, node)).status, 'it stays where it was put').toBe('quarantined');
+    expect(await agentPidOf(world, node), 'nobody ended its agent').toBe(agent);
+    expect(await whyNot(world, node, 'reactivate')).toBe('open');
+  },
+  counters: [],
+});
+
+scenario({
+  name: 'a release that is forced in the moment in which it begins',
+  async story(world) {
+    const busy = join(world.server.data_dir, 'held');
+    const clean = `while test -e ${busy}; do sleep 0.1; done`;
+    await localPool(world, 'lock', { reuse: true, spec: { clean } });
+    const id = await allocate(world.client, 'lock');
+    await becomesAllocation(world, id, 'active');
+    await writeFile(busy, '');
+    const forced = Promise.all([
+      world.client.call('allocation-release', { params: { id } }),
+      world.client
+        .call('allocation-act', { params: { id, action: 'force-release' }, body: { reason } })
+        .catch(() => undefined),
+    ]);
+    const [, answer] = await forced;
+    const again =
+      answer ??
+      (await world.client.call('allocation-act', { params: { id, action: 'force-release' }, body: { reason } }));
+    await rm(busy);
+    expect(await endOf(world, again.operation?.workflow_id ?? ''), 'what was acknowledged is done').toBe('succeeded');
+    await becomesAllocation(world, id, 'released');
+    expect(await world.ledger.facts(id, 'allocation.release_failed'), 'nothing failed on the way').toBe(0);
   },
   counters: [],
 });

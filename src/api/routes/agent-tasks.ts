@@ -23,12 +23,16 @@ const signedWire = (task: TaskRow, services: ApiServices) =>
     expires_at: task.expires_at.toISOString(),
   });
 
-/** A node that is being taken down still gets the work of taking it down; any other fenced one gets none. */
+/** Where the work of taking it down is still to come. */
 const takenDown: readonly NodeStatus[] = ['draining', 'cleaning'];
 
-function refuseBarred(session: AgentSession): void {
-  if (isFenced(session.node_status) && !takenDown.includes(session.node_status))
-    throw new ApiProblem('node_fenced', `The node is ${session.node_status}; it gets no tasks.`);
+/**
+ * Every fenced node is handed what takes it down and proves it clean, also one that was set aside meanwhile; so it is told that
+ * all else is barred only when it has waited for that in vain.
+ */
+function refuseBarred({ node_status }: AgentSession): void {
+  if (isFenced(node_status) && !takenDown.includes(node_status))
+    throw new ApiProblem('node_fenced', `The node is ${node_status}; it gets no tasks but those of its release.`);
 }
 
 const wakes = (kind: string) => kind === 'task.queued' || kind === 'task.requeued';
@@ -36,7 +40,6 @@ const wakes = (kind: string) => kind === 'task.queued' || kind === 'task.requeue
 export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-progress' | 'agent-task-result'> = {
   async 'agent-task-next'({ agent, query, request }, services) {
     const session = agent();
-    refuseBarred(session);
     const until = secondsLater(now(services.clock), query?.wait ?? 0);
     for (;;) {
       const at = now(services.clock);
@@ -58,7 +61,10 @@ export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-p
       );
       if (task) return { task: signedWire(task, services) };
       session.tasks_waiting = 0;
-      if (!next || request.raw.destroyed) return { task: null };
+      if (!next || request.raw.destroyed) {
+        refuseBarred(session);
+        return { task: null };
+      }
       await next;
     }
   },
