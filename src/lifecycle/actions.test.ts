@@ -83,6 +83,11 @@ test.each([
   for (const from of openWhenFree[action]) expect(findEdge(nodeEdges, from, to, by), `${from} → ${to}`).toBeDefined();
 });
 
+test('a machine that was drained and is set aside by now hears what brings it back', () => {
+  expect(offer('undrain', { status: 'quarantined' })?.why_not).toContain('reactivate brings it back');
+  expect(offer('reactivate', { status: 'quarantined' })?.open).toBe(true);
+});
+
 describe('what somebody uses', () => {
   test.each([
     ['reserved', 'provisioning', 'An allocation waits for it; release that first.'],

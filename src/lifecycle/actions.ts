@@ -69,7 +69,14 @@ export const nodeActions = {
     for: 'fleet',
     from: ['ready', 'degraded', 'offline'],
   },
-  undrain: { does: 'lets it take work again', for: 'fleet', from: ['draining'] },
+  undrain: {
+    does: 'lets it take work again',
+    for: 'fleet',
+    from: ['draining'],
+    elsewhere: {
+      quarantined: 'It is quarantined, as a drained machine is once it is empty; reactivate brings it back.',
+    },
+  },
   quarantine: {
     does: 'sets it aside, as it is, for a person to look at',
     for: 'fleet',
