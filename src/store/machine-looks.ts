@@ -112,11 +112,26 @@ export async function keepObservations(
   );
 }
 
+/** An instance never comes back: what was once proven to be gone, or was struck off the residue ledger as gone, is missing by our own deed. */
+const provenAbsent = (instance: string) => `(
+  exists (select 1 from evidence proof where proof.node_instance_id = ${instance} and proof.layer = 'provider' and proof.kind = 'proof.absent')
+  or exists (select 1 from residue entry where entry.node_instance_id = ${instance} and entry.status = 'gone' and entry.proof ->> 'kind' = 'absent'))`;
+
+/** Those of the instances that nobody should miss. */
+export async function knownAbsent(db: Queryable, instances: readonly NodeInstanceId[]): Promise<Set<NodeInstanceId>> {
+  if (instances.length === 0) return new Set();
+  const rows = await db.query<{ node_instance_id: NodeInstanceId }>(
+    `select node_instance_id from unnest($1::text[]) as missing(node_instance_id) where ${provenAbsent('missing.node_instance_id')}`,
+    [instances],
+  );
+  return new Set(rows.map(({ node_instance_id }) => node_instance_id));
+}
+
 /** Findings about machines that are expected no more, or are not the ones they were. */
 export const outlivedFindings = (db: Queryable, limit: number): Promise<{ finding_id: string }[]> =>
   db.query(
     `select finding.finding_id from findings finding where finding.what = 'machine_absent' and finding.closed_at is null
-       and not exists (select 1 from nodes node where node.node_id = finding.node_id and node.node_instance_id = finding.node_instance_id
-         and node.status in ('starting', 'ready', 'degraded', 'offline', 'quarantined')) limit $1`,
+       and (not exists (select 1 from nodes node where node.node_id = finding.node_id and node.node_instance_id = finding.node_instance_id
+         and node.status in ('starting', 'ready', 'degraded', 'offline', 'quarantined')) or ${provenAbsent('finding.node_instance_id')}) limit $1`,
     [limit],
   );

@@ -10,6 +10,7 @@ import {
   forgetLooks,
   keepLooks,
   keepObservations,
+  knownAbsent,
   lockUnchanged,
   machinesAfter,
   outlivedFindings,
@@ -77,7 +78,12 @@ export function compareMachines(services: SweepServices): (now: Date) => Promise
           now,
         );
         const absent = pairs.filter(({ looked }) => !looked.seen.present);
-        const found = absent.map(({ node, looked }) => ({
+        const removed = await knownAbsent(
+          tx,
+          absent.map(({ looked }) => looked.machine.node_instance_id),
+        );
+        const missing = absent.filter(({ looked }) => !removed.has(looked.machine.node_instance_id));
+        const found = missing.map(({ node, looked }) => ({
           finding_id: newFindingId(clock),
           ...absentOf(looked, node, now),
         }));

@@ -96,6 +96,36 @@ test('a finding ends when its machine is no longer expected', async () => {
   expect(await findings()).toMatchObject([{ status: 'resolved', reason: 'the machine is not expected any more' }]);
 });
 
+test.each(['a proof', 'the residue ledger'])(
+  'nobody misses a machine that %s says is gone by our own deed',
+  async (by) => {
+    const [known = '' as NodeId, between = '' as NodeId, missed = '' as NodeId] = await placed(3);
+    for (const id of [known, between, missed]) says.set(id, gone);
+    const prove = async (id: NodeId) => {
+      const [node] = await stage.rows([id]);
+      const ids = [id, node?.node_instance_id ?? null, stage.start];
+      if (by === 'a proof')
+        await stage.db.query(
+          `insert into evidence (at, layer, kind, summary, node_id, node_instance_id) values ($3, 'provider', 'proof.absent', 'gone', $1, $2)`,
+          ids,
+        );
+      else
+        await stage.db.query(
+          `insert into residue (residue_id, driver, kind, resource, node_id, node_instance_id, why, reason, since, status, proof)
+         values ('res_' || $1, 'played', 'machine', $1, $1, $2, 'force-release', 'stuck', $3, 'gone', '{"kind": "absent"}')`,
+          ids,
+        );
+    };
+    await prove(known);
+    const run = await passes(1, 1);
+    // Seen after it was destroyed and before that was proven.
+    await prove(between);
+    await run(2, 2);
+    expect(await findings()).toMatchObject([{ subject: missed, status: 'open' }]);
+    expect(await facts('finding.opened')).toEqual([{ node_id: missed }]);
+  },
+);
+
 test('two replicas in the same moment are one pass', async () => {
   const [id = '' as NodeId] = await placed(1);
   says.set(id, gone);
