@@ -41,3 +41,16 @@ it('removes what its own modes would keep a plain user from removing, and follow
   });
   await rm(home, { recursive: true });
 });
+
+it.runIf(process.geteuid?.() === 0)('says which file could not be removed, and truly why', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'slipway-remove-'));
+  await chown(home, nobody, nobody);
+  const tree = join(home, 'tree');
+  // In a sticky directory another's file is refused with EPERM, as one that is immutable is anywhere.
+  await mkdir(join(tree, 'sticky'), { recursive: true });
+  await chmod(join(tree, 'sticky'), 0o1777);
+  await chown(tree, nobody, nobody);
+  await writeFile(join(tree, 'sticky', 'fixed'), 'x');
+  await asPlainUser(() => expect(removeTree(tree)).rejects.toThrow(/^EPERM: .*, unlink '.*sticky.fixed'/));
+  await rm(home, { recursive: true });
+});

@@ -1,16 +1,27 @@
 /** Removes a directory tree that a workload has left, whatever modes it set, and never anything a symbolic link points to. */
-import { chmod, lstat, mkdir, readdir, rm, unlink } from 'node:fs/promises';
+import { chmod, lstat, mkdir, readdir, rm, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 
 const errorCode = (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : '');
-const closed = new Set(['EACCES', 'EPERM']);
+/** `rm` takes a file that it may not unlink for a directory, and says so instead. */
+const closed = new Set(['EACCES', 'EPERM', 'ENOTDIR']);
 
-/** Directories that forbid writing keep their entries undeletable for anybody but root. Links are not directories here. */
-async function openUp(directory: string): Promise<void> {
-  await chmod(directory, 0o700);
+/** Somebody else may remove it at the same time. */
+function unlessGone(error: unknown): void {
+  if (errorCode(error) !== 'ENOENT') throw error;
+}
+
+/**
+ * Directories that forbid writing keep their entries undeletable for anybody but root, so each is opened first where we may; what
+ * cannot be removed all the same is told by the call that was refused. Links are not directories here.
+ */
+async function removeOpened(directory: string): Promise<void> {
+  await chmod(directory, 0o700).catch(() => {});
   for (const entry of await readdir(directory, { withFileTypes: true })) {
-    if (entry.isDirectory()) await openUp(join(directory, entry.name));
+    const path = join(directory, entry.name);
+    await (entry.isDirectory() ? removeOpened(path) : unlink(path)).catch(unlessGone);
   }
+  await rmdir(directory);
 }
 
 export async function kindOf(path: string): Promise<'absent' | 'directory' | 'other'> {
@@ -30,8 +41,7 @@ export async function removeTree(path: string): Promise<void> {
     await rm(path, { recursive: true, force: true });
   } catch (error) {
     if (!closed.has(errorCode(error))) throw error;
-    await openUp(path);
-    await rm(path, { recursive: true, force: true });
+    await removeOpened(path).catch(unlessGone);
   }
 }
 

@@ -8,6 +8,7 @@ import { transition } from '../store/door.ts';
 import { once } from '../store/executions.ts';
 import { fenceInstance } from '../store/instances.ts';
 import { lockNode, type NodeRow } from '../store/nodes.ts';
+import type { OperationRow } from '../store/operations.ts';
 import type { OperationServices } from './services.ts';
 import { stageOf } from './stage.ts';
 import type { Subject } from './subject.ts';
@@ -16,12 +17,20 @@ import type { Subject } from './subject.ts';
 export const isOurs = (node: NodeRow | undefined, workflow_id: string): node is NodeRow =>
   node?.status === 'cleaning' && node.workflow_id === workflow_id;
 
-const whyNot = (doing: string, error: unknown): string =>
-  error instanceof StepFailed
-    ? `${doing} failed at step ${stageOf(error.step)} (owner ${error.owner_layer}): ${error.message}`
-    : `${doing} did not end: ${error instanceof OperationCancelled ? 'it was asked to stop' : String(error)}`;
-
-const blameOf = ({ step, code, owner_layer, tries }: StepFailed) => ({ step, code, owner_layer, tries });
+/** Who has to see to it, and in words why. An operation stops on a person's word, or because a step of it is overdue, which is then on its row. */
+function blameOf(doing: string, error: unknown, { error: overdue }: Pick<OperationRow, 'error'>) {
+  if (error instanceof StepFailed) {
+    const { step, code, owner_layer, tries, message } = error;
+    const reason = `${doing} failed at step ${stageOf(step)} (owner ${owner_layer}): ${message}`;
+    return { reason, data: { step, code, owner_layer, tries } };
+  }
+  const ended = (because: string, owner_layer: string) => ({
+    reason: `${doing} did not end: ${because}`,
+    data: { owner_layer },
+  });
+  if (!(error instanceof OperationCancelled)) return ended(String(error), 'control_plane');
+  return overdue ? ended(overdue.message, overdue.owner_layer) : ended('it was asked to stop', 'operator');
+}
 
 export async function setAsideHalfTakenDown(
   context: OperationContext,
@@ -31,12 +40,11 @@ export async function setAsideHalfTakenDown(
   error: unknown,
 ): Promise<void> {
   const { workflow_id } = context;
-  const reason = whyNot(doing, error);
   await context.step('set-aside', () => {
     const at = now(services.clock);
-    return once(services.db, workflow_id, 'set-aside', services.executor, at, async (tx) => {
+    return once(services.db, workflow_id, 'set-aside', services.executor, at, async (tx, operation) => {
       if (!isOurs(await lockNode(tx, node_id), workflow_id)) return null;
-      const data = error instanceof StepFailed ? blameOf(error) : {};
+      const { reason, data } = blameOf(doing, error, operation);
       const move = {
         node_id,
         node_instance_id,
