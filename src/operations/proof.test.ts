@@ -1,10 +1,28 @@
-/** A proof that is asked for once, within a bound: whatever is no proof is an answer too. */
-import { expect, test } from 'vitest';
+/** A proof that is asked for once, within a bound: whatever is no proof is an answer too. And an agent's word counts by its signature alone. */
+import { generateKeyPairSync, sign } from 'node:crypto';
+import { describe, expect, test, vi } from 'vitest';
 import { tryingDriver } from '../../test/scenarios/support/trying-driver.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
+import { canonicalJson } from '../contract/canonical-json.ts';
 import type { Driver, DriverTarget } from '../drivers/driver.ts';
+import type { OperationContext } from '../engine/engine.ts';
 import { StoreUnavailable } from '../store/database.ts';
-import { lookForProof } from './proof.ts';
+import type { AgentAnswer } from './agent-task.ts';
+import { lookForProof, proveByAgent } from './proof.ts';
+import type { OperationServices } from './services.ts';
+import type { Subject } from './subject.ts';
+
+const agent = vi.hoisted(() => ({ answer: undefined as unknown, kept: [] as { kind: string }[] }));
+vi.mock(import('./agent-task.ts'), async (original) => ({
+  ...(await original()),
+  askAgent: async () => agent.answer as AgentAnswer,
+}));
+vi.mock(import('../store/evidence.ts'), async (original) => ({
+  ...(await original()),
+  recordEvidence: async (_, facts) => {
+    agent.kept.push(...facts);
+  },
+}));
 
 const target = { node_instance_id: 'inst_1' } as DriverTarget;
 const asked = (prove: Driver['prove'], clock = virtualClock()) =>
@@ -56,4 +74,41 @@ test('a store that is away says nothing about the machine', async () => {
     throw new StoreUnavailable('away');
   };
   await expect(asked(away)).rejects.toThrow(StoreUnavailable);
+});
+
+describe('what an agent states', () => {
+  const [own, other] = [generateKeyPairSync('ed25519'), generateKeyPairSync('ed25519')];
+  const agent_public_key = own.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
+  const said = { task_id: 'task_1', status: 'succeeded', result: { nonce: 'n1', checked: [] } } as const;
+  const signed = (words: object, key = own.privateKey, node_instance_id = 'inst_1') =>
+    sign(null, Buffer.from(canonicalJson({ ...words, node_instance_id })), key).toString('base64');
+  const stated = (answer: object, instance: object = { agent_public_key }) => {
+    agent.kept = [];
+    agent.answer = { params: { nonce: 'n1' }, error: null, ...said, signature: signed(said), ...answer };
+    const context = { workflow_id: 'wf_1', step: (_: string, work: () => unknown) => work() };
+    const subject = { node_instance_id: 'inst_1', ids: {}, instance } as Subject;
+    const services = { clock: virtualClock() } as unknown as OperationServices;
+    const line = { silent: false };
+    return proveByAgent(context as unknown as OperationContext, services, 'clean', subject, line, { reuse: true });
+  };
+
+  test('proves, signed by its key and for our nonce', async () => {
+    expect(await stated({})).toMatchObject({ proven: true, proof: { kind: 'clean', nonce: 'n1' } });
+    expect(agent.kept.map(({ kind }) => kind)).toEqual(['proof.clean']);
+  });
+
+  const yesterday = { ...said, result: { nonce: 'n0', checked: [] } };
+  test.for<[string, object, object | undefined, string]>([
+    ['without a signature', { signature: null }, undefined, 'proof_unsigned'],
+    ['with a signature that is none', { signature: 'AAAA' }, undefined, 'proof_unsigned'],
+    ['signed by another key', { signature: signed(said, other.privateKey) }, undefined, 'proof_unsigned'],
+    ['signed for another instance', { signature: signed(said, own.privateKey, 'inst_2') }, undefined, 'proof_unsigned'],
+    ['signed for another task', { signature: signed({ ...said, task_id: 'task_0' }) }, undefined, 'proof_unsigned'],
+    ['changed after it was signed', { result: { ...said.result, more: 1 } }, undefined, 'proof_unsigned'],
+    ['by one that registered no key', {}, { agent_public_key: null }, 'proof_unsigned'],
+    ['signed, but for an old nonce', { ...yesterday, signature: signed(yesterday) }, undefined, 'proof_stale'],
+  ])('%s proves nothing, and nothing of it is kept', async ([, answer, instance, code]) => {
+    await expect(stated(answer, instance)).rejects.toMatchObject({ code, owner_layer: 'node' });
+    expect(agent.kept).toEqual([]);
+  });
 });
