@@ -19,7 +19,7 @@ import { actOnNode } from './node-actions.ts';
 import { allocationSubject } from './offers.ts';
 import { requestForceRelease } from './request-force-release.ts';
 import { requestRelease, requestReleaseRetry } from './request-release.ts';
-import { requestRetry } from './requests.ts';
+import { requestRetry, retryingPool } from './requests.ts';
 import type { OperationServices } from './services.ts';
 
 export interface ActingOnAllocation {
@@ -57,14 +57,22 @@ const byRequest = (request: Request, leads_to: AllocationStatus, says: string): 
     (await request(services, allocation.allocation_id, { ...asker, reason: asked.reason })).workflow_id,
 });
 
+const retried = byRequest(
+  requestRetry,
+  'provisioning',
+  'what is left of its machine is taken down, and a new one is brought up',
+);
+
 type OwnName = 'retry' | 'release' | 'retry-release' | 'force-release' | 'extend-deadline';
 
 const own: Record<OwnName, OwnAction> = {
-  retry: byRequest(
-    requestRetry,
-    'provisioning',
-    'what is left of its machine is taken down, and a new one is brought up',
-  ),
+  retry: {
+    ...retried,
+    async predict(acting) {
+      await retryingPool(acting.tx, acting.allocation.pool);
+      return retried.predict(acting);
+    },
+  },
   release: byRequest(requestRelease, 'releasing', 'its machine is taken down or cleaned, with proof'),
   'retry-release': byRequest(requestReleaseRetry, 'releasing', 'its release is tried again, now'),
   'force-release': byRequest(

@@ -53,19 +53,20 @@ async function mustBeOpen(db: Queryable, id: string, action: NodeActionName): Pr
 const idsOf = ({ node_id, node_instance_id, allocation_id }: Node) =>
   ({ node_id, node_instance_id, allocation_id }) as KnownIds;
 
-function actThrough(
+/** Foretold before the deed locks anything: foretelling may ask a driver, and nobody else waits for that. */
+async function actThrough(
   services: OperationServices,
   shown: Node,
   action: NodeActionName,
-  { leads_to, says, act }: ByAllocation,
+  { predict, act }: ByAllocation,
   asked: AskedAction,
   asker: Asker,
 ): Promise<Prediction<NodeStatus>> {
+  const { allocation_id } = shown;
+  if (!allocation_id) throw new ApiProblem('action_illegal', 'It has no allocation.');
+  const prediction = { ...(await predict(services, shown)), deadline_at: null };
+  if (asked.dry_run) return prediction;
   return services.db.transaction(async (tx) => {
-    const { allocation_id } = shown;
-    if (!allocation_id) throw new ApiProblem('action_illegal', 'It has no allocation.');
-    const prediction = { status: leads_to, deadline_at: null, says };
-    if (asked.dry_run) return prediction;
     const within = { ...services, db: withinTransaction(services.db, tx) };
     const { workflow_id } = await act(within, allocation_id, { ...asker, reason: asked.reason });
     const done = { ...prediction, workflow_id };

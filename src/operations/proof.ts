@@ -47,13 +47,14 @@ export type Looked = { proof: DriverProof } | { proof: null; why_not: string };
 export async function lookForProof(
   clock: Clock,
   { driver, target }: Pick<Subject, 'driver' | 'target'>,
+  within_seconds = driverAnswersWithinSeconds,
 ): Promise<Looked> {
   const nonce = newNonce();
   const no = (why_not: string): Looked => ({ proof: null, why_not });
   try {
     const asked = driver.prove(target, { kind: driver.final_proof, nonce });
-    const answer = await answeredWithin(clock, driverAnswersWithinSeconds, asked);
-    if (!answer) return no(`the driver ${driver.name} did not answer within ${driverAnswersWithinSeconds} s`);
+    const answer = await answeredWithin(clock, within_seconds, asked);
+    if (!answer) return no(`the driver ${driver.name} did not answer within ${within_seconds} s`);
     if (answer.outcome !== 'done') return no(answer.message);
     return answer.proof.nonce === nonce ? { proof: answer.proof } : no('the proof does not answer what was asked');
   } catch (error) {

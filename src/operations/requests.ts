@@ -5,12 +5,13 @@ import type { AllocationCreate } from '../contract/allocation.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import { lockAllocation } from '../store/allocations.ts';
 import { retryingAllocation } from '../store/amend-allocation.ts';
+import type { Queryable } from '../store/database.ts';
 import { renewCleaning } from '../store/deadlines.ts';
 import { createAllocation, moveAllocations } from '../store/door-allocation.ts';
 import { lockNode } from '../store/nodes.ts';
 import { openOperationsOf } from '../store/open-operations.ts';
 import { markCancelling, operationRow, requeue } from '../store/operations.ts';
-import { currentPool } from '../store/pools.ts';
+import { currentPool, type PoolRow } from '../store/pools.ts';
 import { allocationForceReleaseKind } from './allocation-force-release.ts';
 import { allocationReleaseKind } from './allocation-release.ts';
 import { type Asker, type Touched, visible } from './asker.ts';
@@ -64,6 +65,15 @@ export function requestAllocation(
   });
 }
 
+/** The pool that another try is brought up from; refused where none would be. Whoever only foretells a retry asks the same. */
+export async function retryingPool(db: Queryable, name: string): Promise<PoolRow> {
+  const pool = await currentPool(db, name);
+  if (!pool) throw new ApiProblem('pool_not_found', `The pool ${name} was deleted.`);
+  if (pool.document.paused)
+    throw new ApiProblem('pool_paused', `The pool ${name} launches nothing while it is paused.`);
+  return pool;
+}
+
 /** Another try of a failed allocation; it stays failed until a new instance is on its way. */
 export function requestRetry(services: OperationServices, id: string, asker: Asker): Promise<Touched> {
   return services.db.transaction(async (tx) => {
@@ -75,10 +85,7 @@ export function requestRetry(services: OperationServices, id: string, asker: Ask
         'action_illegal',
         `The allocation is ${allocation.status}; only a failed one can be tried again.`,
       );
-    const pool = await currentPool(tx, allocation.pool);
-    if (!pool) throw new ApiProblem('pool_not_found', `The pool ${allocation.pool} was deleted.`);
-    if (pool.document.paused)
-      throw new ApiProblem('pool_paused', `The pool ${pool.name} launches nothing while it is paused.`);
+    const pool = await retryingPool(tx, allocation.pool);
     // Asking twice is one try; but the operation that failed, and may still be ending, is not the try that is asked for.
     const open = await openOperationsOf(tx, allocation.allocation_id);
     const asked = open.find((operation) => operation.created_at > allocation.status_since);
