@@ -30,6 +30,8 @@ function wordsOf({ keyword, message, params }: SchemaError): string {
   if (keyword === 'additionalProperties' && additionalProperties?.length)
     return `has a key that is not known: ${additionalProperties.join(', ')}`;
   if (keyword === 'enum' && allowedValues) return `must be one of ${allowedValues.join(', ')}`;
+  if (keyword === 'pattern' && (params as { pattern?: unknown } | undefined)?.pattern === '\\S')
+    return 'must not be blank';
   return keyword === 'boolean' ? 'is not a key that is known here' : message;
 }
 

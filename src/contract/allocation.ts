@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 import { allocationStatusNames } from '../lifecycle/states.ts';
 import { budgetSources, Verdict } from './node.ts';
 import { Operation } from './operation.ts';
-import { Labels, Name, nullable, PositiveSeconds, pageOf, paging, strict, Timestamp } from './primitives.ts';
+import { Labels, Name, nullable, PositiveSeconds, pageOf, paging, Reason, strict, Timestamp } from './primitives.ts';
 import { OwnerLayer } from './problem.ts';
 import { Progress } from './progress.ts';
 
@@ -54,10 +54,7 @@ export const AllocationCreate = Type.Object(
 export type AllocationCreate = Static<typeof AllocationCreate>;
 
 /** A bodiless call may still carry a reason, which is kept as evidence. */
-export const ActionReason = Type.Object(
-  { reason: Type.Optional(Type.String({ minLength: 1, maxLength: 1024 })) },
-  { ...strict, $id: 'ActionReason' },
-);
+export const ActionReason = Type.Object({ reason: Type.Optional(Reason) }, { ...strict, $id: 'ActionReason' });
 
 export const AllocationTouched = Type.Object(
   { allocation: Allocation, operation: Operation },

@@ -6,7 +6,7 @@ import { Evidence } from './evidence.ts';
 import { Finding } from './finding.ts';
 import { budgetSources, Held, Node, NodeStatusName, WouldHave } from './node.ts';
 import { Operation } from './operation.ts';
-import { Id, nullable, PositiveSeconds, strict, Timestamp } from './primitives.ts';
+import { Id, nullable, PositiveSeconds, Reason, strict, Timestamp } from './primitives.ts';
 
 export const NodeActionName = Type.Enum([...nodeActionNames]);
 
@@ -86,7 +86,7 @@ export const NodeActionParams = Type.Object({ id: Id, action: NodeActionName }, 
 
 /** What every action is asked with. */
 export const askedWith = {
-  reason: Type.String({ minLength: 1, maxLength: 1024, description: 'Why; kept as evidence.' }),
+  reason: Reason,
   dry_run: Type.Optional(Type.Boolean({ description: 'Only say what would come of it.' })),
   seconds: Type.Optional(PositiveSeconds),
 };

@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 import { type FindingWhat, findingKinds, findingStatuses, findingWhats } from '../lifecycle/findings.ts';
 import { Actor } from './evidence.ts';
 import { Operation } from './operation.ts';
-import { Id, Name, nullable, OpenObject, pageOf, paging, strict, Timestamp } from './primitives.ts';
+import { Id, Name, nullable, OpenObject, pageOf, paging, Reason, strict, Timestamp } from './primitives.ts';
 
 export const Finding = Type.Object(
   {
@@ -68,7 +68,7 @@ export const FindingQuery = Type.Object(
 
 export const FindingDecision = Type.Object(
   {
-    reason: Type.String({ minLength: 1, maxLength: 1024 }),
+    reason: Reason,
     dry_run: Type.Optional(Type.Boolean()),
   },
   { ...strict, $id: 'FindingDecision' },

@@ -9,6 +9,13 @@ export const Id = Type.String({
 });
 /** Pool names, node names and tenants: what fits a host name, a label and a URL without quoting. */
 export const Name = Type.String({ minLength: 1, maxLength: 63, pattern: '^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$' });
+/** Why somebody does something. Blanks are none, and are refused like one that is missing. */
+export const Reason = Type.String({
+  minLength: 1,
+  maxLength: 1024,
+  pattern: '\\S',
+  description: 'Why; kept as evidence.',
+});
 export const Timestamp = Type.String({ description: 'UTC, RFC 3339' });
 /** A time that somebody tells us. Narrower than RFC 3339 where the database is: a sane year, an offset that exists. */
 export const Moment = Type.String({

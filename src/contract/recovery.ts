@@ -4,7 +4,7 @@ import { nodeActionNames } from '../lifecycle/actions.ts';
 import { recoveryDefaults } from '../lifecycle/recovery.ts';
 import { nodeStatuses } from '../lifecycle/states.ts';
 import { Operation } from './operation.ts';
-import { Labels, Name, nullable, Seconds, strict } from './primitives.ts';
+import { Labels, Name, nullable, Reason, Seconds, strict } from './primitives.ts';
 
 export const recoverableStatuses = ['release_failed', ...Object.keys(nodeStatuses)];
 
@@ -25,7 +25,7 @@ export const RecoveryRequest = Type.Object(
   {
     action: Type.Enum([...nodeActionNames]),
     filter: RecoveryFilter,
-    reason: Type.String({ minLength: 1, maxLength: 1024 }),
+    reason: Reason,
     canary: Type.Optional(
       Type.Integer({
         minimum: 1,

@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 import { residueReasons, residueStatuses } from '../lifecycle/residue.ts';
 import { Actor } from './evidence.ts';
 import { Operation } from './operation.ts';
-import { Name, nullable, OpenObject, pageOf, paging, strict, Timestamp } from './primitives.ts';
+import { Name, nullable, OpenObject, pageOf, paging, Reason, strict, Timestamp } from './primitives.ts';
 
 export const Residue = Type.Object(
   {
@@ -42,7 +42,7 @@ export const ResidueListQuery = Type.Object(
 );
 
 export const ResidueRequest = Type.Object(
-  { reason: Type.String({ minLength: 1, maxLength: 1024 }), dry_run: Type.Optional(Type.Boolean()) },
+  { reason: Reason, dry_run: Type.Optional(Type.Boolean()) },
   { ...strict, $id: 'ResidueRequest' },
 );
 

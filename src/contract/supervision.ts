@@ -1,7 +1,7 @@
 /** The rules at work: their last runs, what the brake holds, the gaps of our own, maintenance windows. */
 import { type Static, Type } from 'typebox';
 import { Actor } from './evidence.ts';
-import { Labels, Moment, Name, nullable, strict, Timestamp } from './primitives.ts';
+import { Labels, Moment, Name, nullable, Reason, strict, Timestamp } from './primitives.ts';
 
 export const SweepRun = Type.Object(
   {
@@ -65,7 +65,7 @@ export const MaintenanceRequest = Type.Object(
     labels: Type.Optional(Labels),
     starts_at: Type.Optional(Moment),
     ends_at: Moment,
-    reason: Type.String({ minLength: 1, maxLength: 1024 }),
+    reason: Reason,
   },
   { ...strict, $id: 'MaintenanceRequest' },
 );
@@ -100,7 +100,7 @@ export type Brake = Static<typeof Brake>;
 
 export const BrakeResume = Type.Object(
   {
-    reason: Type.String({ minLength: 1, maxLength: 1024 }),
+    reason: Reason,
     hold_id: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
   },
   { ...strict, $id: 'BrakeResume' },

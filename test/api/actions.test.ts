@@ -395,3 +395,49 @@ describe('on an allocation whose machine is gone', () => {
     expect(await done('extend-deadline')).toBe(1);
   });
 });
+
+it('a retry is foretold as it would be answered: refused, as long as its pool is paused', async () => {
+  await stand({ node: 'failed', allocation: 'failed', bound: true, much: true });
+  const pause = (paused: boolean) =>
+    server.client.call('pool-put', { params: { pool: 'outside' }, body: { driver: 'external', paused } });
+  await pause(true);
+  for (const [route, id] of [
+    ['node-act', node_id],
+    ['allocation-act', allocation_id],
+  ] as const)
+    for (const dry_run of [true, false]) {
+      const wanted = { params: { id, action: 'retry' }, body: { reason: 'again', dry_run } };
+      expectProblem(await callRoute(server.url, route, wanted, { bearer: server.token }), 'pool_paused', route);
+    }
+  await pause(false);
+});
+
+it.each([
+  ['node-act', () => ({ id: node_id, action: 'retry' })],
+  ['allocation-act', () => ({ id: allocation_id, action: 'retry' })],
+  ['allocation-release', () => ({ id: allocation_id })],
+] as const)('a blank reason is none: %s', async (route, params) => {
+  const wanted = { params: params(), body: { reason: ' \t ' } };
+  const answer = await callRoute(server.url, route, wanted, { bearer: server.token });
+  expectProblem(answer, 'invalid_request');
+  expect(answer.body).toMatchObject({ detail: '/body/reason must not be blank.' });
+});
+
+it('a forced release is foretold by what can be proven now', async () => {
+  await stand({ node: 'cleaning', allocation: 'release_failed', bound: true, much: false });
+  const foretold = async (pool: string) => {
+    await ledger.rows('update nodes set pool = $1, pool_generation = 1', [pool]);
+    const body = { reason: 'to see', dry_run: true };
+    const { predicts } = await server.client.call('node-act', {
+      params: { id: node_id, action: 'force-release' },
+      body,
+    });
+    expect(predicts.says).toMatch(/with one it is retired .*; without one .* it is quarantined/);
+    return predicts.status;
+  };
+  expect(await foretold('outside'), 'only its agent could prove it clean').toBe('quarantined');
+  await server.client.call('pool-put', { params: { pool: 'let-go' }, body: { driver: 'external', reuse: false } });
+  expect(await foretold('let-go'), 'ending its credential is the proof').toBe('retired');
+  expect(await foretold('local'), 'its driver finds nothing of it').toBe('retired');
+  await ledger.rows(`update nodes set pool = 'outside'`);
+});
