@@ -79,11 +79,13 @@ const becomesAnew = (world: World, id: string, former: string) =>
     return node.status === 'ready' && node.node_instance_id !== former ? node : undefined;
   });
 
-/** What was kept of an instance before it was replaced is there afterwards, and what was frozen of it as well. */
+/** What was kept of an instance before it was replaced is there afterwards, and what its agent and its provider knew of it as well. */
 async function expectKept(world: World, id: string, instance: string, before: Awaited<ReturnType<typeof recordOf>>) {
   const after = await world.comes('what the machine knew to be kept', async () => {
     const found = await recordOf(world, id, instance);
-    const kept = ['evidence.frozen', 'proof.absent', 'instance.revoked'].every((kind) => found.facts.includes(kind));
+    const kept =
+      ['proof.absent', 'instance.revoked'].every((kind) => found.facts.includes(kind)) &&
+      ['node', 'provider'].every((layer) => found.frozen_by.includes(layer));
     return kept ? found : undefined;
   });
   expect(after.stages).toEqual(before.stages);

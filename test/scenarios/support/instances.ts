@@ -52,6 +52,8 @@ export interface Record {
   lines: LogLine[];
   stages: BootStage[];
   facts: string[];
+  /** Who gave what was frozen of it: the layers of their words. */
+  frozen_by: string[];
 }
 
 /** What can be read of an instance. */
@@ -61,5 +63,11 @@ export async function recordOf(world: World, id: string, instance: string): Prom
   const { stages } = await world.client.call('node-boot', { params, query: { instance } });
   const query = { node_instance_id: instance, order: 'oldest', limit: 500 } as const;
   const { items } = await world.client.call('timeline-get', { query });
-  return { lines: logs.items, stages, facts: items.map(({ kind }) => kind) };
+  const frozen = items.filter(({ kind }) => kind === 'evidence.frozen');
+  return {
+    lines: logs.items,
+    stages,
+    facts: items.map(({ kind }) => kind),
+    frozen_by: frozen.map(({ layer }) => layer),
+  };
 }
