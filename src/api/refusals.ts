@@ -28,13 +28,17 @@ function isRefusal(request: FastifyRequest, { code }: ApiProblem): boolean {
   return status === 409 && !askedFor(request).dry_run;
 }
 
+/** Every opening of the sign-in page asks whether somebody is signed in; that nobody is, is its answer. */
+const onlyAskedWhoItIs = ({ operation }: FastifyRequest, { code }: ApiProblem) =>
+  operation === 'session-get' && code === 'token_missing';
+
 export function createRefusalRecorder(
   services: ApiServices,
 ): (request: FastifyRequest, problem: ApiProblem) => Promise<void> {
   const toldOnce = createToldOnce(services.clock);
   return async (request, problem) => {
     const denied = isDenial(problem);
-    if (!denied && !isRefusal(request, problem)) return;
+    if ((!denied && !isRefusal(request, problem)) || onlyAskedWhoItIs(request, problem)) return;
     const { person, agent_session, operation } = request;
     const actor = person ? actorOf(person) : { kind: 'address', id: request.ip, name: request.ip };
     const { action, target_id, reason } = askedFor(request);

@@ -113,6 +113,14 @@ describe('one thing in full', () => {
       at,
     });
     expect((await slipway(['node', sampleIds.node_id, '--at', 'noon'])).code).toBe(2);
+    server.refuse('node-state', { code: 'node_not_found', status: 404, title: 'There is no such node' });
+    server.nodes.set(sampleIds.node_id, sampleNode({ created_at: '2026-01-01T11:00:00Z' }));
+    const before = await slipway(['node', sampleIds.node_id, '--at', '2026-01-01T10:00:00Z']);
+    expect(before).toMatchObject({ code: 4, stdout: '' });
+    expect(before.stderr).toContain(`${sampleIds.node_id} did not exist then`);
+    expect(before.stderr).toContain('It was made at 2026-01-01 11:00:00Z');
+    const after = await slipway(['node', sampleIds.node_id, '--at', '2026-01-01T12:00:00Z']);
+    expect(after.stderr).toContain('There is no such node');
   });
 
   test('a node that was set aside: why, by whom, who uses it, and what was left behind', async () => {
@@ -187,10 +195,20 @@ describe('one thing in full', () => {
   test('the audit, by what it is about, who, what and why not', async () => {
     const actor = { kind: 'token', id: 'tok_1', name: 'ops' };
     server.on('audit-list', () => ({
-      body: { items: [sampleEvidence({ kind: 'action.refused', actor, summary: 'no' })], next_cursor: null },
+      body: {
+        items: [
+          sampleEvidence({ kind: 'action.refused', actor, summary: 'no', data: { target_id: 'node_1' } }),
+          sampleEvidence({ kind: 'request.served', actor, summary: 'yes', data: { params: { pool: 'gpu' } } }),
+          sampleEvidence({ kind: 'token.created', actor, summary: 'tok_9 was made', data: { target_id: 'tok_9' } }),
+        ],
+        next_cursor: null,
+      },
     }));
     const asked = ['--target', 'node_1', '--actor', 'ops', '--action', 'retire', '--code', 'action_illegal'];
-    expect((await slipway(['audit', ...asked])).stdout).toContain('action.refused  no — by ops\n');
+    const { stdout } = await slipway(['audit', ...asked]);
+    expect(stdout).toContain('action.refused  node_1  no — by ops\n');
+    expect(stdout).toContain('request.served  gpu  yes — by ops\n');
+    expect(stdout).toContain('token.created   tok_9 was made — by ops\n');
     expect(server.callsOf('audit-list')[0]?.query).toMatchObject({
       target_id: 'node_1',
       actor: 'ops',

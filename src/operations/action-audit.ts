@@ -8,7 +8,7 @@ import type { Asker } from './asker.ts';
 export const tellAction = (
   db: Queryable,
   action: string,
-  ids: KnownIds,
+  { target_id, ...ids }: KnownIds & { target_id: string },
   { reason }: AskedAction,
   { actor, correlation_id }: Asker,
   { says, workflow_id, data }: Prediction,
@@ -20,7 +20,7 @@ export const tellAction = (
       layer: 'operator',
       kind: 'action.done',
       summary: `${action}: ${says} (${reason})`,
-      data: { action, reason, says, ...data },
+      data: { action, target_id, reason, says, ...data },
       actor,
       ...ids,
       correlation_id,

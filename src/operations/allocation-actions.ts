@@ -113,7 +113,7 @@ async function actItself(acting: ActingOnAllocation, action: OwnName): Promise<P
   if (asked.dry_run) return prediction;
   const done = { ...prediction, workflow_id: await own[action].act(acting, prediction) };
   const { allocation_id, node_id } = allocation;
-  const ids: KnownIds = { allocation_id, node_id };
+  const ids = { target_id: allocation_id, allocation_id, node_id } satisfies KnownIds & { target_id: string };
   await tellAction(tx, action, ids, asked, asker, done, at);
   return done;
 }

@@ -51,7 +51,7 @@ async function mustBeOpen(db: Queryable, id: string, action: NodeActionName): Pr
 }
 
 const idsOf = ({ node_id, node_instance_id, allocation_id }: Node) =>
-  ({ node_id, node_instance_id, allocation_id }) as KnownIds;
+  ({ target_id: node_id, node_id, node_instance_id, allocation_id }) as KnownIds & { target_id: string };
 
 /** Foretold before the deed locks anything: foretelling may ask a driver, and nobody else waits for that. */
 async function actThrough(

@@ -1,11 +1,32 @@
 /** `slipway node`: all about one machine. */
 import { Option } from 'commander';
+import { RequestRefused } from '../../contract/client.ts';
+import type { NodeState } from '../../contract/node.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
+import { CliFailure } from '../failure.ts';
 import { momentOrAgo, type Since, startOf } from '../option-values.ts';
+import { momentInFull } from '../render/duration.ts';
 import { whatToDo } from '../render/explanation.ts';
 import { nodeLines } from '../render/node.ts';
 import { stateLines } from '../render/node-state.ts';
+import type { Session } from '../session.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
+
+/** A node that is there now and was not then is no unknown node. */
+async function stateThen(session: Session, id: string, at: string): Promise<NodeState> {
+  try {
+    return await session.call('node-state', { params: { id }, query: { at } });
+  } catch (error) {
+    if (!(error instanceof RequestRefused && error.problem.code === 'node_not_found')) throw error;
+    const { created_at } = await session.call('node-get', { params: { id } });
+    if (Date.parse(created_at) <= Date.parse(at)) throw error;
+    throw new CliFailure('refused', `${id} did not exist then`, {
+      why: `It was made at ${momentInFull(created_at)}; you asked for ${momentInFull(at)}.`,
+      remedy: `Ask for a later moment, or read all of it: ${session.commandLine('timeline', id)}`,
+      cause: error,
+    });
+  }
+}
 
 export const makeNode: MakeCommand = (cli) =>
   new SlipwayCommand('node')
@@ -17,7 +38,7 @@ export const makeNode: MakeCommand = (cli) =>
       cli.run<{ at?: Since }>(async (session, options, [id = '']) => {
         const at = startOf(options.at, session.clock);
         if (at !== undefined) {
-          const state = await session.call('node-state', { params: { id }, query: { at } });
+          const state = await stateThen(session, id, at);
           const { out } = session.terminal;
           if (session.json) printJson(out, state);
           else printLines(out, stateLines(state, fitOf(out)));
