@@ -7,6 +7,7 @@ import { Interrupted } from '../failure.ts';
 import { nodeBehind } from '../node-behind.ts';
 import { count } from '../option-values.ts';
 import { logLines, noHeading } from '../render/evidence.ts';
+import { printable } from '../render/text.ts';
 import { isPassing, type Session } from '../session.ts';
 import { fitOf, printJsonLine, printLines } from '../terminal.ts';
 
@@ -97,7 +98,11 @@ export const makeLogs: MakeCommand = (cli) =>
         show(page.items);
         if (options.follow) await followLogs(session, node_id, options, page.next_cursor, show);
         else if (page.items.length === 0 && !session.json)
-          printLines(session.terminal.err, [`${node_id} has not written anything yet.`]);
+          printLines(session.terminal.err, [
+            options.grep
+              ? `No line of ${node_id} contains ${printable(options.grep)}.`
+              : `${node_id} has not written anything yet.`,
+          ]);
         return undefined;
       }),
     );
