@@ -3,6 +3,7 @@ import { IconCircleCheck, IconCircleDashed, IconCircleX, IconProgress } from '@t
 import type { ProgressPart } from '../../../src/contract/progress.ts';
 import type { StatusIcon } from '../status-looks.ts';
 import { toneStyle } from '../theme.ts';
+import { partWords } from '../words/progress.ts';
 import styles from './PartChips.module.css';
 
 const icons: Record<ProgressPart['tone'], StatusIcon> = {
@@ -19,16 +20,13 @@ export function PartChips({ parts }: { parts: ProgressPart[] }) {
         const Icon = icons[part.tone] ?? IconCircleDashed;
         return (
           <li
-            key={`${part.kind}/${part.name}`}
+            key={`${part.kind}/${part.name}/${part.state}`}
             className={styles.chip}
             style={toneStyle(part.tone)}
             title={part.detail}
           >
             <Icon size={14} aria-hidden />
-            <span>
-              {part.name} · {part.state}
-              {part.count !== undefined && ` · ${part.count}n`}
-            </span>
+            <span>{partWords(part)}</span>
           </li>
         );
       })}

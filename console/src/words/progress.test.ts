@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { barPercent, headline, labelOf, outlook, type SparseProgress } from './progress.ts';
+import { barPercent, headline, labelOf, outlook, partWords, type SparseProgress } from './progress.ts';
 
 let made = 0;
 const progress = (fields: Partial<SparseProgress> = {}): SparseProgress => ({
@@ -12,6 +12,12 @@ const progress = (fields: Partial<SparseProgress> = {}): SparseProgress => ({
 });
 
 const expected = { p50_seconds: 300, p90_seconds: 600, samples: 48 };
+
+it('a part is named with its state, and how many of it there are where that is known', () => {
+  const part = { name: 'targets', kind: 'recovery', state: 'under way', tone: 'busy' } as const;
+  expect(partWords({ ...part, count: 1 })).toBe('targets ×1 · under way');
+  expect(partWords(part)).toBe('targets · under way');
+});
 
 describe('the headline', () => {
   it('names step, label, usual duration and elapsed time', () => {

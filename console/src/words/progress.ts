@@ -2,7 +2,7 @@
  * The words of a progress banner. A reader may rely only on `workflow_id`, `status`, `phase` and `elapsed_seconds`: an
  * older driver or a first publish lacks the rest, and the banner then says less instead of something wrong.
  */
-import type { Progress } from '../../../src/contract/progress.ts';
+import type { Progress, ProgressPart } from '../../../src/contract/progress.ts';
 import { elapsed, range, roughly } from './durations.ts';
 
 export type SparseProgress = Pick<Progress, 'workflow_id' | 'status' | 'phase' | 'elapsed_seconds'> & Partial<Progress>;
@@ -20,6 +20,10 @@ export const position = ({ step, total_steps }: SparseProgress): string | null =
 
 export const labelOf = ({ status, kind, label, phase }: SparseProgress): string =>
   status === 'succeeded' ? `${asWords(kind ?? 'operation')} done` : label || asWords(phase);
+
+/** `agent · registering`, `targets ×3 · under way`: counted as the command line counts. */
+export const partWords = ({ name, state, count }: ProgressPart): string =>
+  `${name}${count === undefined ? '' : ` ×${count}`} · ${state}`;
 
 export const usual = ({ expected }: SparseProgress): string | null =>
   expected ? `usual ${range(expected.p50_seconds, expected.p90_seconds)}` : null;
