@@ -35,8 +35,17 @@ function wordsOf({ keyword, message, params }: SchemaError): string {
   return keyword === 'boolean' ? 'is not a key that is known here' : message;
 }
 
+/** An unknown key is told of twice, at itself and at what holds it; once will do. */
+function isToldAtTheKey({ keyword, instancePath, params }: SchemaError, errors: SchemaError[]): boolean {
+  if (keyword !== 'additionalProperties') return false;
+  const { additionalProperties: keys = [] } = (params ?? {}) as { additionalProperties?: string[] };
+  const told = new Set(errors.filter((each) => each.keyword === 'boolean').map((each) => each.instancePath));
+  return keys.length > 0 && keys.every((key) => told.has(`${instancePath}/${key}`));
+}
+
 const fieldErrors = (errors: SchemaError[], where: string): FieldError[] =>
   errors
+    .filter((error) => !isToldAtTheKey(error, errors))
     .slice(0, mostErrors)
     .map((error) => ({ path: `${where}${error.instancePath}` || '/', message: wordsOf(error) }));
 

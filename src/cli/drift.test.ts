@@ -42,6 +42,9 @@ describe('drift', () => {
     expect(predicted.stdout).toMatch(/^○ Nothing was done\. To accept find_1 would mean: /);
     expect(server.callsOf('drift-accept')[0]?.body).toEqual({ reason: 'x', dry_run: true });
     expect((await slipway('drift', 'repair', 'find_1')).code).toBe(2);
+    server.refuse('drift-repair', { code: 'action_illegal', status: 409, title: 'That cannot be done in this state' });
+    const { stderr } = await slipway('drift', 'repair', 'find_1', '--reason', 'x');
+    expect(stderr).toMatch(/See what is still open: \S*slipway drift\n/);
   });
   test('a store that is what its evidence says, and one that is not', async () => {
     const page = { compared: 500, untold: 0, items: [], next_cursor: 'nodes:node_9' };

@@ -4,6 +4,7 @@ import { type ErrorCode, type ErrorEntry, errorCatalogue } from '../contract/err
 import { errorName, faultOfError, pathFaults } from '../contract/path-faults.ts';
 import type { Problem } from '../contract/problem.ts';
 import type { ExitName } from './exit-codes.ts';
+import { kindOfId } from './subject.ts';
 
 /** An operating error of the CLI itself. */
 export class CliFailure extends Error {
@@ -40,7 +41,7 @@ export interface FailureReport {
 export interface FailureContext {
   server: string | null;
   correlation_id: string | null;
-  /** The node, allocation or operation that was named. */
+  /** The node, allocation, operation, finding or residue that was named. */
   id: string | null;
   /** Those of the command that ran, like `--reason`. */
   flags: readonly string[];
@@ -57,13 +58,28 @@ function exitOfProblem(problem: Problem): ExitName {
 const whereTokensComeFrom =
   'Give a token with --token-file or SLIPWAY_TOKEN; on the server’s own host, --data-dir finds its admin.token.';
 
+/** What nobody lists actions for, by the prefix of its id: the command that shows what is open of it. */
+const lists: Record<string, string> = { find: 'drift', res: 'residue' };
+const listOf = (id: string | null): string | undefined => lists[id?.slice(0, id.indexOf('_')) ?? ''];
+
+/** Whether a word of the command line is an id that advice can be about. */
+export const isNamedThing = (word: string): boolean => kindOfId(word) !== null || listOf(word) !== undefined;
+
 /** The catalogue speaks to every client; here it is known how a person at this prompt can follow it. */
-const remediesHere: Partial<Record<ErrorCode, (commandLine: FailureContext['commandLine'], id: string) => string>> = {
+const remediesHere: Partial<
+  Record<ErrorCode, (commandLine: FailureContext['commandLine'], id: string | null) => string>
+> = {
   token_missing: () => whereTokensComeFrom,
   token_unknown: () => whereTokensComeFrom,
   token_expired: () => whereTokensComeFrom,
   role_insufficient: () => 'Use a token with that role: --token-file or SLIPWAY_TOKEN.',
-  action_illegal: (commandLine, id) => `See what is open now, and why the rest is not: ${commandLine('actions', id)}`,
+  action_illegal: (commandLine, id) => {
+    const list = listOf(id);
+    if (list) return `It may be settled by now. See what is still open: ${commandLine(list)}`;
+    return id === null
+      ? errorCatalogue.action_illegal.remedy
+      : `See what is open now, and why the rest is not: ${commandLine('actions', id)}`;
+  },
   pool_not_found: (commandLine) => `See which there are: ${commandLine('pools')}`,
   node_not_found: (commandLine) => `See which there are: ${commandLine('nodes', '--all')}`,
   allocation_not_found: (commandLine) => `See which there are: ${commandLine('allocations', '--all')}`,
@@ -79,7 +95,7 @@ function remedyOf(problem: Problem, { commandLine, id }: FailureContext): string
   if (!isCatalogued(problem.code)) return null;
   const entry: ErrorEntry = errorCatalogue[problem.code];
   const seconds = problem.retry_after_seconds;
-  const remedy = remediesHere[problem.code]?.(commandLine, id ?? 'ID') ?? entry.remedy;
+  const remedy = remediesHere[problem.code]?.(commandLine, id) ?? entry.remedy;
   return seconds === undefined ? remedy : remedy.replaceAll('`retry_after_seconds`', `${seconds} s`);
 }
 

@@ -107,6 +107,7 @@ describe('errors say what, why, what to do and the correlation id', () => {
     [['--server', 'ftp://x', 'nodes'], '--server is not an address'],
     [['watch', 'gpu'], 'names no node, allocation or operation'],
     [['--token-file', '/nonexistent/token', 'nodes'], 'token file /nonexistent/token cannot be read'],
+    [['apply', '-f', '/nonexistent/pool.yaml'], 'What to do: Name a file that is there'],
   ])('%j is a usage error: exit 2', async (args, message) => {
     const { code, stdout, stderr } = await slipway(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

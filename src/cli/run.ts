@@ -8,12 +8,11 @@ import { newCorrelationId } from '../base/ids.ts';
 import { trustedWith } from '../base/trusted-certificates.ts';
 import type { Cli, Work } from './command.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';
-import { reportFailure } from './failure.ts';
+import { isNamedThing, reportFailure } from './failure.ts';
 import { createProgram, forgetRefusals, type SharedOptions } from './program.ts';
 import { failureJson, failureLines } from './render/failure.ts';
 import { openSession, type Session } from './session.ts';
 import { type Given, resolveConnection } from './settings.ts';
-import { kindOfId } from './subject.ts';
 import { fitOf, printJson, printLines, type Terminal } from './terminal.ts';
 
 const clone = resolve(import.meta.dirname, '../..');
@@ -117,7 +116,7 @@ export async function runCommandLine(host: Host): Promise<number> {
     const report = reportFailure(error, {
       server,
       correlation_id,
-      id: host.words.find((word) => kindOfId(word) !== null) ?? null,
+      id: host.words.find(isNamedThing) ?? null,
       flags: flagsOf(ran),
       commandLine: commandLineOf(program, host),
     });

@@ -22,6 +22,7 @@ function readText(path: string): string {
   } catch (error) {
     throw new CliFailure('usage', `The file ${path} cannot be read`, {
       why: error instanceof Error ? error.message : String(error),
+      remedy: 'Name a file that is there and that you may read, or - for standard input. Nothing was sent.',
       cause: error,
     });
   }
