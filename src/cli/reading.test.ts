@@ -249,5 +249,8 @@ describe('one thing in full', () => {
       params: { id: sampleIds.node_id },
       query: { tail: 'true', limit: '5' },
     });
+    server.on('node-logs', () => ({ body: { items: [], next_cursor: null } }));
+    const { stderr } = await slipway(['logs', sampleIds.allocation_id, '--grep', 'panic']);
+    expect(stderr).toBe(`No line of ${sampleIds.node_id} contains panic.\n`);
   });
 });

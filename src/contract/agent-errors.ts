@@ -86,6 +86,6 @@ export const agentErrors = {
     owner_layer: 'node',
     detail_layer: 'fence',
     cause: 'The node is failed, draining, cleaning, quarantined or retired, and this call is barred for it.',
-    remedy: 'Wait until the node is free again; its status says what holds it.',
+    remedy: '`slipway explain ID` says what holds it and what leads out; an agent waits, and asks again.',
   },
 } as const;

@@ -33,7 +33,23 @@ export const layers: readonly Layer[] = [
   { layer: 'result', needs: 'node', check: beAnswered },
 ];
 
-function reportOf(layer: LayerName, outcome: Outcome, seconds: number): LayerReport {
+/** The catalogue speaks to everybody; here it is known who asks, and from where. */
+const remediesHere: Record<Patient['caller']['kind'], Record<string, string>> = {
+  person: { node_not_found: 'See which nodes there are: `slipway nodes --all`.' },
+  agent: {
+    heartbeat_stale:
+      'The way from here to the server is well, so the agent does not run, or hangs: look at its process and its own log on this machine, and start it anew.',
+  },
+};
+
+function remedyOf(code: string, caller: Patient['caller']): string | null {
+  const remedy = remediesHere[caller.kind][code] ?? faultEntry(code)?.remedy ?? null;
+  return caller.kind === 'person' && caller.node_id !== null
+    ? (remedy?.replaceAll(' ID`', ` ${caller.node_id}\``) ?? null)
+    : remedy;
+}
+
+function reportOf(layer: LayerName, outcome: Outcome, seconds: number, caller: Patient['caller']): LayerReport {
   const { state, says } = outcome;
   const nothing = { code: null, title: null, owner_layer: null, detail_layer: null, remedy: null };
   if (outcome.state !== 'failed') return { layer, state, says, ...nothing, seconds };
@@ -42,7 +58,8 @@ function reportOf(layer: LayerName, outcome: Outcome, seconds: number): LayerRep
   const owner_layer = outcome.owner_layer ?? entry?.owner_layer ?? null;
   // The server may name another layer than the one that was asked about: its database, say.
   const detail_layer = outcome.detail_layer ?? entry?.detail_layer ?? owner_layer ?? layer;
-  const { title = null, remedy = null } = entry ?? {};
+  const title = entry?.title ?? null;
+  const remedy = remedyOf(code, caller);
   return { layer: detail_layer, state, says, code, title, owner_layer, detail_layer, remedy, seconds };
 }
 
@@ -54,7 +71,7 @@ export async function* examine(patient: Patient, table: readonly Layer[] = layer
     const outcome = why_not === null ? await check(patient, found) : skipped(why_not);
     if (patient.signal.aborted) return;
     const seconds = Math.round(patient.clock.monotonicMs() - began) / 1000;
-    yield reportOf(layer, outcome, seconds);
+    yield reportOf(layer, outcome, seconds, patient.caller);
     if (outcome.state === 'failed') return;
   }
 }

@@ -53,7 +53,7 @@ export const remedies: Record<string, string> = {
   enrollment_pending: "Repeat after `retry_after_seconds`, until `deadline_at`.",
   join_token_invalid: "Ask an operator for a new one.",
   instance_fenced: "Stop the old machine; nothing it says counts any more. It is kept as evidence.",
-  node_fenced: "Wait until the node is free again; its status says what holds it.",
+  node_fenced: "`slipway explain ID` says what holds it and what leads out; an agent waits, and asks again.",
   store_unavailable: "Repeat after `retry_after_seconds`; nothing was changed.",
   not_ready: "Repeat after `retry_after_seconds`.",
   internal_error: "Report it with the correlation id.",

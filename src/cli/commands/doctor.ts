@@ -33,7 +33,9 @@ const isAddress = (text: string) => kindOfId(text) === null && /^[a-z]+:\/\/|[.:
 async function nodeNamed(session: Session, id: string): Promise<string | null> {
   if (kindOfId(id) === 'node') return id;
   if (kindOfId(id) === null)
-    throw new CliFailure('usage', `${id} is neither an address nor the id of a node, an allocation or an operation`);
+    throw new CliFailure('usage', `${id} is neither an address nor the id of a node, an allocation or an operation`, {
+      remedy: `See which nodes there are: ${session.commandLine('nodes')}`,
+    });
   try {
     return (await nodeBehind(session, id, 'there is nothing behind the server to examine')).node_id;
   } catch (error) {

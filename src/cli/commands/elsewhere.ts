@@ -27,6 +27,6 @@ export const makeServe = elsewhere(
 );
 export const makeAgent = elsewhere(
   'agent',
-  'Run the agent of a node; slipway agent --help shows its flags.',
+  'Run the agent of a node; slipway agent --help shows its flags. On the machine, slipway agent doctor says which layer fails on the way to its server.',
   'src/agent/main.ts',
 );

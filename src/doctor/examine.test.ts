@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { systemClock } from '../base/clock.ts';
+import { failed, type Patient } from './examination.ts';
+import { examine } from './examine.ts';
+
+async function adviceOn(code: string, caller: Patient['caller']): Promise<string | null | undefined> {
+  const patient: Patient = {
+    url: new URL('http://127.0.0.1:1'),
+    ca: null,
+    known_keys: null,
+    caller,
+    correlation_id: 'c',
+    clock: systemClock,
+    signal: new AbortController().signal,
+    patience_seconds: 1,
+  };
+  for await (const { remedy } of examine(patient, [{ layer: 'fence', check: async () => failed(code, 'no') }]))
+    return remedy;
+}
+
+const person = { kind: 'person', token: null, node_id: 'node_1' } as const;
+const agent = { kind: 'agent', credential: null } as const;
+
+test('a fenced node is explained, by its id', async () => {
+  expect(await adviceOn('node_fenced', person)).toContain('`slipway explain node_1` says what holds it');
+});
+
+test('an id that nobody knows leads to those that are known', async () => {
+  expect(await adviceOn('node_not_found', person)).toContain('`slipway nodes --all`');
+});
+
+test('who runs the doctor of a silent agent is not told to run it', async () => {
+  expect(await adviceOn('heartbeat_stale', person)).toContain('slipway agent doctor');
+  expect(await adviceOn('heartbeat_stale', agent)).toMatch(/the agent does not run, or hangs/);
+});
