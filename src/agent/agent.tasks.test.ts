@@ -207,6 +207,61 @@ describe('release', () => {
     expect(readFileSync(join(dir, 'set-up'), 'utf8')).toBe('x\nx\n');
   });
 
+  test('nothing of a tenant stays for the next one: all it said is told first, and no trace of it is on the disk', async () => {
+    const dir = bench.dir();
+    const [work_dir, output_file] = [join(dir, 'work'), join(dir, 'agent.out')];
+    mkdirSync(work_dir);
+    writeFileSync(output_file, 'printed by the agent for alloc_1\n');
+    const plants = 'for each in left-by-tenant .agent/left .agent/spool/left; do echo of-tenant > ../$each; done';
+    const prints = 'i=0; while [ $i -lt 3000 ]; do echo "of-tenant $i"; i=$((i+1)); done';
+    const command = [
+      '/bin/sh',
+      '-c',
+      `trap "echo of-tenant to the end; exit" TERM; ${plants}; ${prints}; sleep 60 & wait`,
+    ];
+    const dir_keeps = ['agent.json', 'agent.out', 'work'];
+    let takes = false;
+    server.override(({ path }) => (path.endsWith('/logs') && !takes ? problem('logs_slow_down') : null));
+    const clean = 'echo > ../cleaning';
+    await ready({ work_dir, workload_dirs: [work_dir], command, clean, dir_keeps, output_file }, dir);
+    await until(() => existsSync(join(dir, '.agent/spool/left')), 'the command runs');
+    await resultOf(server.queue('release.freeze'));
+    const told = () => server.lines.filter(({ line }) => line.startsWith('of-tenant'));
+    const task_id = server.queue('release.clean', { nonce: 'a', reuse: true });
+    await until(() => existsSync(join(dir, 'cleaning')), 'the clean runs');
+    takes = true;
+    expect((await resultOf(task_id)).status).toBe('succeeded');
+    expect(told().at(-1)?.line, 'what was told when the machine was called clean').toBe('of-tenant to the end');
+    const named = (name: string) => !['agent.json', 'work'].includes(name);
+    const left = readdirSync(dir, { recursive: true, withFileTypes: true }).filter(
+      (each) => each.isFile() && named(each.name),
+    );
+    const holding = left.filter(({ parentPath, name }) => {
+      return /of-tenant|alloc_1/.test(readFileSync(join(parentPath, name), 'utf8'));
+    });
+    expect(holding.map(({ parentPath, name }) => join(parentPath, name))).toEqual([]);
+    // The same question is answered as before, and lines go on with the next number.
+    server.results.clear();
+    server.repeatLast();
+    expect((await resultOf(task_id)).result?.nonce).toBe('a');
+    const seq = server.lines.at(-1)?.seq ?? 0;
+    await until(
+      () => server.lines.some((line) => line.seq > seq || line.line.includes('answering as before')),
+      'later lines',
+    );
+  });
+
+  test('what the control plane does not take keeps a machine from being called clean', async () => {
+    await ready({ command: ['/bin/sh', '-c', 'sleep 60'] });
+    server.override(({ path }) => (path.endsWith('/logs') ? problem('store_unavailable') : null));
+    const expires_at = moment(systemClock.nowMs() + 1_500).toISOString();
+    const { status, error } = await resultOf(
+      server.queue('release.clean', { nonce: 'a', reuse: true, for: { expires_at } }),
+    );
+    expect({ status, code: error?.code }).toEqual({ status: 'failed', code: 'clean_failed' });
+    expect(error?.message).toMatch(/^lines or facts of its tenant wait on the machine/);
+  });
+
   test('what cannot be emptied is not called clean', async () => {
     const dir = bench.dir();
     writeFileSync(join(dir, 'file'), 'of whoever brought the machine');

@@ -23,7 +23,12 @@ const timing = {
   crash_loop: { exits: 3, window_ms: 1_500 },
 };
 
-function supervised(script: string, env: NodeJS.ProcessEnv = {}, ready_after_ms = timing.ready_after_ms) {
+function supervised(
+  script: string,
+  env: NodeJS.ProcessEnv = {},
+  ready_after_ms = timing.ready_after_ms,
+  isCrowded = () => false,
+) {
   const dir = mkdtempSync(join(tmpdir(), 'slipway-command-'));
   dirs.push(dir);
   const seen: string[] = [];
@@ -43,7 +48,7 @@ function supervised(script: string, env: NodeJS.ProcessEnv = {}, ready_after_ms 
     clock: systemClock,
     log,
     timing: { ...timing, ready_after_ms },
-    isCrowded: () => false,
+    isCrowded,
     events: {
       launched: (pid) => void pids.push(pid),
       ready: () => void seen.push('ready'),
@@ -135,4 +140,14 @@ test('stop asks, then kills the whole group, and nothing is started again', asyn
   const child = Number(readFileSync(join(dir, 'child'), 'utf8'));
   expect(await command.stop(100)).toBe(true);
   expect([lives(child), pids.length]).toEqual([false, 1]);
+});
+
+test('what it wrote before it was stopped is read to the end, however slowly', async () => {
+  const script = 'trap "seq 12000; exit" TERM; echo up; sleep 60 & wait';
+  const { command, lines } = supervised(script, {}, timing.ready_after_ms, () => true);
+  command.start();
+  await until(() => lines.includes('stdout up'), 'the command runs');
+  await command.stop(5_000);
+  await command.outputEnds();
+  expect(lines.at(-1)).toBe('stdout 12000');
 });

@@ -3,6 +3,7 @@
  * It says what it sees; what that means for the node is claimed elsewhere.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable } from 'node:stream';
 import type { CancelTimer, Clock } from '../base/clock.ts';
 import { backoff } from './backoff.ts';
 import { carryOutput } from './child-output.ts';
@@ -36,6 +37,8 @@ export interface Command {
   start(): void;
   /** Ends it, with its group, and keeps it down; whether nothing of the group is left. */
   stop(grace_ms: number): Promise<boolean>;
+  /** Everything that it wrote has been read. Who still holds its output open by then is not listened to any more. */
+  outputEnds(): Promise<void>;
   /** For the last moment of the agent's own process: nothing can be waited for any more. */
   kill(): void;
 }
@@ -43,6 +46,9 @@ export interface Command {
 /** A command that knows better than the clock when it accepts work prints this line, and the environment says so. */
 const readyLine = 'SLIPWAY_READY';
 const announcesReady = (env: NodeJS.ProcessEnv) => env.SLIPWAY_READY_LINE === '1';
+
+/** A pipe holds little, but it is read slowly while the spool is crowded. */
+const output_ends_within_ms = 5_000;
 
 export function superviseCommand(parts: CommandParts): Command {
   const { argv, clock, log, timing, events } = parts;
@@ -54,6 +60,7 @@ export function superviseCommand(parts: CommandParts): Command {
   let looping = false;
   /** The end of what the last process left behind. */
   let tidied: Promise<boolean> = Promise.resolve(true);
+  const outputs = new Set<Readable>();
 
   const clearTimers = () => {
     for (const cancel of timers) cancel();
@@ -81,6 +88,10 @@ export function superviseCommand(parts: CommandParts): Command {
     };
     carryOutput(started.stdout, 'stdout', { ...parts, onLine });
     carryOutput(started.stderr, 'stderr', parts);
+    for (const output of [started.stdout, started.stderr]) {
+      outputs.add(output);
+      output.once('close', () => outputs.delete(output));
+    }
     started.once('error', (error) => ended(started, `could not be started: ${error.message}`));
     started.once('exit', (code, signal) => {
       ended(started, code === null ? `was ended by ${signal}` : `exited with code ${code}`);
@@ -124,6 +135,14 @@ export function superviseCommand(parts: CommandParts): Command {
       looping = false;
       const pid = child?.pid;
       return pid === undefined ? tidied : endGroup(pid, grace_ms, clock);
+    },
+    async outputEnds() {
+      const closed = [...outputs].map((output) => new Promise((resolve) => output.once('close', resolve)));
+      const cancel = clock.after(output_ends_within_ms, () => {
+        for (const output of outputs) output.destroy();
+      });
+      await Promise.all(closed);
+      cancel();
     },
     kill() {
       if (child?.pid) signalGroup(child.pid, 'SIGKILL');

@@ -35,6 +35,10 @@ export interface AgentConfig {
   work_dir: string;
   /** Made for the workload alone: emptied before the machine is handed on. A directory that a person brought is never one of them. */
   workload_dirs: string[];
+  /** Names in `dir` that its owner needs; whatever else lies there is a workload's. Empty where `dir` was not made for the instance. */
+  dir_keeps: string[];
+  /** A file that takes what the agent prints, made for it alone; null where somebody else reads that. */
+  output_file: string | null;
   setup: string | null;
   command: string[] | null;
   clean: string | null;
@@ -80,6 +84,8 @@ export function configFrom(value: unknown): AgentConfig {
     dir: resolve(dir),
     work_dir: resolve(optionalText(value, 'work_dir') ?? dir),
     workload_dirs: optional(value, 'workload_dirs', isPaths, 'a list of absolute paths') ?? [],
+    dir_keeps: optional(value, 'dir_keeps', isTexts, 'a list of names') ?? [],
+    output_file: optionalText(value, 'output_file'),
     setup: optionalText(value, 'setup'),
     command: optional(value, 'command', isCommand, 'a list with at least the program'),
     clean: optionalText(value, 'clean'),

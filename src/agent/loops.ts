@@ -4,6 +4,7 @@ import type { AgentParts } from './agent-parts.ts';
 import { bootShipper } from './boot-stages.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { factShipper } from './fact-shipper.ts';
+import { tenantForgetting } from './former-tenant.ts';
 import { heartbeatLoop } from './heartbeat.ts';
 import { type LogShipper, logShipper } from './log-shipper.ts';
 import { prerequisiteShipper } from './prerequisite-shipper.ts';
@@ -35,13 +36,14 @@ export function startLoops(parts: AgentParts, server: ControlPlane, signal: Abor
   });
   const results = openTaskResults(agentDirectory(config.dir));
   const { beat: refreshKeys } = beats;
-  const machine = machineOf(parts);
+  const forgetTenant = tenantForgetting({ ...parts, results, loops: [shipper, factLoop] });
+  const machine = { ...machineOf(parts), forgetTenant };
   const tasks = taskLoop({ ...shared, results, machine, refreshKeys, onActive: claims.activeTasks });
   const others = [factLoop.done, bootLoop.done, prerequisiteLoop.done];
   return { shipper, done: Promise.all([beats.done, tasks.done, shipper.done, ...others]) };
 }
 
-function machineOf({ config, clock, work, shell, stages, spool }: AgentParts): Machine {
+function machineOf({ config, clock, work, shell, stages, spool }: AgentParts): Omit<Machine, 'forgetTenant'> {
   const { clean, setup, workload_dirs } = config;
   return {
     clock,

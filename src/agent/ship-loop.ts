@@ -10,6 +10,8 @@ export type Shipped = 'empty' | 'more' | CallFailure;
 
 export interface ShipLoop {
   wake(): void;
+  /** True once nothing waited; false when the signal fired before. */
+  emptied(until: AbortSignal): Promise<boolean>;
   done: Promise<void>;
 }
 
@@ -27,6 +29,7 @@ export function shipLoop({ clock, signal, ship, gather_ms, retry }: ShipLoopPart
   // Wakes must not cut a pause between tries short: a command that writes much would turn it into a busy loop.
   const retryRest = waker(clock, signal);
   const pauses = backoff(retry);
+  const waiting = new Set<() => void>();
   const run = async () => {
     while (!signal.aborted) {
       const shipped = await ship();
@@ -36,9 +39,22 @@ export function shipLoop({ clock, signal, ship, gather_ms, retry }: ShipLoopPart
       }
       pauses.reset();
       if (shipped === 'more') continue;
+      for (const tell of waiting) tell();
       await rest.rest(null);
       if (!signal.aborted) await retryRest.rest(gather_ms);
     }
   };
-  return { wake: rest.wake, done: run() };
+  const emptied = (until: AbortSignal) =>
+    new Promise<boolean>((resolve) => {
+      const tell = () => {
+        waiting.delete(tell);
+        until.removeEventListener('abort', tell);
+        resolve(!until.aborted);
+      };
+      if (until.aborted) return tell();
+      waiting.add(tell);
+      until.addEventListener('abort', tell, { once: true });
+      rest.wake();
+    });
+  return { wake: rest.wake, emptied, done: run() };
 }

@@ -193,3 +193,21 @@ test('whatever is appended, acknowledged and reopened, nothing is lost, repeated
     { numRuns: 60 },
   );
 });
+
+test('once the server has everything, no line stays on the disk, and the numbers go on, also after a restart', () => {
+  const dir = directory();
+  const spool = openSpool(dir, systemClock, roomy);
+  spool.append(lines('a', 'b'));
+  expect(spool.forgetAll(), 'while lines wait').toBe(false);
+  expect(drain(spool)).toHaveLength(2);
+  writeFileSync(join(dir, 'planted'), 'by a workload');
+  expect(spool.forgetAll()).toBe(true);
+  expect(spool.tail(10)).toEqual([]);
+  expect(readdirSync(dir).map((name) => [name, statSync(join(dir, name)).size])).toEqual([
+    ['0000000000000003.lines', 0],
+    ['acknowledged', 16],
+  ]);
+  expect(spool.forgetAll(), 'a second time').toBe(true);
+  spool.append(lines('c'));
+  expect(drain(openSpool(dir, systemClock, roomy))).toMatchObject([{ seq: 3, line: 'c' }]);
+});

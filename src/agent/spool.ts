@@ -10,7 +10,9 @@ import {
   ftruncateSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
+  rmSync,
   unlinkSync,
   writeSync,
 } from 'node:fs';
@@ -52,6 +54,8 @@ export interface Spool {
   isCrowded(): boolean;
   /** The last lines, acknowledged ones among them. */
   tail(count: number): KeptLine[];
+  /** Leaves no line on the disk, the last ones neither; false, and nothing is done, while some wait for the server. */
+  forgetAll(): boolean;
   close(): void;
 }
 
@@ -67,6 +71,8 @@ const usualLimits: SpoolLimits = {
   batch_bytes: 256 * 1024,
 };
 
+const acknowledgedName = 'acknowledged';
+
 /**
  * Where numbers go on when the spool of a known instance is gone: beyond all that it can have given out, which the server would take for
  * repeats. It holds for fewer than a million lines a second.
@@ -74,7 +80,7 @@ const usualLimits: SpoolLimits = {
 export const seqAfterLoss = (clock: Clock): number => Math.floor(clock.nowMs()) * 1000;
 
 /** Whether there was a spool here before. */
-export const isSpool = (directory: string): boolean => existsSync(join(directory, 'acknowledged'));
+export const isSpool = (directory: string): boolean => existsSync(join(directory, acknowledgedName));
 
 type WriteSync = (file: number, content: Buffer, offset: number) => number;
 
@@ -88,7 +94,7 @@ export function openSpool(
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const found = findSegments(directory);
   const { segments } = found;
-  const acknowledgement = openAcknowledgement(join(directory, 'acknowledged'));
+  const acknowledgement = openAcknowledgement(join(directory, acknowledgedName));
   let acknowledged = acknowledgement.read();
   let next_seq = Math.max(found.next_seq, acknowledged + 1, first_seq);
   let unwritten = { lines: 0, cause: '' };
@@ -212,6 +218,22 @@ export function openSpool(
         return readPart(path, Math.max(0, bytes - limits.batch_bytes), bytes);
       });
       return ends.flatMap(parseLines).slice(-count);
+    },
+    forgetAll() {
+      if (next_seq - 1 > acknowledged) return false;
+      // Before the old ones go: the name of the new one keeps the number of the next line, whatever is killed when.
+      if ((segments.at(-1)?.bytes ?? 0) > 0) {
+        closeSync(active);
+        active = begin();
+      }
+      segments.splice(0, segments.length - 1);
+      const kept = [segments[0]?.path, join(directory, acknowledgedName)];
+      for (const path of readdirSync(directory).map((name) => join(directory, name))) {
+        if (!kept.includes(path)) rmSync(path, { recursive: true, force: true });
+      }
+      cursor = null;
+      offered = null;
+      return true;
     },
     close() {
       closeSync(active);

@@ -74,8 +74,9 @@ async function handle(parts: TaskLoopParts, task: SignedTask): Promise<void> {
   }
   const given = results.given(task_id);
   if (given) {
-    log.info('task came again; answering as before');
-    return answer(parts, log, task, given);
+    const later = logAfter(parts, log, task, given);
+    later.info('task came again; answering as before');
+    return answer(parts, later, task, given);
   }
   log.info('task begins');
   onActive(1);
@@ -84,9 +85,14 @@ async function handle(parts: TaskLoopParts, task: SignedTask): Promise<void> {
   if (!outcome) return;
   const result = signedResult(task_id, identity, private_key, outcome);
   results.keep(task_id, result);
-  log.info('task ends', { status: outcome.status, ...(outcome.status === 'failed' ? outcome.error : {}) });
-  return answer(parts, log, task, result);
+  const later = logAfter(parts, log, task, outcome);
+  later.info('task ends', { status: outcome.status, ...(outcome.status === 'failed' ? outcome.error : {}) });
+  return answer(parts, later, task, result);
 }
+
+/** A machine that was handed on is to know nothing of its former tenant, so the last words on what made it so go without their ids. */
+const logAfter = (parts: TaskLoopParts, log: Log, { type, params }: SignedTask, { status }: { status: string }): Log =>
+  status === 'succeeded' && params.reuse === true ? parts.log.with({ task_type: type }) : log;
 
 /** A key that is not known may be newer than our last beat, so it is asked for before the task is refused. */
 async function checked(parts: TaskLoopParts, task: SignedTask, identity: Identity): Promise<Refusal | null> {

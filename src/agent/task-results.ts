@@ -1,6 +1,6 @@
 /** Results as they were given, on disk: a task that comes again because its reply was lost is answered, not run again. */
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, statSync, unlinkSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, statSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TaskResult } from '../contract/agent.ts';
 import { readJsonFile, writeWhole } from './durable-file.ts';
@@ -9,6 +9,7 @@ import { isFields } from './shape.ts';
 export interface TaskResults {
   given(task_id: string): TaskResult | null;
   keep(task_id: string, result: TaskResult): void;
+  forgetAll(): void;
 }
 
 const most_kept = 64;
@@ -35,6 +36,9 @@ export function openTaskResults(agent_directory: string): TaskResults {
     keep(task_id, result) {
       writeWhole(pathOf(task_id), JSON.stringify(result));
       dropOldest();
+    },
+    forgetAll() {
+      for (const name of readdirSync(directory)) rmSync(join(directory, name), { recursive: true, force: true });
     },
   };
 }

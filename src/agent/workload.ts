@@ -108,6 +108,7 @@ export function workload(parts: WorkloadParts): Workload {
       if (!state.read().command_stopped) state.update({ command_stopped: true });
       await command?.stop(grace);
       await endProcesses(processes(), grace, clock);
+      await command?.outputEnds();
       claims.claim('starting', releasedMessage);
       return processes();
     },

@@ -1,4 +1,6 @@
-/** A machine goes from one tenant to another: the former one sees nothing of the present one. */
+/** A machine goes from one tenant to another: neither sees anything of the other. */
+import { readdir, readFile } from 'node:fs/promises';
+import { join as pathOf } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Client } from '../../src/contract/client.ts';
 import { startMachine } from '../api/support/machine.ts';
@@ -106,4 +108,48 @@ it('shows the present tenant alone what the machine says, also to a replica that
   });
   expect(kept).toContain('evidence.frozen');
   expect((await told(bmart)).of_acme, 'what the next tenant reads of the former one').toEqual([]);
+});
+
+const manyLines = 20_000;
+
+it('hands a machine on with nothing of its former tenant, who wrote until the last moment', async () => {
+  // Written by the first tenant's work alone, most of it once it is told to stop; put together there, so the pool's command does not contain it.
+  const writes = `s=carol; echo "of-$s" | tee ../left; trap 'seq -f "of-$s-%.0f" ${manyLines}; exit' TERM`;
+  const command = [
+    '/bin/sh',
+    '-c',
+    `echo at work; mkdir ${server.data_dir}/served && { ${writes}; }; sleep 600 & wait`,
+  ];
+  await server.client.call('pool-put', {
+    params: { pool: 'again' },
+    body: { driver: 'local', reuse: true, max_nodes: 1, spec: { command } },
+  });
+  const carol = await tenant(server, 'carol');
+  const dave = await tenant(server, 'dave');
+  const ask = async (client: Client) =>
+    (await client.call('allocation-create', { body: { pool: 'again' } })).allocation.allocation_id;
+  const { allocation_id, node_id } = await allocationIs(carol, await ask(carol), 'active');
+  // It waits already, so the machine is its own as soon as it is called clean.
+  const waiting = await ask(dave);
+  await carol.call('allocation-release', { params: { id: allocation_id } });
+  const next = await allocationIs(dave, waiting, 'active');
+  expect(next.node_id).toBe(node_id);
+
+  const params = { id: node_id ?? '' };
+  const linesOf = async (client: Client, q: string) =>
+    (await client.call('node-logs', { params, query: { q, limit: 500 } })).items.map(({ line }) => line);
+  await until('the work of the next tenant to be heard of', async () => (await linesOf(dave, 'at work')).length > 0);
+  expect(await linesOf(dave, 'of-carol'), 'what the next tenant reads of the former one').toEqual([]);
+  const written = Array.from({ length: manyLines }, (_, i) => `of-carol-${i + 1}`);
+  const some = '500';
+  const kept = (await linesOf(server.client, some)).filter((line) => line.startsWith('of-carol-'));
+  expect(kept, 'what the fleet has kept').toEqual(written.filter((line) => line.includes(some)));
+  expect(await linesOf(server.client, `of-carol-${manyLines}`)).toHaveLength(1);
+
+  const left: string[] = [];
+  for (const each of await readdir(server.nodes_dir, { recursive: true, withFileTypes: true })) {
+    const path = pathOf(each.parentPath, each.name);
+    if (each.isFile() && /of-carol|alloc_/.test(await readFile(path, 'utf8'))) left.push(path);
+  }
+  expect(left, 'files that tell of the former tenant').toEqual([]);
 });

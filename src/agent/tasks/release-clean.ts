@@ -51,10 +51,6 @@ export const releaseClean: TaskType = async ({ task, machine, signal }) => {
 
 /** What was seen then, or how it failed. The set-up's own files lie where the tenant's do, so they are made anew with them gone. */
 async function makeAsNew(machine: Machine, signal: AbortSignal): Promise<Seen[] | TaskOutcome> {
-  if (machine.workload_dirs.length === 0) {
-    const seen = 'not looked at: this machine is not ours, and whoever owns it sees to them';
-    return [{ what: 'files that its tenant left', seen }];
-  }
   const emptied: Seen[] = [];
   for (const directory of machine.workload_dirs) {
     try {
@@ -63,6 +59,13 @@ async function makeAsNew(machine: Machine, signal: AbortSignal): Promise<Seen[] 
       return failed('clean_failed', `what its tenant left in ${directory} cannot be removed: ${errorText(error)}`);
     }
     emptied.push({ what: `directory ${directory}`, seen: 'emptied' });
+  }
+  const tenant = await machine.forgetTenant(signal);
+  if ('kept' in tenant) return failed('clean_failed', tenant.kept);
+  emptied.push({ what: 'what the agent kept of its tenant', seen: tenant.forgotten });
+  if (machine.workload_dirs.length === 0) {
+    const seen = 'not looked at: this machine is not ours, and whoever owns it sees to them';
+    return [...emptied, { what: 'files that its tenant left', seen }];
   }
   const end = await machine.setUp(signal);
   if (!end) return emptied;

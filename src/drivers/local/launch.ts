@@ -15,6 +15,16 @@ import { localSpec } from './spec.ts';
 /** All that the workload is given to write to, by its working directory, `HOME` and `TMPDIR`. */
 const workloadDirectories = (directory: string) => [files.temporary, files.work].map((name) => join(directory, name));
 
+/** Whatever else lies in the directory while an agent runs there, its workload left. */
+const keptWithInstance = [
+  files.marker,
+  files.agent_config,
+  files.agent_output,
+  files.launch,
+  files.temporary,
+  files.work,
+];
+
 function agentConfig(target: EnsureTarget, directory: string) {
   const spec = localSpec(target.spec);
   const { bootstrap } = target;
@@ -32,6 +42,8 @@ function agentConfig(target: EnsureTarget, directory: string) {
     dir: directory,
     work_dir: join(directory, files.work),
     workload_dirs: workloadDirectories(directory),
+    dir_keeps: keptWithInstance,
+    output_file: join(directory, files.agent_output),
     setup: spec.setup ?? null,
     command: spec.command ?? null,
     clean: spec.clean ?? null,

@@ -44,6 +44,8 @@ describe('launch', () => {
       dir: world.directory(target),
       work_dir: world.file(target, 'work'),
       workload_dirs: [world.file(target, 'tmp'), world.file(target, 'work')],
+      dir_keeps: ['slipway.json', 'agent.json', 'agent.out', 'launch.json', 'tmp', 'work'],
+      output_file: world.file(target, 'agent.out'),
       setup: 'true',
       command: ['/bin/sleep', '1000'],
       clean: 'rm -f x',
