@@ -14,6 +14,7 @@ export const days = 100;
 export const nodeOf = (i: number) => `node_${String(i).padStart(20, '0')}`;
 export const talkative = 'node_talkative';
 export const correlationOf = (i: number) => `correlation-${String(i).padStart(20, '0')}`;
+export const operationOf = (i: number) => `op_${String(i).padStart(20, '0')}`;
 
 const layer = `(array[${evidenceLayers.map((each) => `'${each}'`).join(', ')}])[1 + (i * 7 + i / 13) % ${evidenceLayers.length}]`;
 

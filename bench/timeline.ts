@@ -14,7 +14,7 @@ import {
   recordEvidence,
 } from '../src/store/evidence.ts';
 import { evidencePieces } from '../src/store/retention.ts';
-import { correlationOf, fillEvidence, nodeOf, talkative } from './evidence-rows.ts';
+import { correlationOf, fillEvidence, nodeOf, operationOf, talkative } from './evidence-rows.ts';
 import { type Figure, median, quantile, quick, report, rounds, secondsOf } from './measure.ts';
 import { startBenchServer } from './sweep-database.ts';
 import { sizeMb } from './sweep-fleet.ts';
@@ -54,7 +54,7 @@ const questions: Record<string, Question> = {
   'by correlation_id': ({ db, rows }) =>
     readTimeline(db, { correlation_id: correlationOf(Math.floor((Math.random() * rows) / 10)), ...page }),
   'by workflow_id, oldest first': ({ db, rows }) =>
-    readTimeline(db, { workflow_id: correlationOf(Math.floor((Math.random() * rows) / 10)), order: 'oldest', ...page }),
+    readTimeline(db, { workflow_id: operationOf(Math.floor((Math.random() * rows) / 10)), order: 'oldest', ...page }),
   'the tail: nothing new': async (store) => readAfter(store.db, store.head, 500, lately()),
   'the stream: nothing new since a cursor': async (store) => readAfter(store.db, store.head, 500),
   [`telling ${told} facts`]: ({ db }) =>
