@@ -2,8 +2,10 @@
 import { useQuery } from '@tanstack/react-query';
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import type { Evidence } from '../../../src/contract/evidence.ts';
+import { allocationMeans, isRescueOver } from '../../../src/lifecycle/rescue-window.ts';
 import { allocationStatuses, type BudgetPhase, type StatusDeclaration } from '../../../src/lifecycle/states.ts';
 import { statusFactQuery } from '../api/timeline.ts';
+import { useTicking } from '../live/clock.ts';
 import { Ago } from './Ago.tsx';
 import styles from './Because.module.css';
 import { Because, BudgetLine } from './Because.tsx';
@@ -12,12 +14,13 @@ import { AllocationStatusBadge } from './StatusBadges.tsx';
 
 export function AllocationBecause({ allocation }: { allocation: Allocation }) {
   const { allocation_id, status, status_since } = allocation;
+  const means = useTicking((nowMs) => allocationMeans(allocation, nowMs));
   const { data: fact } = useQuery(statusFactQuery(allocation_id, status, status_since));
   return (
     <Because
       badge={<AllocationStatusBadge status={status} large />}
       since={status_since}
-      means={allocationStatuses[status].means}
+      means={means}
       because={<Reason allocation={allocation} fact={fact ?? null} />}
       next={<Next allocation={allocation} />}
     />
@@ -73,6 +76,7 @@ const nextWords: Record<StatusDeclaration['class'], string> = {
 function Next({ allocation }: { allocation: Allocation }) {
   const { deadline_at, budget_seconds, retry_at, release_tries } = allocation;
   const declared = allocationStatuses[allocation.status];
+  const rescueOver = useTicking((nowMs) => isRescueOver(allocation, nowMs));
   if (retry_at) {
     return (
       <>
@@ -85,6 +89,7 @@ function Next({ allocation }: { allocation: Allocation }) {
       </>
     );
   }
+  if (rescueOver) return <p className={styles.means}>No deadline runs any more; the actions above lead out.</p>;
   if (!deadline_at) return <p className={styles.means}>{nextWords[declared.class]}</p>;
   return (
     <>

@@ -1,7 +1,7 @@
 /** Allocations as a person reads them. */
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Node } from '../../contract/node.ts';
-import { allocationStatuses } from '../../lifecycle/states.ts';
+import { allocationMeans, isRescueOver } from '../../lifecycle/rescue-window.ts';
 import { ageSince, momentAndDistance, relative } from './duration.ts';
 import { labelText, titleLine } from './node.ts';
 import { allocationTones } from './palette.ts';
@@ -53,7 +53,12 @@ export function allocationLines(allocation: Allocation, machine: Node | null, no
     ['verdict', verdict && `${printable(verdict.reason)}  [${verdict.rule}, ${relative(verdict.at, nowMs)}]`],
     ['owner', allocation.owner_layer],
     ['next try', allocation.retry_at && nextTrySentence(allocation, nowMs)],
-    ['deadline', allocation.deadline_at && momentAndDistance(allocation.deadline_at, nowMs) + budget],
+    [
+      'deadline',
+      isRescueOver(allocation, nowMs) || !allocation.deadline_at
+        ? null
+        : momentAndDistance(allocation.deadline_at, nowMs) + budget,
+    ],
     ['labels', printable(labelText(allocation.labels))],
     ['created', momentAndDistance(allocation.created_at, nowMs)],
     ['active', momentAndDistance(allocation.active_at, nowMs)],
@@ -64,7 +69,7 @@ export function allocationLines(allocation: Allocation, machine: Node | null, no
   const tone = allocationTones[allocation.status];
   return [
     titleLine(allocation.allocation_id, allocation.name, allocation.status, tone, since, fit),
-    fit.paint('quiet', `  ${allocationStatuses[allocation.status].means}`),
+    fit.paint('quiet', `  ${allocationMeans(allocation, nowMs)}`),
     ...renderFacts(facts, fit),
   ];
 }

@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest';
+import { allocationMeans, isRescueOver } from './rescue-window.ts';
+import { allocationStatuses } from './states.ts';
+
+const deadline_at = '2026-01-01T12:00:00.000Z';
+const endsMs = Date.parse(deadline_at);
+
+test('a failed allocation hopes until its window ends, and not longer', () => {
+  const failed = { status: 'failed', deadline_at } as const;
+  expect(isRescueOver(failed, endsMs - 1)).toBe(false);
+  expect(allocationMeans(failed, endsMs - 1)).toBe(allocationStatuses.failed.means);
+  expect(isRescueOver(failed, endsMs)).toBe(true);
+  expect(allocationMeans(failed, endsMs)).toMatch(/window is over; retry it or release it/);
+});
+
+test('other deadlines, and none, are no rescue window', () => {
+  expect(isRescueOver({ status: 'provisioning', deadline_at }, endsMs + 1)).toBe(false);
+  expect(isRescueOver({ status: 'failed', deadline_at: null }, endsMs + 1)).toBe(false);
+});
