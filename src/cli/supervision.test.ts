@@ -33,6 +33,15 @@ describe('explain', () => {
     expect(stdout).toMatch(new RegExp(`^${sampleIds.node_id}  gpu-3  offline for \\d+d\\n  Silent; it may come back`));
     expect(stdout).toMatch(new RegExp(`slipway act ${sampleIds.node_id} extend-deadline --seconds 10m --reason "…"`));
   });
+  test('an allocation whose machine is gone, with what is open of it', async () => {
+    server.allocations.set(sampleIds.allocation_id, sampleAllocation({ status: 'failed' }));
+    server.nodes.set(sampleIds.node_id, sampleNode({ status: 'retired' }));
+    const retry = { action: 'retry', does: 'tries again', open: true, why_not: null } as const;
+    server.on('allocation-actions', () => ({ body: { items: [retry] } }));
+    const { stdout } = await slipway('explain', sampleIds.allocation_id);
+    expect(stdout).toMatch(/about the allocation\n.*\n.*slipway act alloc_\S+ retry --reason/);
+    expect((await slipway('explain', sampleIds.node_id)).stdout).not.toContain('about the allocation');
+  });
   test('the machine behind an allocation or an operation, which is told first', async () => {
     server.allocations.set(sampleIds.allocation_id, sampleAllocation({ status: 'failed', reason: 'its node failed' }));
     server.operations.set(sampleIds.workflow_id, sampleOperation());

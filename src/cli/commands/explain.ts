@@ -1,8 +1,12 @@
 /** `slipway explain`: why a machine stands where it stands, and what happens next. */
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { type NodeBehind, nodeBehind } from '../node-behind.ts';
+import { openActionLines } from '../render/actions.ts';
+import type { ClosingContext } from '../render/closing.ts';
 import { explanationLines } from '../render/explanation.ts';
 import { printable } from '../render/text.ts';
+import type { Session } from '../session.ts';
+import { kindOfId } from '../subject.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
 
 /** Who named an allocation wants to hear of it as well. */
@@ -11,6 +15,14 @@ const throughLine = ({ through, node_id }: NodeBehind, id: string): string[] => 
   const reason = 'reason' in through && through.reason ? `: ${printable(through.reason)}` : '';
   return [`${id} is ${through.status}${reason}`, `Its machine is ${node_id}:`, ''];
 };
+
+/** Of a machine that is gone nothing is open any more; of the allocation that it leaves behind there is. */
+async function leftToDo(session: Session, id: string, context: ClosingContext): Promise<string[]> {
+  if (kindOfId(id) !== 'allocation') return [];
+  const { items } = await session.call('allocation-actions', { params: { id } });
+  const open = openActionLines(id, items, context);
+  return open.length > 0 ? ['', context.paint('strong', 'What you can do about the allocation'), ...open] : [];
+}
 
 export const makeExplain: MakeCommand = (cli) =>
   new SlipwayCommand('explain')
@@ -31,7 +43,11 @@ export const makeExplain: MakeCommand = (cli) =>
           return;
         }
         const context = { ...fitOf(out), nowMs: session.clock.nowMs(), commandLine: session.commandLine };
-        printLines(out, [...throughLine(behind, id), ...explanationLines(explanation, node, context)]);
+        printLines(out, [
+          ...throughLine(behind, id),
+          ...explanationLines(explanation, node, context),
+          ...(node.status === 'retired' ? await leftToDo(session, id, context) : []),
+        ]);
         return undefined;
       }),
     );
