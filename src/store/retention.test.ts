@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { emptyDatabase, execute, type TestDatabase } from '../../test/support/database.ts';
+import { until } from '../../test/support/until.ts';
 import { secondsLater } from '../base/clock.ts';
 import { defaultKeepSeconds, midnightAfter, pieceSeconds } from '../lifecycle/retention.ts';
 import { type Database, openDatabase } from './database.ts';
@@ -139,7 +140,10 @@ test('what is over its time goes, rows can still be rebuilt, and the timeline sa
   expect(await owner.query('select 1 from evidence_node_rest')).toEqual([]);
   expect(await cutBefore(db)).toBeInstanceOf(Date);
 
-  const { items } = await readTimeline(db, { node_id: idle.node_id, order: 'oldest', limit: 100 });
+  const items = await until('the snapshot to be readable', async () => {
+    const page = await readTimeline(db, { node_id: idle.node_id, order: 'oldest', limit: 100 });
+    return page.items.length > 0 ? page.items : undefined;
+  });
   expect(items.map(({ kind }) => kind)).toEqual(['node.snapshot']);
   expect(items[0]?.summary).toMatch(
     /^what layer \w+ told of it before .* was dropped, for its time was over; it was ready then$/,
@@ -162,7 +166,11 @@ test('what was told before its piece was there finds its way into it', async () 
   const node = await fleet.node('ready');
   const strays = 'select 1 from evidence_node_rest union all select 1 from evidence_operator_rest';
   expect((await owner.query(strays)).length).toBeGreaterThan(0);
-  const before = await readTimeline(db, { node_id: node.node_id, limit: 100 });
+  // Newest first: once the last of its facts can be read, all of them can.
+  const before = await until('its timeline to be readable', async () => {
+    const page = await readTimeline(db, { node_id: node.node_id, limit: 100 });
+    return page.items[0]?.kind === 'node.ready' ? page : undefined;
+  });
   await extendEvidence(db, keep, fleet.now());
   expect(await owner.query(strays)).toEqual([]);
   expect(await readTimeline(db, { node_id: node.node_id, limit: 100 })).toEqual(before);
