@@ -87,8 +87,12 @@ scenario({
     });
     const deadline = new Date(node.deadline_at ?? '');
     expect(secondsBetween(new Date(before.deadline_at ?? ''), deadline)).toBeCloseTo(extended_by, 3);
-    const failed = await ended(world, id);
-    expect(failed.deadline_at).not.toBeNull();
+    await ended(world, id);
+    // It is shown once the operation that was waiting for the machine has ended as well.
+    await world.comes('its rescue window', async () => {
+      const { deadline_at } = await world.client.call('allocation-get', { params: { id } });
+      return deadline_at !== null;
+    });
     const verdict = await world.client.call('node-get', { params: { id: node_id } });
     expect(verdict.verdict).toMatchObject({ rule: 'provision-deadline' });
     expect(new Date(verdict.status_since) >= deadline, 'not before the moved deadline').toBe(true);

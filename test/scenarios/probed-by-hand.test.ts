@@ -1,11 +1,21 @@
 /** A person asks a machine whether it lives: at the address it gave, or by a task for its agent; what was seen is on the timeline. */
-import { expect } from 'vitest';
+import { Client } from 'pg';
+import { expect, inject } from 'vitest';
 import { httpServer } from '../../src/probe/testing/loopback-servers.ts';
+import { named } from '../support/database.ts';
 import { beating, becomesNode, externalPool, joined } from './support/machines.ts';
 import { scenario, type World } from './support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
 const beatEvery = 0.3;
+
+/** Only the owner of the tables may break them. */
+async function asOwner(url: string, statement: string): Promise<void> {
+  const client = new Client({ connectionString: named(inject('postgresUrl'), new URL(url).pathname.slice(1)) });
+  await client.connect();
+  await client.query(statement);
+  await client.end();
+}
 
 const ask = async (world: World, id: string) => {
   const { operation } = await world.client.call('node-act', {
@@ -73,7 +83,8 @@ scenario({
             name: 'impatient',
             every_seconds: 60,
             run: async () => {
-              await services.db.query(
+              await asOwner(
+                services.db.url,
                 `create or replace function be_over() returns trigger language plpgsql as
                    $$ begin new.expires_at := new.created_at; return new; end $$;
                  create or replace trigger be_over before insert on tasks for each row when (new.type = 'ping') execute function be_over()`,

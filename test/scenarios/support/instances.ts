@@ -33,8 +33,13 @@ export async function expectFenced(world: World, { credential, enrollment_token 
   const lines = `${JSON.stringify({ seq: 1, at: '2030-01-01T00:00:00Z', stream: 'stdout', line: 'still here' })}\n`;
   const asItself = { bearer: credential };
   const shipped = { ...asItself, raw: lines, headers: { 'content-type': 'application/x-ndjson' } };
+  const beat = () => callRoute(url, 'agent-heartbeat', { body: { status: 'ready' } }, asItself);
   const answers = [
-    await callRoute(url, 'agent-heartbeat', { body: { status: 'ready' } }, asItself),
+    // A replica learns of a fence with the evidence of it, a moment later.
+    await world.comes('the replica to know', async () => {
+      const answer = await beat();
+      return answer.status === 200 ? undefined : answer;
+    }),
     await callRoute(url, 'agent-heartbeat', { body: {} }, asItself),
     await callRoute(url, 'agent-logs', {}, shipped),
     await callRoute(url, 'agent-task-next', { query: { wait: 0 } }, asItself),
