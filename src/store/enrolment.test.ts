@@ -256,14 +256,18 @@ test('a join token is spent by new names only, and ends by number, by time and b
 
 test('machines that join under one name at once become one node', async () => {
   const { secret } = await newJoinToken();
-  const replies = await Promise.all(
-    Array.from({ length: 5 }, () =>
-      attempt({ join_token: secret, name: 'twins' }).catch(
-        (error: unknown) => (error as { constraint?: string }).constraint,
-      ),
-    ),
-  );
+  const replies = await Promise.all(Array.from({ length: 5 }, () => attempt({ join_token: secret, name: 'twins' })));
   expect(replies.filter((reply) => typeof reply === 'object').length).toBe(1);
+  expect(new Set(replies.filter((reply) => typeof reply === 'string'))).toEqual(new Set(['name_taken']));
   const rows = await db.query(`select 1 from nodes where name = 'twins'`);
   expect(rows.length).toBe(1);
+});
+
+test('of a rack that joins at once, as many get in as the token has uses', async () => {
+  const { secret } = await newJoinToken({ max_uses: 2 });
+  const replies = await Promise.all(
+    Array.from({ length: 6 }, (_, place) => attempt({ join_token: secret, name: `rack-${place}` })),
+  );
+  expect(replies.filter((reply) => reply === 'join_token_invalid').length).toBe(4);
+  expect(await db.query(`select 1 from nodes where name like 'rack-%'`)).toHaveLength(2);
 });

@@ -14,7 +14,7 @@ import { ApiProblem, errorCatalogue } from '../contract/errors.ts';
 import { heartbeatPolicy } from '../lifecycle/budgets.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import { amendNode } from './amend-node.ts';
-import type { Database, Transaction } from './database.ts';
+import { type Database, isUniqueViolation, type Transaction } from './database.ts';
 import { createNode, type NodeMove, transition } from './door.ts';
 import { moveAllocations } from './door-allocation.ts';
 import { budgetOf, type DoorEnvironment } from './door-rules.ts';
@@ -242,9 +242,6 @@ async function byJoinToken(
   } else {
     if (join.expires_at && join.expires_at < now)
       throw new ApiProblem('join_token_invalid', 'The join token has expired.');
-    if (join.max_uses !== null && join.uses >= join.max_uses)
-      throw new ApiProblem('join_token_invalid', 'The uses of the join token are spent.');
-    await spendJoinToken(tx, join.token_id);
     node_id = newNodeId(context.clock);
     await createNode(
       tx,
@@ -272,7 +269,10 @@ async function byJoinToken(
   if (!node || !instance) throw new Error('a node vanished in its own transaction');
   const admitted = await admit(tx, node, instance, request, context);
   const credential = await issueCredential(tx, node_instance_id, request, now);
-  return replyFor(tx, admitted, node_instance_id, credential, true);
+  const reply = await replyFor(tx, admitted, node_instance_id, credential, true);
+  if (!existing && !(await spendJoinToken(tx, join.token_id)))
+    throw new ApiProblem('join_token_invalid', 'The uses of the join token are spent.');
+  return reply;
 }
 
 /** An agent that restarted says hello again: counted, changes no status, and a failed one is rescued as by a beat. */
@@ -338,7 +338,10 @@ export async function register(
       );
     });
   } catch (error) {
-    if (error instanceof ApiProblem) await tellRefusal(db, error, request, context);
-    throw error;
+    const refused = isUniqueViolation(error, 'nodes_live_name')
+      ? new ApiProblem('name_taken', `Another machine joined as ${request.name} in the same moment.`)
+      : error;
+    if (refused instanceof ApiProblem) await tellRefusal(db, refused, request, context);
+    throw refused;
   }
 }

@@ -81,15 +81,21 @@ export async function createJoinToken(
   );
 }
 
-/** Locked, because the first registration of a name spends a use. */
 export async function joinTokenBySecret(tx: Transaction, secret: string): Promise<JoinTokenRow | undefined> {
-  return (
-    await tx.query<JoinTokenRow>('select * from join_tokens where secret_hash = $1 for update', [hashSecret(secret)])
-  )[0];
+  return (await tx.query<JoinTokenRow>('select * from join_tokens where secret_hash = $1', [hashSecret(secret)]))[0];
 }
 
-export async function spendJoinToken(tx: Transaction, id: TokenId): Promise<void> {
-  await tx.query('update join_tokens set uses = uses + 1 where token_id = $1', [id]);
+/**
+ * Spends a use, if one is left and nobody has revoked it meanwhile. It locks the token until the transaction ends, and a whole rack
+ * may join by the same one: so it comes last.
+ */
+export async function spendJoinToken(tx: Transaction, id: TokenId): Promise<boolean> {
+  const rows = await tx.query(
+    `update join_tokens set uses = uses + 1 where token_id = $1 and revoked_at is null and (max_uses is null or uses < max_uses)
+     returning token_id`,
+    [id],
+  );
+  return rows.length > 0;
 }
 
 export async function listJoinTokens(db: Queryable, pool: string): Promise<JoinToken[]> {
