@@ -7,7 +7,10 @@ export type Row = object;
 
 /** Whatever can run a statement: the pool, or one open transaction. */
 export interface Queryable {
-  /** `often`: the database reads and plans the statement once for each connection, and not each time anew. */
+  /**
+   * `often`: the database reads and plans the statement once for each connection, and not each time anew. It plans without
+   * knowing the values, so these must not decide what the best way is: an id, not a list of them; a limit that stands in the text.
+   */
   query<R extends Row>(text: string, values?: unknown[], how?: { often?: boolean }): Promise<R[]>;
   /** Whatever words of machines and people are stored go through it, rows and their evidence alike. */
   readonly redact: Redactor;
@@ -25,8 +28,8 @@ export interface Database extends Queryable {
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Called after each commit that wrote evidence. */
   whenEvidence(listener: () => void): void;
-  /** A connection of its own, for LISTEN or a session lock; the caller ends it. */
-  connect(applicationName: string): Promise<pg.Client>;
+  /** A connection of its own, for LISTEN or a session lock, with settings of its own; the caller ends it. */
+  connect(applicationName: string, settings?: Record<string, string>): Promise<pg.Client>;
   close(): Promise<void>;
 }
 
@@ -38,7 +41,10 @@ export class StoreUnavailable extends Error {
 /** SQLSTATE classes that mean "the server is not there", not "the statement is wrong". */
 const unavailableClasses = ['08', '53', '57', '58'];
 const transientCodes = ['40001', '40P01'];
-const transactionTries = 3;
+/** A table that a statement was planned for has other columns now: another replica has migrated it. */
+const isStalePlan = (error: unknown): boolean =>
+  sqlState(error) === '0A000' && error instanceof Error && /cached plan/.test(error.message);
+const mostTries = 3;
 /** A replica that freezes inside a transaction loses it, and its locks, before its lease ends and another one takes over. */
 const idleTransactionMs = 8_000;
 
@@ -93,8 +99,9 @@ export function openDatabase(options: {
 
   let announce: () => void = () => {};
   const names = new Map<string, string>();
+  let named = 0;
   const nameOf = (text: string): string => {
-    const name = names.get(text) ?? `often_${names.size}`;
+    const name = names.get(text) ?? `often_${named++}`;
     names.set(text, name);
     return name;
   };
@@ -108,7 +115,19 @@ export function openDatabase(options: {
     try {
       return (await on.query({ text, values, ...(often && { name: nameOf(text) }) })).rows as R[];
     } catch (error) {
+      // Under new names they are planned anew, on every connection.
+      if (isStalePlan(error)) names.clear();
       throw classify(error);
+    }
+  };
+
+  const again = async <T>(work: () => Promise<T>, isWorthIt: (error: unknown) => boolean): Promise<T> => {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await work();
+      } catch (error) {
+        if (tries >= mostTries || !isWorthIt(error)) throw error;
+      }
     }
   };
 
@@ -151,27 +170,27 @@ export function openDatabase(options: {
 
   return {
     url: options.url,
-    query: (text, values, how) => run(pool, text, values, how),
+    query: (text, values, how) => again(() => run(pool, text, values, how), isStalePlan),
     redact,
     evidenceWritten: () => announce(),
     whenEvidence(listener) {
       announce = listener;
     },
-    async transaction(work) {
-      for (let tries = 1; ; tries++) {
-        try {
-          return await attempt(work);
-        } catch (error) {
-          if (tries >= transactionTries || !transientCodes.includes(sqlState(error) ?? '')) throw error;
-        }
-      }
-    },
-    async connect(application_name) {
+    transaction: (work) =>
+      again(
+        () => attempt(work),
+        (error) => isStalePlan(error) || transientCodes.includes(sqlState(error) ?? ''),
+      ),
+    async connect(application_name, settings = {}) {
       const client = new pg.Client({
         connectionString: options.url,
         application_name,
+        options: Object.entries(settings)
+          .map(([name, value]) => `-c ${name}=${value}`)
+          .join(' '),
         keepAlive: true,
         connectionTimeoutMillis: 5_000,
+        types,
       });
       // One that breaks before its caller listens fails the caller's first statement; the event alone would end the process.
       client.on('error', () => {});

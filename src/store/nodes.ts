@@ -138,8 +138,14 @@ export async function readNodes(db: Queryable, ids: readonly string[], tenant: T
   return rows.map(toWire);
 }
 
+/** Asked more often than anything else, and planning it takes ten times as long as reading it. */
 export async function readNode(db: Queryable, id: string, tenant: Tenancy = null): Promise<Node | undefined> {
-  return (await readNodes(db, [id], tenant))[0];
+  const [row] = await db.query<JoinedRow>(
+    `${joined} where node.node_id = $1 ${tenant === null ? '' : `and ${heldByTenant('$2')}`}`,
+    [id, ...(tenant === null ? [] : [tenant])],
+    { often: true },
+  );
+  return row && toWire(row);
 }
 
 export async function nodeRow(db: Queryable, id: string): Promise<NodeRow | undefined> {

@@ -26,8 +26,11 @@ const notifyAfterMs = 20;
 /** A fact is told within moments of its time. This is far beyond that, and still leaves most pieces of the evidence alone. */
 const mostLateMs = 30 * 24 * 3600_000;
 const mostAheadMs = 24 * 3600_000;
-/** A row can be hidden for the moment behind another transaction that is about to end; nobody announces that end. */
-const withheldRetryMs = 5;
+/**
+ * A row can be hidden for the moment behind another transaction that is about to end; nobody announces that end. What has
+ * waited is asked for again after as long as it has waited, so that a long transaction costs a few questions, not hundreds.
+ */
+const withheldRetryMs = { first: 5, most: 80 };
 
 export async function startTail(options: {
   db: Database;
@@ -43,9 +46,22 @@ export async function startTail(options: {
   let stopped = false;
   let cancelFallback: () => void = () => {};
   let cancelRetry: (() => void) | undefined;
+  let retryMs = withheldRetryMs.first;
   let cancelNotify: (() => void) | undefined;
   let connection: Awaited<ReturnType<Database['connect']>> | undefined;
   let connecting = false;
+
+  /**
+   * On its own connection, where the one question it has is planned once; where that was lost, on any. Left to itself the database
+   * would plan for each new cursor, since it takes the guess at an unknown one for worse.
+   */
+  const reader = (): Pick<Database, 'query'> => {
+    const client = connection;
+    if (!client) return db;
+    return {
+      query: async (text, values = []) => (await client.query({ name: `tail_of_${values.length}`, text, values })).rows,
+    };
+  };
 
   /** One listener that fails takes nothing from the others. */
   const hand = (fact: Evidence, listener: (fact: Evidence) => void) => {
@@ -68,20 +84,24 @@ export async function startTail(options: {
   const readAll = async () => {
     do {
       again = false;
-      const { items, withheld } = await readAfter(db, cursor, batchSize, within());
+      const { items, withheld } = await readAfter(reader(), cursor, batchSize, within());
       for (const fact of items) {
         reachedMs = Date.parse(fact.at);
         cursor = parseCursor(fact.cursor) ?? cursor;
         for (const listener of listeners) hand(fact, listener);
       }
+      if (items.length > 0 || !withheld) retryMs = withheldRetryMs.first;
       if (items.length === batchSize) again = true;
-      else if (withheld && !stopped) {
-        cancelRetry ??= clock.after(withheldRetryMs, () => {
-          cancelRetry = undefined;
-          poke();
-        });
-      }
+      else if (withheld && !stopped) retry();
     } while (again && !stopped);
+  };
+
+  const retry = () => {
+    cancelRetry ??= clock.after(retryMs, () => {
+      cancelRetry = undefined;
+      retryMs = Math.min(2 * retryMs, withheldRetryMs.most);
+      poke();
+    });
   };
 
   const poke = () => {
@@ -109,7 +129,7 @@ export async function startTail(options: {
   const listen = async () => {
     connecting = true;
     try {
-      const client = await db.connect('slipway tail');
+      const client = await db.connect('slipway tail', { plan_cache_mode: 'force_generic_plan' });
       connection = client;
       client.on('notification', poke);
       client.on('error', onError);
