@@ -1,0 +1,34 @@
+/** `npm run demo`: a server of its own with the planted fleet, in a directory that goes with it. */
+import { readFile } from 'node:fs/promises';
+import { createLog } from '../../src/base/log.ts';
+import { readSettings } from '../../src/base/settings.ts';
+import { createClient } from '../../src/contract/client.ts';
+import { routes } from '../../src/contract/routes.ts';
+import { startServer } from '../../src/main.ts';
+import { endProcessesIn } from '../../test/support/tagged-processes.ts';
+import { plantFleet } from './planted-fleet.ts';
+
+export interface FleetDemo {
+  url: string;
+  stop(): Promise<void>;
+}
+
+export async function startFleetDemo(told: {
+  data_dir: string;
+  port: number;
+  say(text: string): void;
+}): Promise<FleetDemo> {
+  const flags = ['--port', String(told.port), '--data-dir', told.data_dir];
+  const server = await startServer(readSettings(flags, {}), createLog({ level: 'error' }));
+  const token = (await readFile(server.admin_token_path, 'utf8')).trim();
+  told.say(`Console  ${server.url}\nToken    in ${server.admin_token_path}\nBringing the fleet up, with its faults …`);
+  await plantFleet(createClient({ base_url: server.url, token, addresses: routes }));
+  told.say('All faults are there. Open the console: Attention shows what a person on call would see.');
+  return {
+    url: server.url,
+    async stop() {
+      await server.stop();
+      endProcessesIn(told.data_dir);
+    },
+  };
+}
