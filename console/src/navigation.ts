@@ -1,5 +1,6 @@
 /** The places of the console, in order. A page that is not built yet is not listed; adding it here is all it takes. */
 import {
+  IconBell,
   IconBox,
   IconGavel,
   IconGridDots,
@@ -12,7 +13,7 @@ import type { Session } from '../../src/contract/token.ts';
 import { seesWholeFleet } from './api/session.ts';
 
 export interface Place {
-  to: '/fleet' | '/allocations' | '/operations' | '/pools' | '/supervision' | '/residue' | '/drift';
+  to: '/attention' | '/fleet' | '/allocations' | '/operations' | '/pools' | '/supervision' | '/residue' | '/drift';
   /** Addresses below which this place is where one is. */
   covers: string[];
   label: string;
@@ -23,8 +24,9 @@ export interface Place {
 }
 
 export const places: Place[] = [
+  { to: '/attention', covers: ['/attention'], label: 'Attention', icon: IconBell, key: 'a' },
   { to: '/fleet', covers: ['/fleet', '/nodes'], label: 'Fleet', icon: IconGridDots, key: 'f' },
-  { to: '/allocations', covers: ['/allocations'], label: 'Allocations', icon: IconBox, key: 'a' },
+  { to: '/allocations', covers: ['/allocations'], label: 'Allocations', icon: IconBox, key: 'l' },
   { to: '/operations', covers: ['/operations'], label: 'Operations', icon: IconProgressCheck, key: 'o' },
   { to: '/pools', covers: ['/pools'], label: 'Pools', icon: IconStack2, key: 'p', isFor: seesWholeFleet },
   {

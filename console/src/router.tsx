@@ -46,8 +46,14 @@ const homeRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/',
   beforeLoad: () => {
-    throw redirect({ to: '/fleet', replace: true });
+    throw redirect({ to: '/attention', replace: true });
   },
+});
+
+const attentionRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/attention',
+  component: lazyRouteComponent(() => import('./pages/AttentionPage.tsx'), 'AttentionPage'),
 });
 
 const fleetRoute = createRoute({
@@ -129,6 +135,7 @@ const routeTree = rootRoute.addChildren([
   signInRoute,
   frameRoute.addChildren([
     homeRoute,
+    attentionRoute,
     fleetRoute,
     nodeRoute,
     allocationsRoute,

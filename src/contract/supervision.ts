@@ -22,6 +22,7 @@ export const SweepRun = Type.Object(
   { $id: 'SweepRun' },
 );
 export const SweepRuns = Type.Object({ replica_id: Type.String(), items: Type.Array(SweepRun) }, { $id: 'SweepRuns' });
+export type SweepRuns = Static<typeof SweepRuns>;
 
 export const Hold = Type.Object(
   {

@@ -42,7 +42,13 @@ async function allocate(page: Page, pool: string, name: string): Promise<void> {
 
 it('shows a machine from the click to the proof, live on every page', { timeout: wholeLifeMs }, async () => {
   const { page, context, complaints } = await visit(browser);
+  // Where one arrives, nothing needs a person, and it says what was looked at.
   await signIn(page, server);
+  await page.waitForURL(/\/attention$/);
+  await page.getByRole('heading', { name: 'All is well' }).waitFor();
+  await page.getByRole('list', { name: 'What was looked at' }).getByText('rules run, nothing is held').waitFor();
+  await page.keyboard.press('g');
+  await page.keyboard.press('f');
   await page.getByText('No machines yet').waitFor();
   await isLive(page);
 
@@ -97,7 +103,7 @@ it('shows a machine from the click to the proof, live on every page', { timeout:
 
 it('finds machines by words and status, and the address says which', async () => {
   const { page, context, complaints } = await visit(browser);
-  await signIn(page, server);
+  await signIn(page, server, '/fleet');
   await allocate(page, 'local', 'lathe');
   await statusOf(page, 'active').waitFor();
 

@@ -182,18 +182,50 @@ it('what disagrees is seen with both sides, on its own page and on the machineâ€
   await page.getByText(/by admin: I wrote it myself/).waitFor();
 });
 
-it('a release that fails is forced, and what may be left is on the ledger until somebody owns it or it is destroyed', async () => {
+it('what needs a person is where one arrives, worst first, and moves as it gets worse', async () => {
+  await goTo('/');
+  const shelf = (name: RegExp) => page.getByRole('region', { name });
+  await shelf(/^Releases that are tried again: 3/).waitFor();
+  const shelves = async () => (await page.locator('section h2').allInnerTexts()).map((words) => words.trim());
+  const order = ['Set aside', 'Left behind', 'Releases that are tried again'];
+  expect((await shelves()).filter((title) => order.includes(title))).toEqual(order);
+  await shelf(/^Set aside/)
+    .getByText('It is loud again.')
+    .waitFor();
+  const place = page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: /^Attention/ });
+  const counted = Number(/\d+/.exec(await place.innerText())?.[0]);
+  // Once its tries are over, a release stands where it is seen first.
+  await ledger.rows(`update allocations set release_tries = 9 where allocation_id = $1`, [forced]);
+  await goTo('/attention');
+  await shelf(/^Releases that gave up: 1/).waitFor();
+  expect((await shelves())[0]).toBe('Releases that gave up');
+  await server.client.call('node-act', {
+    params: { id: machine(1), action: 'quarantine' },
+    body: { reason: 'to be seen at once' },
+  });
+  await shelf(/^Set aside/)
+    .getByText('To be seen at once.')
+    .waitFor();
+  await place.getByText(String(counted + 1)).waitFor();
+  await expectNoBarriers(page, 'attention');
+});
+
+it('a release that gave up is forced, and what may be left is on the ledger until somebody owns it or it is destroyed', async () => {
   await goTo(`/allocations/${forced}`);
   await statusOf(page, 'release failed').waitFor();
   await page.getByText('Next try').waitFor();
   await page.getByRole('button', { name: 'Retry release' }).waitFor();
-  await choose(page, /^Force release/);
+  await goTo('/attention');
+  await page
+    .getByRole('region', { name: /^Releases that gave up/ })
+    .getByRole('button', { name: /^Force release/ })
+    .click();
   await foreseen(page).getByText('released', { exact: true }).waitFor();
   await foreseen(page)
     .getByText(/residue/)
     .waitFor();
   await confirm(page, 'Force release', 'the tenant cannot wait');
-  await page.locator('[data-badge="released"]').first().waitFor();
+  await page.getByRole('region', { name: /^Releases that gave up/ }).waitFor({ state: 'detached' });
   const { node_id } = await server.client.call('allocation-get', { params: { id: forced } });
   await goTo(`/nodes/${node_id}`);
   await page.getByRole('link', { name: 'residue', exact: true }).waitFor();

@@ -19,6 +19,7 @@ beforeAll(async () => {
   const asked = await allocate(server.client, 'staged');
   const { allocation_id, node_id, workflow_id } = await becomes(server.client, asked, 'active');
   pages = {
+    '/attention': 'All is well',
     '/fleet': 'staged',
     '/fleet?view=table': 'staged',
     '/fleet?q=nothing': 'No machine matches',
@@ -93,7 +94,7 @@ it('is walked through on a phone', async () => {
 
 it('is worked by keyboard alone', async () => {
   const { page, context } = await visit(browser);
-  await signIn(page, server);
+  await signIn(page, server, '/fleet');
   await page.locator('[data-node]').waitFor();
   const press = async (...keys: string[]) => {
     for (const key of keys) await page.keyboard.press(key);

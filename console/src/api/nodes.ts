@@ -64,15 +64,19 @@ export const bootQuery = (id: string, instance: string | null) =>
     queryFn: ({ signal }) => call('node-boot', { params: { id }, query: { instance: instance ?? undefined }, signal }),
   });
 
-const retiredFilter = { status: 'retired' };
+/** The nodes in one status, newest first and page by page. */
+export const nodesIn = (status: NodeStatus) => {
+  const by = { status };
+  return infiniteQueryOptions({
+    queryKey: keys.list('nodes', by),
+    initialPageParam: firstPage,
+    getNextPageParam: nextPage,
+    queryFn: ({ pageParam, signal }) =>
+      readPage('node', by, pageParam, nodeId, () =>
+        call('node-list', { query: { status, limit: pageSize, cursor: pageParam ?? undefined }, signal }),
+      ),
+  });
+};
 
-/** The retired, newest first and page by page; only read when somebody asks for them. */
-export const retiredQuery = infiniteQueryOptions({
-  queryKey: keys.list('nodes', retiredFilter),
-  initialPageParam: firstPage,
-  getNextPageParam: nextPage,
-  queryFn: ({ pageParam, signal }) =>
-    readPage('node', retiredFilter, pageParam, nodeId, () =>
-      call('node-list', { query: { status: 'retired', limit: pageSize, cursor: pageParam ?? undefined }, signal }),
-    ),
-});
+/** Only read when somebody asks for them: in time they outnumber the living. */
+export const retiredQuery = nodesIn('retired');

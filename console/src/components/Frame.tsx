@@ -14,7 +14,7 @@ import { Account } from './Account.tsx';
 import { Brand } from './Brand.tsx';
 import styles from './Frame.module.css';
 import { HeldLink, HeldMark } from './HeldSign.tsx';
-import { DriftMark, ResidueMark } from './OpenMark.tsx';
+import { AttentionMark, DriftMark, ResidueMark } from './OpenMark.tsx';
 import { StaleSign, StreamSign } from './StreamSign.tsx';
 
 const chord = (key: string) => (
@@ -25,6 +25,7 @@ const chord = (key: string) => (
 
 /** What there is to know of a place before one goes there. */
 const marks: Partial<Record<Place['to'], typeof HeldMark>> = {
+  '/attention': AttentionMark,
   '/supervision': HeldMark,
   '/residue': ResidueMark,
   '/drift': DriftMark,

@@ -1,19 +1,27 @@
 /** How much is open at a place, beside the way to it. Takes the place of `otherwise`, so that nothing moves when it comes and goes. */
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
+import { useAttention } from '../api/attention.ts';
 import { findingsQuery } from '../api/findings.ts';
 import { residueQuery } from '../api/residue.ts';
-import { toneStyle } from '../theme.ts';
+import { type Tone, toneStyle } from '../theme.ts';
+import { countOf } from '../words/attention.ts';
 import { openCount } from '../words/findings.ts';
 import styles from './HeldSign.module.css';
 
 const open = { status: 'open' };
 
-const Mark = ({ count, otherwise }: { count: string | null; otherwise: ReactNode }) =>
+interface MarkProps {
+  count: string | null;
+  otherwise: ReactNode;
+  tone?: Tone;
+}
+
+const Mark = ({ count, otherwise, tone = 'warn' }: MarkProps) =>
   count === null ? (
     otherwise
   ) : (
-    <span className={styles.mark} style={toneStyle('warn')}>
+    <span className={styles.mark} style={toneStyle(tone)}>
       {count}
     </span>
   );
@@ -25,3 +33,9 @@ export const ResidueMark = ({ otherwise }: { otherwise: ReactNode }) => (
 export const DriftMark = ({ otherwise }: { otherwise: ReactNode }) => (
   <Mark count={openCount(useInfiniteQuery(findingsQuery(open)).data?.pages[0])} otherwise={otherwise} />
 );
+
+export function AttentionMark({ otherwise }: { otherwise: ReactNode }) {
+  const { shelves, isAll } = useAttention();
+  const count = countOf(shelves);
+  return <Mark count={count === 0 ? null : `${count}${isAll ? '' : '+'}`} otherwise={otherwise} tone="bad" />;
+}

@@ -12,7 +12,10 @@ import { allocationActionLabel, isWayOut } from '../words/actions.ts';
 import { type Action, andSay } from './action.ts';
 import { offeredAction } from './offered-action.ts';
 
-export const nameOf = (allocation: Allocation): string => allocation.name ?? allocation.allocation_id;
+/** As much of an allocation as it takes to do something about it. */
+export type ActedOn = Pick<Allocation, 'allocation_id' | 'status' | 'name'>;
+
+export const nameOf = (allocation: ActedOn): string => allocation.name ?? allocation.allocation_id;
 
 type WithoutReason = (id: string, reason: string | undefined, idempotency_key: string) => Promise<unknown>;
 
@@ -22,7 +25,7 @@ const everyday: Partial<Record<AllocationActionName, { send: WithoutReason; says
   retry: { send: retryAllocation, says: 'Trying again:' },
 };
 
-export function allocationAction(allocation: Allocation, offer: OfferedAllocationAction): Action {
+export function allocationAction(allocation: ActedOn, offer: OfferedAllocationAction): Action {
   const { allocation_id, status } = allocation;
   const name = nameOf(allocation);
   const label = allocationActionLabel(offer.action, status);
@@ -43,8 +46,16 @@ export function allocationAction(allocation: Allocation, offer: OfferedAllocatio
 /** What stands on the page itself while it is open: the ways out, and giving it back. */
 export const isPlain = (action: string): boolean => isWayOut(action) || action === 'release';
 
+/** Where the table opens it by the status alone; whether more stands in its way, the look ahead says. */
+export const offerOf = (action: AllocationActionName): OfferedAllocationAction => ({
+  action,
+  does: allocationActions[action].does,
+  open: true,
+  why_not: null,
+});
+
 /** For a list, where to ask about every row would be a request a row: the same table, by the status alone. */
 export const plainByStatus = (status: AllocationStatus): OfferedAllocationAction[] =>
   allocationActionNames
     .filter((action) => isPlain(action) && allocationActions[action].from.some((from) => from === status))
-    .map((action) => ({ action, does: allocationActions[action].does, open: true, why_not: null }));
+    .map(offerOf);

@@ -1,0 +1,64 @@
+/** Everything that may need a person, read once and kept live by the stream; the mark beside its place reads the same. */
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import { type Known, type Shelf, shelvesOf } from '../words/attention.ts';
+import { allocationsQuery } from './allocations.ts';
+import { findingsQuery } from './findings.ts';
+import { nodesIn } from './nodes.ts';
+import { poolsQuery } from './pools.ts';
+import { residueQuery } from './residue.ts';
+import { seesWholeFleet, useSession } from './session.ts';
+import { brakeQuery, sweepsQuery } from './supervision.ts';
+
+const open = { status: 'open' };
+const failedReleases = { status: 'release_failed' };
+
+const itemsOf = <T>(list: { data?: { pages: { items: T[] }[] } | undefined }): T[] | undefined =>
+  list.data?.pages.flatMap((page) => page.items);
+
+export interface Attention {
+  shelves: Shelf[];
+  known: Known;
+  /** Everything was read; what is not for tenants counts as read. */
+  isRead: boolean;
+  /** No list goes on beyond what was read. */
+  isAll: boolean;
+  error: Error | null;
+}
+
+export function useAttention(): Attention {
+  const enabled = seesWholeFleet(useSession());
+  const brake = useQuery({ ...brakeQuery, enabled });
+  const sweeps = useQuery({ ...sweepsQuery, enabled });
+  const pools = useQuery({ ...poolsQuery, enabled });
+  const releases = useInfiniteQuery(allocationsQuery(failedReleases));
+  const quarantined = useInfiniteQuery(nodesIn('quarantined'));
+  const failed = useInfiniteQuery(nodesIn('failed'));
+  const residue = useInfiniteQuery({ ...residueQuery(open), enabled });
+  const findings = useInfiniteQuery({ ...findingsQuery(open), enabled });
+  const lists = [releases, quarantined, failed, residue, findings];
+  const reads = [brake, sweeps, pools, ...lists];
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what the lists hold is in their data
+  const known = useMemo(
+    (): Known => ({
+      brake: brake.data,
+      sweeps: sweeps.data?.items,
+      pools: pools.data,
+      release_failed: itemsOf(releases),
+      quarantined: itemsOf(quarantined),
+      failed: itemsOf(failed),
+      residue: itemsOf(residue),
+      findings: itemsOf(findings),
+    }),
+    [brake.data, sweeps.data, pools.data, releases.data, quarantined.data, failed.data, residue.data, findings.data],
+  );
+  return {
+    shelves: useMemo(() => shelvesOf(known), [known]),
+    known,
+    // What is disabled is pending for ever, and idle.
+    isRead: reads.every(({ isPending, fetchStatus }) => !isPending || fetchStatus === 'idle'),
+    isAll: !lists.some(({ hasNextPage }) => hasNextPage),
+    error: reads.find(({ error }) => error)?.error ?? null,
+  };
+}

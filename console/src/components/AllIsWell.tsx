@@ -1,0 +1,41 @@
+/** Nothing needs a person; and what was looked at, so that one may believe it. */
+import { IconCircleCheck } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { overviewQuery } from '../api/pools.ts';
+import { seesWholeFleet, useSession } from '../api/session.ts';
+import type { Known } from '../words/attention.ts';
+import styles from './Attention.module.css';
+import { Empty } from './Empty.tsx';
+
+const total = (counts: Record<string, number>, but: string): number =>
+  Object.entries(counts).reduce((sum, [status, count]) => (status === but ? sum : sum + count), 0);
+
+const counted = (count: number, one: string, many: string) => ({ count, words: count === 1 ? one : many });
+
+export function AllIsWell({ known }: { known: Known }) {
+  const { data: overview } = useQuery({ ...overviewQuery, enabled: seesWholeFleet(useSession()) });
+  const looked = overview && [
+    counted(
+      total(overview.nodes, 'retired'),
+      'machine, none failed or set aside',
+      'machines, none failed or set aside',
+    ),
+    counted(total(overview.allocations, 'released'), 'allocation, no release failed', 'allocations, no release failed'),
+    counted(known.sweeps?.length ?? 0, 'rule runs, nothing is held', 'rules run, nothing is held'),
+    counted(overview.pools, 'pool, nothing left behind, no drift', 'pools, nothing left behind, no drift'),
+  ];
+  return (
+    <Empty icon={IconCircleCheck} title="All is well" tone="ok">
+      <p>Nothing needs a person. What does will appear here by itself, worst first.</p>
+      {looked && (
+        <ul className={styles.looked} aria-label="What was looked at">
+          {looked.map(({ count, words }) => (
+            <li key={words}>
+              <b className="tabular">{count}</b> {words}
+            </li>
+          ))}
+        </ul>
+      )}
+    </Empty>
+  );
+}

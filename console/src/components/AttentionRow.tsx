@@ -1,0 +1,176 @@
+/** One thing that needs a person: what, since when, why and by which rule, and what to press. */
+import { Button } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import type { Action } from '../dialogs/action.ts';
+import { nextActions } from '../dialogs/attention-actions.ts';
+import { sentence } from '../words/actions.ts';
+import { type Concern, concernedSince } from '../words/attention.ts';
+import { aboutWords } from '../words/findings.ts';
+import { cameBy, costWords, residueName, whereWords } from '../words/residue.ts';
+import { afterwardsWords, effectWords } from '../words/supervision.ts';
+import { withLocalTimes } from '../words/times.ts';
+import { Ago } from './Ago.tsx';
+import styles from './Attention.module.css';
+import { shortId } from './CopyId.tsx';
+import { Countdown } from './Countdown.tsx';
+
+interface Told {
+  title: ReactNode;
+  /** For those who hear the button and not the row. */
+  name: string;
+  why: ReactNode;
+  /** Rule, owner, what comes next; each a short piece. */
+  facts: ReactNode[];
+}
+
+const Code = ({ children }: { children: string }) => <code>{children}</code>;
+
+function tell(concern: Concern): Told {
+  switch (concern.kind) {
+    case 'hold': {
+      const { rule, scope, name, reason, effect, held_until } = concern.hold;
+      return {
+        title: <Link to="/supervision">{`${rule} in ${scope} ${name}`}</Link>,
+        name: `${rule} in ${scope} ${name}`,
+        why: `${sentence(reason)} ${effectWords[effect]}`,
+        facts: [
+          <span key="until">
+            ends in <Countdown at={held_until} />, {afterwardsWords[effect]}
+          </span>,
+        ],
+      };
+    }
+    case 'rule': {
+      const { name, error } = concern.sweep;
+      return { title: <Link to="/supervision">{name}</Link>, name, why: error, facts: ['owner: control_plane'] };
+    }
+    case 'release': {
+      const { allocation_id, name, pool, reason, owner_layer, verdict, release_tries, retry_at } = concern.allocation;
+      return {
+        title: (
+          <Link to="/allocations/$id" params={{ id: allocation_id }}>
+            {name ?? shortId(allocation_id)}
+          </Link>
+        ),
+        name: name ?? allocation_id,
+        why: reason,
+        facts: [
+          pool,
+          verdict && <Code key="rule">{verdict.rule}</Code>,
+          owner_layer && `owner: ${owner_layer}`,
+          release_tries === 1 ? 'failed once' : `failed ${release_tries} times`,
+          retry_at && (
+            <span key="retry">
+              next try <Ago at={retry_at} />
+            </span>
+          ),
+        ],
+      };
+    }
+    case 'node': {
+      const { node_id, name, pool, verdict, fence_reason, deadline_at, status } = concern.node;
+      return {
+        title: (
+          <Link to="/nodes/$id" params={{ id: node_id }}>
+            {name}
+          </Link>
+        ),
+        name,
+        why: verdict?.reason ?? fence_reason,
+        facts: [
+          pool,
+          verdict && <Code key="rule">{verdict.rule}</Code>,
+          verdict?.owner && `owner: ${verdict.owner}`,
+          status === 'failed' && deadline_at && (
+            <span key="end">
+              taken down with proof in <Countdown at={deadline_at} />
+            </span>
+          ),
+        ],
+      };
+    }
+    case 'residue': {
+      const { residue } = concern;
+      return {
+        title: <Link to="/residue">{residueName(residue)}</Link>,
+        name: residueName(residue),
+        why: sentence(`${cameBy(residue)}: ${residue.reason}`),
+        facts: [
+          whereWords(residue),
+          residue.cost_per_hour === null ? 'cost not known' : <b key="cost">{costWords(residue.cost_per_hour)}</b>,
+          residue.verified_at && (
+            <span key="seen">
+              last look <Ago at={residue.verified_at} />
+            </span>
+          ),
+        ],
+      };
+    }
+    case 'finding': {
+      const { finding } = concern;
+      const about = aboutWords(finding);
+      return {
+        title: finding.node_id ? (
+          <Link to="/nodes/$id" params={{ id: finding.node_id }}>
+            {shortId(about)}
+          </Link>
+        ) : (
+          <Link to="/drift">{about}</Link>
+        ),
+        name: about,
+        why: sentence(finding.says),
+        facts: [finding.pool, <Code key="kind">{finding.kind}</Code>],
+      };
+    }
+  }
+}
+
+interface Props {
+  concern: Concern;
+  /** Left out for those who may only look. */
+  onAction: ((action: Action) => void) | undefined;
+}
+
+export function AttentionRow({ concern, onAction }: Props) {
+  const { title, name, why, facts } = tell(concern);
+  const actions = onAction ? nextActions(concern) : [];
+  const since = concernedSince(concern);
+  return (
+    <li className={styles.row}>
+      <div className={styles.words}>
+        <p className={styles.line}>
+          <b className={styles.name}>{title}</b>
+          {since && (
+            <span className={styles.since}>
+              for <Ago at={since} asAge />
+            </span>
+          )}
+        </p>
+        <p className={styles.why}>{typeof why === 'string' ? sentence(withLocalTimes(why)) : why}</p>
+        <p className={styles.facts}>
+          {facts.filter(Boolean).map((fact, at) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: they have an order and no names
+            <span key={at}>{fact}</span>
+          ))}
+        </p>
+      </div>
+      {onAction && actions.length > 0 && (
+        <div className={styles.actions}>
+          {actions.map(({ label, ending, open }, at) => (
+            <Button
+              key={label}
+              size="compact-md"
+              variant={at === 0 ? (ending ? 'light' : 'filled') : 'default'}
+              color={ending && at === 0 ? 'red' : undefined}
+              aria-label={`${label} ${name}`}
+              onClick={() => onAction(open())}
+            >
+              {label}
+            </Button>
+          ))}
+        </div>
+      )}
+    </li>
+  );
+}

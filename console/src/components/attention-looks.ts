@@ -1,0 +1,82 @@
+/** What each shelf of Attention is called, looks like and means, and where all of it is. */
+import {
+  IconAlertTriangle,
+  IconGavel,
+  IconLeaf,
+  IconLock,
+  IconPlayerPause,
+  IconRefresh,
+  IconRefreshAlert,
+  IconX,
+} from '@tabler/icons-react';
+import type { StatusIcon } from '../status-looks.ts';
+import type { Tone } from '../theme.ts';
+import type { ShelfName } from '../words/attention.ts';
+
+interface ShelfLook {
+  title: string;
+  means: string;
+  icon: StatusIcon;
+  tone: Tone;
+  /** Where all of them are listed. */
+  all: { to: '/supervision' | '/allocations' | '/fleet' | '/residue' | '/drift'; search?: { status: string } };
+}
+
+export const shelfLooks: Record<ShelfName, ShelfLook> = {
+  held: {
+    title: 'Held by the brake',
+    means: 'Too much turned bad at once, or we doubt our own hearing. Decide whether it is the machines or us.',
+    icon: IconPlayerPause,
+    tone: 'held',
+    all: { to: '/supervision' },
+  },
+  rules: {
+    title: 'Rules that cannot run',
+    means: 'Nobody is judged by them until they run again.',
+    icon: IconGavel,
+    tone: 'bad',
+    all: { to: '/supervision' },
+  },
+  given_up: {
+    title: 'Releases that gave up',
+    means: 'Every automatic try failed; from now on they are only tried once an hour.',
+    icon: IconRefreshAlert,
+    tone: 'bad',
+    all: { to: '/allocations', search: { status: 'release_failed' } },
+  },
+  quarantined: {
+    title: 'Set aside',
+    means: 'They take no work and wait for somebody to look at them.',
+    icon: IconLock,
+    tone: 'held',
+    all: { to: '/fleet', search: { status: 'quarantined' } },
+  },
+  failed: {
+    title: 'Failed machines',
+    means: 'A verdict ended them. Each may still come back by itself until its window ends.',
+    icon: IconX,
+    tone: 'bad',
+    all: { to: '/fleet', search: { status: 'failed' } },
+  },
+  residue: {
+    title: 'Left behind',
+    means: 'Still upstream without a live owner, and perhaps on the bill.',
+    icon: IconLeaf,
+    tone: 'warn',
+    all: { to: '/residue' },
+  },
+  drift: {
+    title: 'Findings',
+    means: 'What we hold and what is there disagree, or something fails again and again.',
+    icon: IconAlertTriangle,
+    tone: 'warn',
+    all: { to: '/drift' },
+  },
+  retried: {
+    title: 'Releases that are tried again',
+    means: 'The next try comes by itself; it can be had sooner.',
+    icon: IconRefresh,
+    tone: 'leaving',
+    all: { to: '/allocations', search: { status: 'release_failed' } },
+  },
+};

@@ -1,0 +1,118 @@
+/** Where one arrives: only what needs a person, worst first, each with its reason and what to press. */
+import { Button } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { useAttention } from '../api/attention.ts';
+import { mayOperate, seesWholeFleet, useSession } from '../api/session.ts';
+import { AllIsWell } from '../components/AllIsWell.tsx';
+import styles from '../components/Attention.module.css';
+import { AttentionRow } from '../components/AttentionRow.tsx';
+import { shelfLooks } from '../components/attention-looks.ts';
+import { FailurePanel } from '../components/FailurePanel.tsx';
+import { PageHeader } from '../components/PageHeader.tsx';
+import { Panel } from '../components/Panel.tsx';
+import { TableSkeleton } from '../components/Skeletons.tsx';
+import type { Action } from '../dialogs/action.ts';
+import { ActionDialog, RecoverDialog } from '../dialogs/on-demand.tsx';
+import { toneStyle } from '../theme.ts';
+import { attentionHeadline, countOf, type Shelf } from '../words/attention.ts';
+
+/** More of one kind are better looked at in their own list. */
+const mostShown = 5;
+/** From so many on, one by one is no longer the way. */
+const worthRecovering = 2;
+
+export function AttentionPage() {
+  const { shelves, known, isRead, isAll, error } = useAttention();
+  const session = useSession();
+  const [action, setAction] = useState<Action | null>(null);
+  const [recovering, setRecovering] = useState(false);
+  const acts = mayOperate(session);
+  const failedReleases = known.release_failed?.length ?? 0;
+  return (
+    <>
+      <PageHeader
+        title="Attention"
+        tab="Attention"
+        below={<span>{isRead ? attentionHeadline(countOf(shelves), isAll) : 'Looking …'}</span>}
+        actions={
+          acts &&
+          seesWholeFleet(session) &&
+          failedReleases >= worthRecovering && (
+            <Button variant="default" onClick={() => setRecovering(true)}>
+              Recover all {failedReleases} releases…
+            </Button>
+          )
+        }
+      />
+      {error && <FailurePanel error={error} />}
+      {!isRead && (
+        <Panel>
+          <TableSkeleton />
+        </Panel>
+      )}
+      {isRead && !error && shelves.length === 0 && (
+        <Panel>
+          <AllIsWell known={known} />
+        </Panel>
+      )}
+      {isRead && (
+        <div className={styles.shelves}>
+          {shelves.map((shelf) => (
+            <ShelfPanel key={shelf.name} shelf={shelf} onAction={acts ? setAction : undefined} />
+          ))}
+        </div>
+      )}
+      <RecoverDialog opened={recovering} onClose={() => setRecovering(false)} pool={undefined} />
+      <ActionDialog action={action} onClose={() => setAction(null)} />
+    </>
+  );
+}
+
+interface ShelfProps {
+  shelf: Shelf;
+  onAction: ((action: Action) => void) | undefined;
+}
+
+function ShelfPanel({ shelf: { name, concerns }, onAction }: ShelfProps) {
+  const { title, means, icon: Icon, tone, all } = shelfLooks[name];
+  return (
+    <section className={styles.shelf} style={toneStyle(tone)} aria-label={`${title}: ${concerns.length}`}>
+      <div className={styles.head}>
+        <Icon size={18} aria-hidden />
+        <h2 className={styles.title}>{title}</h2>
+        <span className={`${styles.count} tabular`}>{concerns.length}</span>
+        <span className={styles.means}>{means}</span>
+      </div>
+      <ul className={styles.rows}>
+        {concerns.slice(0, mostShown).map((concern) => (
+          <AttentionRow key={keyOf(concern)} concern={concern} onAction={onAction} />
+        ))}
+      </ul>
+      {concerns.length > mostShown && (
+        <div className={styles.more}>
+          <Link to={all.to} search={all.search ?? {}}>
+            All {concerns.length} of them
+          </Link>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function keyOf(concern: Shelf['concerns'][number]): string {
+  switch (concern.kind) {
+    case 'hold':
+      return concern.hold.hold_id;
+    case 'rule':
+      return concern.sweep.name;
+    case 'release':
+      return concern.allocation.allocation_id;
+    case 'node':
+      return concern.node.node_id;
+    case 'residue':
+      return concern.residue.residue_id;
+    case 'finding':
+      return concern.finding.finding_id;
+  }
+}

@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import type { Allocation } from '../../../src/contract/allocation.ts';
+import type { Node } from '../../../src/contract/node.ts';
+import type { Pool } from '../../../src/contract/pool.ts';
+import type { Residue } from '../../../src/contract/residue.ts';
+import type { Brake } from '../../../src/contract/supervision.ts';
+import { attentionHeadline, countOf, gaveUp, type Known, type Sweep, shelvesOf } from './attention.ts';
+
+const nothing: Known = {
+  brake: undefined,
+  sweeps: undefined,
+  pools: undefined,
+  release_failed: undefined,
+  quarantined: undefined,
+  failed: undefined,
+  residue: undefined,
+  findings: undefined,
+};
+const at = (minute: number) => `2026-01-01T00:${String(minute).padStart(2, '0')}:00Z`;
+const failedRelease = (pool: string, release_tries: number, minute = 0) =>
+  ({ allocation_id: `${pool}${minute}`, pool, release_tries, status_since: at(minute) }) as Allocation;
+const node = (name: string, minute: number) => ({ name, status_since: at(minute) }) as Node;
+const hold = (ended_at: string | null) => ({ hold_id: 'h', since: at(1), ended_at, resumed_at: null });
+
+describe('what needs a person', () => {
+  it('is nothing while nothing is known to', () => {
+    expect(shelvesOf(nothing)).toEqual([]);
+    expect(attentionHeadline(0, true)).toBe('Nothing needs a person');
+  });
+  it('has a release as given up once it was tried more often than its pool allows', () => {
+    const pools = [{ name: 'p', release: { max_retries: 0 } }] as Pool[];
+    expect(gaveUp(failedRelease('p', 1), pools)).toBe(true);
+    expect(gaveUp(failedRelease('q', 8), pools)).toBe(false);
+    expect(gaveUp(failedRelease('q', 9), undefined)).toBe(true);
+  });
+  it('goes from the brake down to what is tried again by itself', () => {
+    const shelves = shelvesOf({
+      ...nothing,
+      brake: { holds: [hold(null), hold(at(2))] } as unknown as Brake,
+      sweeps: [{ name: 'liveness', error: 'no such column' } as Sweep, { name: 'drift', error: null } as Sweep],
+      pools: [],
+      release_failed: [failedRelease('p', 1), failedRelease('p', 9, 1)],
+      quarantined: [node('young', 9), node('old', 3)],
+      failed: [node('f', 1)],
+      residue: [
+        { cost_per_hour: null, since: at(0) },
+        { cost_per_hour: 2, since: at(5) },
+      ] as Residue[],
+      findings: [],
+    });
+    expect(shelves.map(({ name, concerns }) => [name, concerns.length])).toEqual([
+      ['held', 1],
+      ['rules', 1],
+      ['given_up', 1],
+      ['quarantined', 2],
+      ['failed', 1],
+      ['residue', 2],
+      ['retried', 1],
+    ]);
+    expect(shelves[3]?.concerns).toMatchObject([{ node: { name: 'old' } }, { node: { name: 'young' } }]);
+    expect(shelves[5]?.concerns).toMatchObject([{ residue: { cost_per_hour: 2 } }, { residue: {} }]);
+    expect(attentionHeadline(countOf(shelves), true)).toBe('9 things need a person, worst first');
+  });
+});

@@ -1,0 +1,104 @@
+/** What needs a person, on which shelf and in which order: worst first, and on each shelf what has waited longest. Pure. */
+import type { Allocation } from '../../../src/contract/allocation.ts';
+import type { Finding } from '../../../src/contract/finding.ts';
+import type { Node } from '../../../src/contract/node.ts';
+import type { Pool } from '../../../src/contract/pool.ts';
+import type { Residue } from '../../../src/contract/residue.ts';
+import type { Brake, SweepRuns } from '../../../src/contract/supervision.ts';
+import { type Hold, isOpenHold } from './supervision.ts';
+
+export type Sweep = SweepRuns['items'][number];
+
+export type Concern =
+  | { kind: 'hold'; hold: Hold }
+  | { kind: 'rule'; sweep: Sweep }
+  | { kind: 'release'; allocation: Allocation; gave_up: boolean }
+  | { kind: 'node'; node: Node }
+  | { kind: 'residue'; residue: Residue }
+  | { kind: 'finding'; finding: Finding };
+
+/** Worst first. */
+export const shelfNames = [
+  'held',
+  'rules',
+  'given_up',
+  'quarantined',
+  'failed',
+  'residue',
+  'drift',
+  'retried',
+] as const;
+export type ShelfName = (typeof shelfNames)[number];
+
+export interface Shelf {
+  name: ShelfName;
+  concerns: Concern[];
+}
+
+/** Undefined: not read yet, or not for those who see only their own. */
+export interface Known {
+  brake: Brake | undefined;
+  sweeps: readonly Sweep[] | undefined;
+  pools: readonly Pool[] | undefined;
+  release_failed: readonly Allocation[] | undefined;
+  quarantined: readonly Node[] | undefined;
+  failed: readonly Node[] | undefined;
+  residue: readonly Residue[] | undefined;
+  findings: readonly Finding[] | undefined;
+}
+
+/** What a pool that names none gets. */
+const usualRetries = 8;
+
+/** After its last try a release is only looked at hourly, until a person does something. */
+export const gaveUp = ({ pool, release_tries }: Allocation, pools: readonly Pool[] | undefined): boolean =>
+  release_tries > (pools?.find(({ name }) => name === pool)?.release?.max_retries ?? usualRetries);
+
+export function concernedSince(concern: Concern): string {
+  switch (concern.kind) {
+    case 'hold':
+      return concern.hold.since;
+    case 'rule':
+      return concern.sweep.failed_at ?? '';
+    case 'release':
+      return concern.allocation.status_since;
+    case 'node':
+      return concern.node.status_since;
+    case 'residue':
+      return concern.residue.since;
+    case 'finding':
+      return concern.finding.opened_at ?? concern.finding.first_seen_at;
+  }
+}
+
+const longestFirst = (a: Concern, b: Concern) => (concernedSince(a) < concernedSince(b) ? -1 : 1);
+/** What costs most goes before what has merely waited longer. */
+const dearestFirst = (a: Residue, b: Residue) =>
+  (b.cost_per_hour ?? 0) - (a.cost_per_hour ?? 0) || (a.since < b.since ? -1 : 1);
+
+export function shelvesOf(known: Known): Shelf[] {
+  const releases = (known.release_failed ?? []).map(
+    (allocation) => ({ kind: 'release', allocation, gave_up: gaveUp(allocation, known.pools) }) as const,
+  );
+  const asNode = (node: Node) => ({ kind: 'node', node }) as const;
+  const on: Record<ShelfName, Concern[]> = {
+    held: (known.brake?.holds ?? []).filter(isOpenHold).map((hold) => ({ kind: 'hold', hold })),
+    rules: (known.sweeps ?? []).filter(({ error }) => error !== null).map((sweep) => ({ kind: 'rule', sweep })),
+    given_up: releases.filter(({ gave_up }) => gave_up).toSorted(longestFirst),
+    quarantined: (known.quarantined ?? []).map(asNode).toSorted(longestFirst),
+    failed: (known.failed ?? []).map(asNode).toSorted(longestFirst),
+    residue: (known.residue ?? []).toSorted(dearestFirst).map((residue) => ({ kind: 'residue', residue })),
+    drift: (known.findings ?? []).map((finding) => ({ kind: 'finding', finding }) as const).toSorted(longestFirst),
+    retried: releases.filter(({ gave_up }) => !gave_up).toSorted(longestFirst),
+  };
+  return shelfNames.map((name) => ({ name, concerns: on[name] })).filter(({ concerns }) => concerns.length > 0);
+}
+
+export const countOf = (shelves: readonly Shelf[]): number =>
+  shelves.reduce((sum, { concerns }) => sum + concerns.length, 0);
+
+export function attentionHeadline(count: number, isAll: boolean): string {
+  if (count === 0) return 'Nothing needs a person';
+  if (count === 1 && isAll) return 'One thing needs a person';
+  return `${count}${isAll ? '' : ' or more'} things need a person, worst first`;
+}
