@@ -2,16 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Operation } from '../contract/operation.ts';
 import type { Progress } from '../contract/progress.ts';
 import { settlementOf } from './settlement.ts';
-import {
-  kindOfId,
-  learnAllocation,
-  learnNode,
-  learnOperation,
-  nothingKnown,
-  progressOf,
-  setbackOf,
-  usualSecondsOfStep,
-} from './subject.ts';
+import { kindOfId, learnAllocation, learnNode, learnOperation, nothingKnown, setbackOf } from './subject.ts';
 import { sampleAllocation, sampleIds, sampleNode, sampleOperation, sampleProgress } from './testing/samples.ts';
 
 const at = (second: number) => `2026-01-01T12:00:${String(second).padStart(2, '0')}.000Z`;
@@ -46,14 +37,6 @@ describe('news', () => {
     expect(learnOperation(provision, release).operation?.workflow_id).toBe('op_2');
     expect(learnOperation(learnOperation(provision, release), sampleOperation()).operation?.workflow_id).toBe('op_2');
   });
-});
-
-test('the usual time is that of the step in progress', () => {
-  const operation = sampleOperation({ progress: sampleProgress({ step: 2 }) });
-  expect(usualSecondsOfStep({ ...nothingKnown, operation })).toBe(2);
-  const allocation = sampleAllocation({ progress: sampleProgress({ step: 2 }) });
-  expect(progressOf({ ...nothingKnown, allocation })?.step).toBe(2);
-  expect(usualSecondsOfStep({ ...nothingKnown, allocation })).toBeNull();
 });
 
 test('a setback is told while the try that was asked for after it goes on, and not of one that simply failed', () => {

@@ -67,10 +67,3 @@ export function setbackOf({ allocation, operation }: Subject): string | null {
 
 export const progressOf = (subject: Subject): ReadableProgress | null =>
   subject.operation?.progress ?? subject.allocation?.progress ?? null;
-
-/** What the step that is being taken usually takes. */
-export function usualSecondsOfStep(subject: Subject): number | null {
-  const progress = progressOf(subject);
-  if (!progress || subject.operation?.workflow_id !== progress.workflow_id) return null;
-  return subject.operation.steps.find((step) => step.step === progress.step)?.usual_seconds ?? null;
-}

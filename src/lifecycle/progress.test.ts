@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { leastStallSeconds, quantileShares } from './expectation.ts';
 import { type ComputedProgress, type ProgressFacts, progressOf, type StepFacts } from './progress.ts';
 import type { StepStatus } from './states.ts';
 
@@ -11,7 +12,9 @@ const step = (ordinal: number, status: StepStatus, usual: number | null, started
   label: `Step ${ordinal}`,
   status,
   usual_seconds: usual,
+  expected: null,
   started_at: started === null ? null : at(started),
+  retry_at: null,
 });
 
 const facts = (steps: StepFacts[], now: number, over: Partial<ProgressFacts> = {}): ProgressFacts => ({
@@ -20,6 +23,9 @@ const facts = (steps: StepFacts[], now: number, over: Partial<ProgressFacts> = {
   started_at: at(0),
   finished_at: null,
   created_at: at(0),
+  advanced_at: null,
+  retry_at: null,
+  percent: 0,
   now: at(now),
   ...over,
 });
@@ -140,4 +146,74 @@ test('a clock that stands before the start gives no negative time', () => {
     step_elapsed_seconds: 0,
     percent: 0,
   });
+});
+
+const history = (samples: number, p50: number, p90: number) => ({
+  samples,
+  // Even up to the median, even from there to the slowest tenth, and on like that.
+  quantiles: quantileShares.map((share) =>
+    share <= 0.5 ? (share / 0.5) * p50 : p50 + ((share - 0.5) / 0.4) * (p90 - p50),
+  ),
+});
+const known = (ordinal: number, status: StepStatus, p50: number, p90: number, started: number | null) => ({
+  ...step(ordinal, status, 1, started),
+  expected: history(40, p50, p90),
+});
+
+test('a step with a history weighs what it took, and shows 70 % at its median and 90 % at its slowest tenth', () => {
+  const steps = [known(1, 'running', 80, 160, 0), known(2, 'pending', 20, 30, null)];
+  expect(progressOf(facts(steps, 80)).percent).toBe(56);
+  expect(progressOf(facts(steps, 160)).percent).toBe(72);
+  expect(progressOf(facts(steps, 1e6)).percent).toBe(76);
+});
+
+test('says what to expect only from what was recorded', () => {
+  const steps = [known(1, 'running', 80, 160, 0), step(2, 'pending', 20, null)];
+  expect(progressOf(facts(steps, 1)).expected).toEqual({ p50_seconds: 80, p90_seconds: 160, samples: 40 });
+  expect(progressOf(facts([step(1, 'running', 80, 0)], 1))).toMatchObject({
+    expected: null,
+    eta_seconds: null,
+    slower_than: null,
+    stalled: false,
+  });
+});
+
+test('what is left is counted by the median, then by the slowest tenth, and then not at all', () => {
+  const steps = [known(1, 'running', 80, 160, 0), known(2, 'pending', 20, 30, null)];
+  const eta = (now: number) => progressOf(facts(steps, now)).eta_seconds;
+  expect([eta(10), eta(100), eta(160)]).toEqual([90, 80, null]);
+  expect(
+    progressOf(facts([known(1, 'running', 80, 160, 0), step(2, 'pending', null, null)], 10)).eta_seconds,
+  ).toBeNull();
+});
+
+test('says how many of the earlier ones were quicker', () => {
+  const slower = (now: number) => progressOf(facts([known(1, 'running', 80, 160, 0)], now)).slower_than;
+  expect([slower(0), slower(80), slower(160), slower(1e6)]).toEqual([0, 0.5, 0.9, 1]);
+});
+
+test('stands still when nothing advanced for longer than the slowest tenth took', () => {
+  const steps = [known(1, 'running', 80, 160, 0)];
+  const stalled = (now: number, over: Partial<ProgressFacts> = {}) => progressOf(facts(steps, now, over)).stalled;
+  expect([stalled(160), stalled(161)]).toEqual([false, true]);
+  expect(stalled(300, { advanced_at: at(200) })).toBe(false);
+  expect(stalled(361, { advanced_at: at(200) })).toBe(true);
+  // Whoever said when it looks again is given that time.
+  expect(stalled(300, { retry_at: at(310) })).toBe(false);
+  expect(progressOf(facts(steps, 300, { retry_at: at(310) })).retry_after_seconds).toBe(10);
+  // However quick a step usually is, nobody worries about an instant.
+  expect(progressOf(facts([known(1, 'running', 0.1, 0.2, 0)], leastStallSeconds)).stalled).toBe(false);
+  expect(progressOf(facts([known(1, 'running', 0.1, 0.2, 0)], leastStallSeconds + 1)).stalled).toBe(true);
+  expect(stalled(1000, { status: 'failed', finished_at: at(500) })).toBe(false);
+});
+
+test('a step that failed and is tried again says when', () => {
+  const waiting = { ...step(1, 'waiting', 10, 0), retry_at: at(30) };
+  expect(progressOf(facts([waiting], 10)).retry_after_seconds).toBe(20);
+  expect(progressOf(facts([{ ...waiting, status: 'running' }], 10)).retry_after_seconds).toBeUndefined();
+});
+
+test('what was told once is not taken back', () => {
+  const steps = [step(1, 'running', 10, 100)];
+  expect(progressOf(facts(steps, 100, { percent: 42.5 })).percent).toBe(42.5);
 });

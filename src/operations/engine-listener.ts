@@ -1,8 +1,8 @@
 /** Carries what the engine tells into the store, under this replica's epoch. */
 import { now } from '../base/clock.ts';
 import type { EngineListener, Json } from '../engine/engine.ts';
-import { claimExecution, finishOperation, publishProgress, stepEnded } from '../store/executions.ts';
-import type { PublishedProgress } from '../store/operations.ts';
+import { claimExecution, finishOperation, stepEnded } from '../store/executions.ts';
+import { type Publication, publishProgress } from '../store/publish-progress.ts';
 import type { OperationServices } from './services.ts';
 import { stageOf } from './stage.ts';
 
@@ -19,7 +19,7 @@ export function engineListener(services: () => Pick<OperationServices, 'db' | 'c
         await stepEnded(services().db, run, stageOf(step), ended, services().executor, at());
     },
     async emitted(run, progress: Json) {
-      await publishProgress(services().db, run, progress as PublishedProgress, services().executor, at());
+      await publishProgress(services().db, run, progress as Publication, services().executor, at());
     },
     async ended(run, outcome) {
       const error = outcome.status === 'failed' ? outcome.error : undefined;

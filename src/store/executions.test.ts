@@ -12,13 +12,13 @@ import {
   finishOperation,
   markStarted,
   once,
-  publishProgress,
   queuedOperations,
   stepEnded,
   stepStarted,
   stopOverdue,
 } from './executions.ts';
 import { markCancelling, readOperation, requeue } from './operations.ts';
+import { publishProgress } from './publish-progress.ts';
 import { queueOperation } from './queue-operation.ts';
 import { buryReplicas, registerReplica } from './replicas.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';

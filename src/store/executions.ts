@@ -8,7 +8,9 @@ import type { OperationError } from '../contract/operation.ts';
 import type { OperationStatus } from '../lifecycle/states.ts';
 import type { Database, Queryable, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
-import type { OperationRow, PublishedProgress } from './operations.ts';
+import { settleProgress } from './operation-progress.ts';
+import type { OperationRow } from './operations.ts';
+import { keepStepSample } from './step-samples.ts';
 
 /** Who executes: a replica in one of its lives. */
 export interface Executor {
@@ -24,7 +26,8 @@ export class ExecutionSuperseded extends Error {
   }
 }
 
-const tell = (
+/** Keeps a fact about an operation, with all the ids that its row knows. */
+export const tellOfOperation = (
   tx: Transaction,
   row: OperationRow,
   layer: EvidenceLayer,
@@ -76,7 +79,7 @@ export function claimExecution(
     const takenOver = before.epoch !== null && before.replica_id !== executor.replica_id;
     if (before.epoch === null || takenOver) {
       const summary = takenOver ? `${row.kind} goes on, on another replica` : `${row.kind} started`;
-      await tell(
+      await tellOfOperation(
         tx,
         row,
         'workflow',
@@ -150,9 +153,9 @@ export function stepStarted(
     // What was said of the former step is not true of this one.
     await tx.query('update operations set progress = $2 where workflow_id = $1', [
       run.workflow_id,
-      { updated_at: now.toISOString() },
+      { updated_at: now.toISOString(), advanced_at: now.toISOString() },
     ]);
-    await tell(
+    await tellOfOperation(
       tx,
       row,
       'workflow',
@@ -203,8 +206,14 @@ export function stepEnded(
       ],
     );
     if (changed.length === 0) return;
+    const advanced = ended.status === 'done' || ended.status === 'skipped';
+    await tx.query('update operations set progress = progress || $2::jsonb where workflow_id = $1', [
+      run.workflow_id,
+      { updated_at: now.toISOString(), ...(advanced && { advanced_at: now.toISOString() }) },
+    ]);
+    if (ended.status === 'done') await keepStepSample(tx, row, step);
     const summary = `${step} ${endedWords[ended.status]}${ended.error ? `: ${ended.error.message}` : ''}`;
-    await tell(
+    await tellOfOperation(
       tx,
       row,
       'workflow',
@@ -213,23 +222,6 @@ export function stepEnded(
       { step, tries: ended.tries, ...(error && { error }) },
       now,
     );
-  });
-}
-
-/** One call publishes to the durable row, the evidence and, through it, the live stream. */
-export function publishProgress(
-  db: Database,
-  run: { workflow_id: WorkflowId },
-  progress: PublishedProgress,
-  executor: Executor,
-  now: Date,
-  layer: EvidenceLayer = 'workflow',
-): Promise<void> {
-  return db.transaction(async (tx) => {
-    const row = await fenced(tx, run.workflow_id, executor);
-    const next = { ...tx.redact.value(progress), updated_at: now.toISOString() };
-    await tx.query('update operations set progress = $2 where workflow_id = $1', [run.workflow_id, next]);
-    await tell(tx, row, layer, 'operation.progress', progress.message ?? 'progress', { ...progress }, now);
   });
 }
 
@@ -250,6 +242,8 @@ export function finishOperation(
     // One that was stopped because it took too long did not end by anybody's wish.
     const overdue = asked.status === 'cancelled' ? before.error : null;
     const ending: Ending = overdue ? { status: 'failed', error: overdue } : asked;
+    // Where it ends, the bar stays; another attempt goes on from there.
+    await settleProgress(tx, before, { ...before.progress, updated_at: now.toISOString() }, now);
     const [row] = await tx.query<OperationRow>(
       'update operations set status = $2, error = $3, finished_at = $4 where workflow_id = $1 returning *',
       [run.workflow_id, ending.status, tx.redact.value(ending.error ?? null), now],
@@ -261,7 +255,7 @@ export function finishOperation(
       ]);
     }
     const summary = `${row.kind} ${endingWords[ending.status]}${ending.error ? `: ${ending.error.message}` : ''}`;
-    await tell(
+    await tellOfOperation(
       tx,
       row,
       'workflow',
@@ -318,7 +312,15 @@ export async function stopOverdue(tx: Transaction, now: Date, limit: number): Pr
       row.workflow_id,
       error,
     ]);
-    await tell(tx, row, 'rule', 'operation.overdue', `${row.kind} is asked to stop: ${message}`, { step }, now);
+    await tellOfOperation(
+      tx,
+      row,
+      'rule',
+      'operation.overdue',
+      `${row.kind} is asked to stop: ${message}`,
+      { step },
+      now,
+    );
   }
   return overdue;
 }

@@ -3,19 +3,11 @@ import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, ReplicaId, Wo
 import type { Actor } from '../contract/evidence.ts';
 import type { Operation, OperationError, Step } from '../contract/operation.ts';
 import type { Page } from '../contract/primitives.ts';
-import type { Progress, ProgressPart } from '../contract/progress.ts';
-import { progressOf } from '../lifecycle/progress.ts';
+import { expectedOf, type StepHistory } from '../lifecycle/expectation.ts';
 import type { OperationStatus, StepStatus } from '../lifecycle/states.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
-
-/** What the executing operation last said; everything else in a progress is computed. */
-export interface PublishedProgress {
-  message?: string;
-  parts?: ProgressPart[];
-  retry_after_seconds?: number;
-  updated_at?: string;
-}
+import { type PublishedProgress, progressWire } from './operation-progress.ts';
 
 export interface OperationRow {
   workflow_id: WorkflowId;
@@ -31,6 +23,10 @@ export interface OperationRow {
   actor: Actor | null;
   params: Record<string, unknown>;
   progress: PublishedProgress;
+  /** How far it was last told to be. */
+  percent: number;
+  /** Null where it is about many machines. */
+  pool: string | null;
   error: OperationError | null;
   replica_id: ReplicaId | null;
   epoch: string | null;
@@ -46,7 +42,10 @@ export interface StepRow {
   label: string;
   status: StepStatus;
   tries: number;
+  /** The plan's guess. */
   usual_seconds: number | null;
+  /** What the pool had recorded when the operation was queued. */
+  expected: StepHistory | null;
   started_at: Date | null;
   finished_at: Date | null;
   retry_at: Date | null;
@@ -55,34 +54,17 @@ export interface StepRow {
 
 const iso = (date: Date | null) => date?.toISOString() ?? null;
 
-function progressWire(row: OperationRow, steps: StepRow[], now: Date): Progress {
-  const computed = progressOf({ ...row, steps, now });
-  const published = row.progress;
-  return {
-    workflow_id: row.workflow_id,
-    kind: row.kind,
-    status: row.status,
-    ...computed,
-    message: row.error?.message ?? published.message ?? '',
-    started_at: iso(row.started_at),
-    updated_at: published.updated_at ?? row.created_at.toISOString(),
-    expected: null,
-    eta_seconds: null,
-    slower_than: null,
-    stalled: false,
-    ...(published.retry_after_seconds !== undefined && { retry_after_seconds: published.retry_after_seconds }),
-    parts: published.parts ?? [],
-    ...(row.error && { error: row.error }),
-  };
-}
+/** What people are told to expect is what the pool recorded; a plan's guess only where there is no pool to record anything. */
+const usualSeconds = (step: StepRow, pool: string | null) =>
+  expectedOf(step.expected)?.p50_seconds ?? (pool === null ? step.usual_seconds : null);
 
-const stepWire = (step: StepRow): Step => ({
+const stepWire = (step: StepRow, pool: string | null): Step => ({
   step: step.ordinal,
   name: step.name,
   label: step.label,
   status: step.status,
   tries: step.tries,
-  usual_seconds: step.usual_seconds,
+  usual_seconds: usualSeconds(step, pool),
   started_at: iso(step.started_at),
   finished_at: iso(step.finished_at),
   retry_at: iso(step.retry_at),
@@ -110,7 +92,7 @@ async function toWire(db: Queryable, rows: OperationRow[], now: Date): Promise<O
       replica_id: row.replica_id,
       actor: row.actor,
       progress: progressWire(row, own, now),
-      steps: own.map(stepWire),
+      steps: own.map((step) => stepWire(step, row.pool)),
       error: row.error,
       created_at: row.created_at.toISOString(),
       started_at: iso(row.started_at),
@@ -253,7 +235,8 @@ export async function requeue(
   );
   if (!row) return undefined;
   await tx.query(
-    `update steps set status = 'pending', error = null, finished_at = null where workflow_id = $1 and status in ('failed', 'running', 'waiting')`,
+    // The time between two attempts is nobody's work: a step that is taken again counts from then on, and the bar stands where it stood.
+    `update steps set status = 'pending', error = null, started_at = null, finished_at = null, retry_at = null where workflow_id = $1 and status in ('failed', 'running', 'waiting')`,
     [id],
   );
   await recordEvidence(tx, [

@@ -3,6 +3,7 @@ import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } 
 import type { Actor } from '../contract/evidence.ts';
 import type { Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
+import { expectByHistory } from './step-samples.ts';
 
 export interface NewOperation {
   workflow_id: WorkflowId;
@@ -23,8 +24,10 @@ export async function queueOperations(tx: Transaction, fresh: NewOperation[], no
   if (fresh.length === 0) return;
   const queued = tx.redact.json(JSON.stringify(fresh));
   await tx.query(
-    `insert into operations (workflow_id, kind, revision, status, node_id, node_instance_id, allocation_id, tenant, correlation_id, actor, params, created_at)
-     select workflow_id, kind, revision, 'queued', node_id, node_instance_id, allocation_id, tenant, correlation_id, actor, params, $2
+    `insert into operations (workflow_id, kind, revision, status, node_id, node_instance_id, allocation_id, tenant, correlation_id, actor, params, pool, created_at)
+     select workflow_id, kind, revision, 'queued', node_id, node_instance_id, allocation_id, tenant, correlation_id, actor, params,
+       coalesce((select node.pool from nodes node where node.node_id = queued.node_id),
+         (select allocation.pool from allocations allocation where allocation.allocation_id = queued.allocation_id)), $2
      from jsonb_to_recordset($1::jsonb) as queued(workflow_id text, kind text, revision integer, node_id text, node_instance_id text,
        allocation_id text, tenant text, correlation_id text, actor jsonb, params jsonb)`,
     [queued, now],
@@ -36,6 +39,10 @@ export async function queueOperations(tx: Transaction, fresh: NewOperation[], no
      from jsonb_to_recordset($1::jsonb) as queued(workflow_id text, steps jsonb),
        jsonb_array_elements(queued.steps) with ordinality as list(step, ordinal)`,
     [queued],
+  );
+  await expectByHistory(
+    tx,
+    fresh.map(({ workflow_id }) => workflow_id),
   );
   await recordEvidence(
     tx,

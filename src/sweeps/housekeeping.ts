@@ -1,17 +1,20 @@
 /**
- * `housekeeping`: forgets idempotency keys whose day is over, findings that were closed long ago, what the engine keeps of operations
+ * `housekeeping`: forgets idempotency keys whose day is over, findings that were closed and samples that were taken long ago, what the engine keeps of operations
  * that ended long ago, and evidence whose time is over; and makes room for the evidence to come.
  */
 import { secondsLater } from '../base/clock.ts';
 import { forgetFindings } from '../store/findings.ts';
 import { forgetOldKeys } from '../store/idempotency.ts';
 import { cutEvidence, extendEvidence } from '../store/retention.ts';
+import { forgetStepSamples } from '../store/step-samples.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
 /** Long enough to look into what went wrong; the evidence of an operation stays beyond it. */
 const engineKeepsSeconds = 7 * 24 * 3600;
 const findingsKeptSeconds = 30 * 24 * 3600;
+/** What a step took longer ago says little about the next one. */
+const samplesKeptSeconds = 30 * 24 * 3600;
 
 export const housekeeping = ({ db, engine, environment }: SweepServices): Sweep => ({
   name: 'housekeeping',
@@ -19,9 +22,10 @@ export const housekeeping = ({ db, engine, environment }: SweepServices): Sweep 
   async run(now) {
     const keys = await forgetOldKeys(db, now);
     const findings = await forgetFindings(db, secondsLater(now, -findingsKeptSeconds));
+    const samples = await forgetStepSamples(db, secondsLater(now, -samplesKeptSeconds));
     const { keep_seconds } = environment.evidence;
     await extendEvidence(db, keep_seconds, now);
     const pieces = await cutEvidence(db, keep_seconds, now);
-    return { decided: keys + findings + pieces + (await engine.collectFinished(engineKeepsSeconds)) };
+    return { decided: keys + findings + samples + pieces + (await engine.collectFinished(engineKeepsSeconds)) };
   },
 });

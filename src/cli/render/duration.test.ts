@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { age, ageSince, elapsed, momentInFull, parseDuration, relative, taken, usual } from './duration.ts';
+import { age, ageSince, elapsed, momentInFull, parseDuration, relative, taken, usual, usualRange } from './duration.ts';
 
 test.each([
   [-3, '0s'],
@@ -51,3 +51,12 @@ test.each([
   ['5 minutes', null],
   ['1e3', null],
 ])('%j as a duration is %j', (text, seconds) => expect(parseDuration(text)).toBe(seconds));
+
+test.each([
+  [300, 600, '5–10 min'],
+  [2.2, 5, '2–5 s'],
+  [2.2, 2.4, '2 s'],
+  [0.3, 0.9, 'under 1 s'],
+  [0.3, 2, 'under 1 s to 2 s'],
+  [45, 600, '45 s to 10 min'],
+])('%d s to %d s are usually %s', (low, high, text) => expect(usualRange(low, high)).toBe(text));

@@ -28,6 +28,16 @@ export function usual(seconds: number): string {
   return `${Math.round(seconds / hour)} h`;
 }
 
+/** `5–10 min`: what half of them take, and nine in ten. */
+export function usualRange(p50_seconds: number, p90_seconds: number): string {
+  const [low, high] = [usual(p50_seconds), usual(p90_seconds)];
+  if (low === high) return low;
+  const [from = '', unit] = low.split(' ');
+  return unit !== undefined && high.endsWith(` ${unit}`) && !low.startsWith('under')
+    ? `${from}–${high}`
+    : `${low} to ${high}`;
+}
+
 /** How long ago, for a table's column: one unit, `42s`, `12m`, `5h`, `3d`. A skewed clock never makes it negative. */
 export function age(seconds: number): string {
   const s = whole(seconds);

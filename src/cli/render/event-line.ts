@@ -21,6 +21,6 @@ export function eventLine(event: WireEvent): EventLine {
     return { at: momentInFull(status_since), text: joined(allocation_id, name, status, printable(reason ?? '')) };
   }
   const { workflow_id, kind, status, progress } = event.operation;
-  const step = changeLine({ progress, step_usual_seconds: null, bar: null });
+  const step = changeLine({ progress, bar: null });
   return { at: momentInFull(progress.updated_at), text: joined(workflow_id, kind, status, step) };
 }

@@ -18,7 +18,6 @@ import { displayWidth } from './text.ts';
 
 const view = (progress: ReadableProgress, more: Partial<ProgressView> = {}): ProgressView => ({
   progress,
-  step_usual_seconds: null,
   seen_seconds_ago: 0,
   bar: raiseBar(null, progress),
   ...more,
@@ -36,7 +35,12 @@ const registering = sampleProgress({
 
 describe('the headline', () => {
   test('says step, label, usual duration and time in this step', () => {
-    expect(headline(view(registering, { step_usual_seconds: 2 }))).toBe('Step 3/5 · Registering (usually 2 s) · 4s');
+    const expected = { p50_seconds: 2, p90_seconds: 5, samples: 40 };
+    expect(headline(view({ ...registering, expected }))).toBe('Step 3/5 · Registering (usually 2–5 s) · 4s');
+    const few = { ...expected, p90_seconds: 2.1, samples: 3 };
+    expect(headline(view({ ...registering, expected: few }))).toBe(
+      'Step 3/5 · Registering (usually 2 s, seen 3 times) · 4s',
+    );
   });
   test('counts on between two messages', () => {
     expect(headline(view(registering, { seen_seconds_ago: 61 }))).toBe('Step 3/5 · Registering · 1m 05s');
@@ -88,12 +92,16 @@ describe('the outlook is honest', () => {
     ['an estimate', { eta_seconds: 3, expected }, 0, 'about 3s left'],
     ['it runs down', { eta_seconds: 3, expected }, 2, 'about 1s left'],
     ['and does not pretend when it has run out', { eta_seconds: 3, expected }, 9, 'should be done by now'],
-    ['few runs', { eta_seconds: 3, expected: { ...expected, samples: 4 } }, 0, 'about 3s left (from 4 boots)'],
-    ['no estimate', { eta_seconds: null, expected }, 0, 'usually 3 s, 9 in 10 within 5 s'],
+    ['no estimate', { eta_seconds: null, expected }, 0, ''],
     ['no history', { eta_seconds: null, expected: null }, 0, ''],
-    ['slow', { eta_seconds: 1, expected, slower_than: 0.928 }, 0, 'about 1s left · slower than 92 % of boots'],
+    ['slow', { eta_seconds: 1, expected, slower_than: 0.928 }, 0, 'about 1s left · slower than 92 % of earlier ones'],
     ['not slow', { eta_seconds: 1, expected, slower_than: 0.2 }, 0, 'about 1s left'],
-    ['stalled', { eta_seconds: null, expected: null, stalled: true }, 0, 'stalled: nothing has moved for a while'],
+    [
+      'stalled',
+      { eta_seconds: null, expected: null, stalled: true },
+      0,
+      'stalled: nothing has moved for longer than it usually takes',
+    ],
     ['retry', { eta_seconds: null, expected: null, retry_after_seconds: 30 }, 10, 'next try in 20s'],
   ])('%s', (_, fields, seen_seconds_ago, text) => {
     expect(outlook(view({ ...registering, ...fields }, { seen_seconds_ago }))).toBe(text);

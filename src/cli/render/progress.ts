@@ -3,7 +3,7 @@
  * A reader may rely on `workflow_id, status, phase` and `elapsed_seconds` alone, so every other field may be missing.
  */
 import type { Progress, ProgressPart } from '../../contract/progress.ts';
-import { elapsed, usual } from './duration.ts';
+import { elapsed, usualRange } from './duration.ts';
 import type { Paint, Tone } from './palette.ts';
 import { displayWidth, printable, truncate } from './text.ts';
 
@@ -12,8 +12,6 @@ export type ReadableProgress = Pick<Progress, 'workflow_id' | 'status' | 'phase'
 
 export interface ProgressView {
   progress: ReadableProgress;
-  /** What the current step usually takes, where its operation says so. */
-  step_usual_seconds: number | null;
   /** How long ago the object was received; its counters run on by that much. */
   seen_seconds_ago: number;
   /** What the bar showed last; see `raiseBar`. */
@@ -51,12 +49,26 @@ const stepNumber = ({ step, total_steps }: ReadableProgress) =>
 
 const joined = (...pieces: (string | false | null | undefined)[]) => pieces.filter(Boolean).join(' · ');
 
-/** `Step 3/5 · Registering (usually 2 s) · 4s` */
-export function headline(view: ProgressView): string {
-  const { progress, step_usual_seconds } = view;
-  const expectation = step_usual_seconds === null ? '' : ` (usually ${usual(step_usual_seconds)})`;
-  return joined(stepNumber(progress), stepName(progress) + expectation, elapsed(stepElapsedNow(view)));
+/** Below this many runs an expectation says how little it stands on. */
+const fewSamples = 10;
+
+const times = (samples: number) => (samples === 1 ? 'once' : `${samples} times`);
+
+/** ` (usually 2–5 s)`, from what its pool recorded; nothing where it recorded nothing. */
+function expectation({ expected }: ReadableProgress): string {
+  if (!expected) return '';
+  const { p50_seconds, p90_seconds, samples } = expected;
+  const basis = samples < fewSamples ? `, seen ${times(samples)}` : '';
+  return ` (usually ${usualRange(p50_seconds, p90_seconds)}${basis})`;
 }
+
+/** `Step 3/5 · Registering (usually 2–5 s) · 4s` */
+export const headline = (view: ProgressView): string =>
+  joined(
+    stepNumber(view.progress),
+    stepName(view.progress) + expectation(view.progress),
+    elapsed(stepElapsedNow(view)),
+  );
 
 const filled = '━';
 const partial = '╸';
@@ -70,31 +82,22 @@ export function barLine(percent: number, width: number, paint: Paint, tone: Tone
   return paint(tone, done) + paint('quiet', empty.repeat(width - full - (halves % 2)));
 }
 
-/** Below this many runs an estimate says how little it stands on. */
-const fewSamples = 10;
-
 /** When it may be done, and how far that is to be believed. */
 export function outlook(view: ProgressView): string {
   const { progress } = view;
   if (isOver(progress)) return '';
   const pieces: string[] = [];
-  const runs = progress.kind === 'node-provision' ? 'boots' : 'runs';
   if (progress.retry_after_seconds !== undefined) {
     const left = progress.retry_after_seconds - running(view);
     pieces.push(left >= 1 ? `next try in ${elapsed(left)}` : 'trying again');
   }
-  if (progress.stalled) pieces.push('stalled: nothing has moved for a while');
-  const few = progress.expected && progress.expected.samples < fewSamples;
-  const basis = few ? ` (from ${progress.expected?.samples} ${runs})` : '';
+  if (progress.stalled) pieces.push('stalled: nothing has moved for longer than it usually takes');
   if (progress.eta_seconds !== null && progress.eta_seconds !== undefined) {
     const left = progress.eta_seconds - running(view);
-    pieces.push(left >= 1 ? `about ${elapsed(left)} left${basis}` : `should be done by now${basis}`);
-  } else if (progress.expected) {
-    const { p50_seconds, p90_seconds } = progress.expected;
-    pieces.push(`usually ${usual(p50_seconds)}, 9 in 10 within ${usual(p90_seconds)}${basis}`);
+    pieces.push(left >= 1 ? `about ${elapsed(left)} left` : 'should be done by now');
   }
   const slower = progress.slower_than ?? 0;
-  if (slower >= 0.5) pieces.push(`slower than ${Math.floor(slower * 100)} % of ${runs}`);
+  if (slower >= 0.5) pieces.push(`slower than ${Math.floor(slower * 100)} % of earlier ones`);
   return pieces.join(' · ');
 }
 
@@ -157,12 +160,11 @@ export function progressLines(view: ProgressView, fit: { width: number; paint: P
 
 /** One line for a log that cannot be redrawn; the same line again means that nothing a reader cares about has changed. */
 export function changeLine(view: Omit<ProgressView, 'seen_seconds_ago'>): string {
-  const { progress, step_usual_seconds } = view;
-  const expectation = step_usual_seconds === null || isOver(progress) ? '' : ` (usually ${usual(step_usual_seconds)})`;
+  const { progress } = view;
   const waiting = progress.retry_after_seconds === undefined ? '' : 'will be tried again';
   return joined(
     stepNumber(progress),
-    stepName(progress) + expectation,
+    stepName(progress) + (isOver(progress) ? '' : expectation(progress)),
     progress.stalled && 'stalled',
     waiting,
     printable(progress.error?.message ?? progress.message ?? ''),

@@ -1,6 +1,6 @@
 /** What stands on the screen while a person waits: the steps that are done, the one that is not, and the connection. */
 import type { Sighting } from '../follow.ts';
-import { progressOf, type Subject, setbackOf, usualSecondsOfStep } from '../subject.ts';
+import { progressOf, type Subject, setbackOf } from '../subject.ts';
 import { elapsed, taken } from './duration.ts';
 import { stepMarks, stepTones } from './palette.ts';
 import { type Bar, isOver, type ProgressView, progressLines } from './progress.ts';
@@ -17,7 +17,7 @@ export interface Waiting {
 
 export function viewOf(waiting: Waiting): ProgressView | null {
   const progress = progressOf(waiting.subject);
-  return progress && { ...waiting, progress, step_usual_seconds: usualSecondsOfStep(waiting.subject) };
+  return progress && { ...waiting, progress };
 }
 
 /** Steps that have ended, each with what it took. */

@@ -1,0 +1,48 @@
+/** What earlier runs of a step let one expect of this one. Pure. */
+
+/** How long earlier runs took: their quantiles at even distances, the quickest first, the slowest last. */
+export interface StepHistory {
+  samples: number;
+  quantiles: readonly number[];
+}
+
+export interface Expected {
+  p50_seconds: number;
+  p90_seconds: number;
+  samples: number;
+}
+
+/** In steps of five in a hundred; enough to say "slower than 92 %" without keeping every run. */
+export const quantileShares: readonly number[] = Array.from({ length: 21 }, (_, i) => i / 20);
+
+/** So short a rest worries nobody, however quick a step usually is. */
+export const leastStallSeconds = 2;
+
+function at(quantiles: readonly number[], share: number): number {
+  const place = share * (quantiles.length - 1);
+  const below = quantiles[Math.floor(place)] ?? 0;
+  const above = quantiles[Math.ceil(place)] ?? below;
+  return below + (above - below) * (place - Math.floor(place));
+}
+
+export const expectedOf = (history: StepHistory | null): Expected | null =>
+  history && history.samples > 0 && history.quantiles.length > 0
+    ? { p50_seconds: at(history.quantiles, 0.5), p90_seconds: at(history.quantiles, 0.9), samples: history.samples }
+    : null;
+
+/** The share of earlier runs that were over by then. */
+export function slowerThan({ quantiles }: StepHistory, elapsed_seconds: number): number {
+  const last = quantiles.length - 1;
+  const next = quantiles.findIndex((seconds) => seconds >= elapsed_seconds);
+  if (next === -1) return 1;
+  if (next === 0) return 0;
+  const before = quantiles[next - 1] ?? 0;
+  const within = (elapsed_seconds - before) / ((quantiles[next] ?? before) - before);
+  return (next - 1 + within) / last;
+}
+
+/** What is left of a step: by the median, then by the slowest tenth; beyond that nobody knows. */
+export function leftOf({ p50_seconds, p90_seconds }: Expected, elapsed_seconds: number): number | null {
+  if (elapsed_seconds < p50_seconds) return p50_seconds - elapsed_seconds;
+  return elapsed_seconds < p90_seconds ? p90_seconds - elapsed_seconds : null;
+}

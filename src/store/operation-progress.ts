@@ -1,0 +1,88 @@
+/** The progress of an operation as it goes out, made from its rows: the same object wherever a person meets it. */
+import type { Progress, ProgressPart } from '../contract/progress.ts';
+import { type ComputedProgress, progressOf } from '../lifecycle/progress.ts';
+import type { Transaction } from './database.ts';
+import type { OperationRow, StepRow } from './operations.ts';
+
+/** What the executing operation last said; everything else in a progress is computed. */
+export interface PublishedProgress {
+  message?: string;
+  parts?: ProgressPart[];
+  /** When it means to look again. */
+  retry_at?: string;
+  updated_at?: string;
+  /** When what it says last was another than before. */
+  advanced_at?: string;
+}
+
+const dateOf = (text: string | undefined) => (text === undefined ? null : new Date(text));
+
+const computed = (row: OperationRow, steps: readonly StepRow[], now: Date): ComputedProgress =>
+  progressOf({
+    ...row,
+    steps,
+    advanced_at: dateOf(row.progress.advanced_at),
+    retry_at: dateOf(row.progress.retry_at),
+    now,
+  });
+
+/**
+ * The most that this process has shown of each open operation. Rows say how far it was when it last published; what was shown
+ * since then must not be taken back by a clock that is set back.
+ */
+const shown = new Map<string, number>();
+const mostShown = 20_000;
+
+function neverLess(row: OperationRow, percent: number): number {
+  const most = Math.max(percent, shown.get(row.workflow_id) ?? 0);
+  if (row.finished_at) shown.delete(row.workflow_id);
+  else {
+    if (shown.size >= mostShown) shown.clear();
+    shown.set(row.workflow_id, most);
+  }
+  return most;
+}
+
+/** A try that failed and is followed by another is no failure: what went wrong is what it says meanwhile. */
+function messageOf(row: OperationRow, steps: readonly StepRow[]): string {
+  const waiting = steps.find((step) => step.status === 'waiting');
+  return row.error?.message ?? waiting?.error?.message ?? row.progress.message ?? '';
+}
+
+export function progressWire(row: OperationRow, steps: readonly StepRow[], now: Date): Progress {
+  const progress = computed(row, steps, now);
+  return {
+    workflow_id: row.workflow_id,
+    kind: row.kind,
+    status: row.status,
+    ...progress,
+    percent: neverLess(row, progress.percent),
+    message: messageOf(row, steps),
+    started_at: row.started_at?.toISOString() ?? null,
+    updated_at: row.progress.updated_at ?? row.created_at.toISOString(),
+    parts: row.progress.parts ?? [],
+    ...(row.error && { error: row.error }),
+  };
+}
+
+/**
+ * Settles how far an operation is, in the transaction that changes what it says: what was told then stands on its row, whatever
+ * becomes of this process, of its clock and of the step. The caller holds the lock on the row.
+ */
+export async function settleProgress(
+  tx: Transaction,
+  row: OperationRow,
+  said: PublishedProgress,
+  now: Date,
+): Promise<ComputedProgress> {
+  const steps = await tx.query<StepRow>('select * from steps where workflow_id = $1 order by ordinal', [
+    row.workflow_id,
+  ]);
+  const progress = computed({ ...row, progress: said }, steps, now);
+  await tx.query('update operations set progress = $2, percent = greatest(percent, $3) where workflow_id = $1', [
+    row.workflow_id,
+    said,
+    progress.percent,
+  ]);
+  return progress;
+}

@@ -1,0 +1,48 @@
+/** The one call by which an executing operation says how it stands. */
+import { isDeepStrictEqual } from 'node:util';
+import { secondsLater } from '../base/clock.ts';
+import type { WorkflowId } from '../base/ids.ts';
+import type { EvidenceLayer } from '../contract/evidence.ts';
+import type { Database } from './database.ts';
+import { type Executor, fenced, tellOfOperation } from './executions.ts';
+import { type PublishedProgress, settleProgress } from './operation-progress.ts';
+
+/** What an operation says of itself between its steps. */
+export type Publication = Pick<PublishedProgress, 'message' | 'parts'> & { retry_after_seconds?: number };
+
+/** A driver that is asked again and again mostly answers the same: that is told again only so often. */
+const repeatSeconds = 15;
+
+const isDue = ({ updated_at }: PublishedProgress, now: Date) =>
+  updated_at === undefined || now.getTime() - Date.parse(updated_at) >= repeatSeconds * 1000;
+
+/**
+ * One call publishes to the durable row, the evidence and, through it, the live stream, in one transaction. Every publication
+ * carries the step it belongs to and how many there are.
+ */
+export function publishProgress(
+  db: Database,
+  run: { workflow_id: WorkflowId },
+  said: Publication,
+  executor: Executor,
+  now: Date,
+  layer: EvidenceLayer = 'workflow',
+): Promise<void> {
+  return db.transaction(async (tx) => {
+    const row = await fenced(tx, run.workflow_id, executor);
+    const { retry_after_seconds, ...words } = tx.redact.value(said);
+    const { message, parts } = row.progress;
+    const news = !isDeepStrictEqual({ message, parts }, { message: words.message, parts: words.parts });
+    if (!news && retry_after_seconds === undefined && !isDue(row.progress, now)) return;
+    const at = now.toISOString();
+    const next: PublishedProgress = {
+      ...words,
+      ...(retry_after_seconds !== undefined && { retry_at: secondsLater(now, retry_after_seconds).toISOString() }),
+      updated_at: at,
+      advanced_at: news ? at : (row.progress.advanced_at ?? at),
+    };
+    const { phase, step, total_steps, percent } = await settleProgress(tx, row, next, now);
+    const data = { ...said, phase, step, total_steps, percent };
+    await tellOfOperation(tx, row, layer, 'operation.progress', said.message ?? 'progress', data, now);
+  });
+}
