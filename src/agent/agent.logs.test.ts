@@ -1,5 +1,5 @@
 /** No line is lost, repeated or reordered on its way to the server, whatever is killed meanwhile. */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
@@ -106,6 +106,25 @@ test('a spool that is gone is said, and the numbers go on beyond those that the 
   await until(() => counted().length === 80, 'all lines again');
   expect(counted()).toEqual([...upTo(40), ...upTo(40)]);
   expect(server.lines.some(({ line }) => line.includes('dropped lines, nobody knows how many'))).toBe(true);
+});
+
+test('a spool that lost its lines and its place gives no number twice, and what cannot be read keeps nobody from starting', async () => {
+  const dir = bench.dir();
+  const config = {
+    server_url: server.url,
+    command: ['/bin/sh', '-c', 'for i in $(seq 40); do echo "count $i"; done; sleep 60'],
+  };
+  const killed = bench.start(dir, config);
+  await until(() => counted().at(-1) === 40, 'the last line');
+  killed.kill('SIGKILL');
+  await killed.exit;
+  const spool = join(agentDirectory(dir), 'spool');
+  for (const name of readdirSync(spool))
+    writeFileSync(join(spool, name), name === 'acknowledged' ? '' : '{"seq":1,\0\n');
+  bench.start(dir, config);
+  await until(() => counted().length === 80, 'all lines again');
+  expect(counted()).toEqual([...upTo(40), ...upTo(40)]);
+  expect(server.lines.some(({ line }) => line.includes('older than what the server has'))).toBe(true);
 });
 
 test('a line that the server refuses is given up alone', async () => {

@@ -1,4 +1,5 @@
 /** The agent's life: boot, register, then beat, work, ship and supervise, all at once, until something ends it. */
+import type { RegisterReply } from '../contract/agent.ts';
 import { type AgentParts, type AgentSurroundings, agentParts } from './agent-parts.ts';
 import { anyServer } from './any-server.ts';
 import { boot } from './boot.ts';
@@ -61,14 +62,15 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
 
 /** Whether it came to being registered. */
 async function start(parts: AgentParts, server: ControlPlane, gate: PrerequisiteGate, life: Ending): Promise<boolean> {
-  const { config, state, log } = parts;
+  const { config, state, log, spool } = parts;
   const { signal } = life;
   const resumed = state.read().identity !== null;
   log.info('agent starts', { version: agentVersion, resumed });
   const notBooted = await boot({ ...parts, signal });
   if (notBooted) life.end(notBooted);
   if (resumed && !signal.aborted) await gate.require(requiredNow(config, state));
-  const notRegistered = await register({ ...parts, server, signal });
+  const onRegistered = (reply: RegisterReply) => spool.goOnBeyond(reply.log_acknowledged_seq ?? 0);
+  const notRegistered = await register({ ...parts, server, signal, onRegistered });
   if (notRegistered) life.end(notRegistered);
   if (!signal.aborted) await gate.require(requiredNow(config, state));
   return !signal.aborted;

@@ -24,6 +24,8 @@ export interface RegisterParts {
   log: Log;
   timing: Timing;
   signal: AbortSignal;
+  /** Before anything is done as the instance that was registered. */
+  onRegistered?(reply: RegisterReply): void;
 }
 
 /** While no server was ever heard, only this machine's clock tells the time, and it may be wrong; so a few tries are made. */
@@ -48,6 +50,7 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
     });
     if (answer.ok) {
       const end = keep(parts, answer.body);
+      if (!end) parts.onRegistered?.(answer.body);
       if (!end) log.info(identity ? 'registered again' : 'registered', { tries: pauses.tries() + 1 });
       return end;
     }

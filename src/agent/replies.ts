@@ -14,6 +14,7 @@ export function readRegisterReply(body: unknown): RegisterReply | null {
   if (typeof node_id !== 'string' || typeof node_instance_id !== 'string' || !isTaskKeys(task_keys)) return null;
   if (typeof heartbeat_interval_seconds !== 'number') return null;
   const { requires } = body;
+  const log_acknowledged_seq = numberOf(body.log_acknowledged_seq);
   // One that cannot be read must not pass for a machine of which nothing is required.
   if (requires !== undefined && !isPrerequisites(requires)) return null;
   return {
@@ -24,6 +25,7 @@ export function readRegisterReply(body: unknown): RegisterReply | null {
     heartbeat_interval_seconds,
     deadline_at: textOf(body.deadline_at),
     ...(requires ? { requires } : {}),
+    ...(log_acknowledged_seq !== null ? { log_acknowledged_seq } : {}),
   };
 }
 

@@ -2,9 +2,10 @@
  * The files of the spool. A segment holds consecutive lines and is named after the first; a gap holds one line that says
  * how many were dropped in its place. Every file ends where the next begins, so names alone tell what is there.
  */
-import { closeSync, openSync, readdirSync, readSync, statSync, truncateSync, unlinkSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readSync, statSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { isFields } from './shape.ts';
+import { mendSegment } from './spool-mending.ts';
 
 export interface Segment {
   path: string;
@@ -25,35 +26,27 @@ export interface FoundSegments {
   next_seq: number;
 }
 
-/** Puts right what a crash left: a half-written last line, and lines that a gap already counts as dropped. */
-export function findSegments(directory: string): FoundSegments {
+/** Puts right what a crash or a disk left: half-written and unreadable lines, and lines that a gap already counts as dropped. */
+export function findSegments(directory: string, at: string): FoundSegments {
   const segments: Segment[] = [];
   let next_seq = 1;
   const files = readdirSync(directory).filter((file) => name.test(file));
-  for (const file of files.sort()) {
+  const firsts = files.sort().map((file) => Number.parseInt(file, 10));
+  for (const [place, file] of files.entries()) {
     const path = join(directory, file);
-    const first = Number.parseInt(file, 10);
+    const first = firsts[place] ?? 0;
     if (first < next_seq) {
       unlinkSync(path);
       continue;
     }
-    const { bytes, last_seq } = endOf(path);
-    segments.push({ path, first, bytes, gap: file.endsWith('.gap') });
+    const gap = file.endsWith('.gap');
+    // What a gap stands for may still lie beside it.
+    const following = gap ? null : (firsts.find((other) => other > first) ?? null);
+    const last_seq = mendSegment(path, { first, following, at });
+    segments.push({ path, first, bytes: statSync(path).size, gap });
     next_seq = (last_seq ?? first - 1) + 1;
   }
   return { segments, next_seq };
-}
-
-/** More than the longest record: a line of the greatest length with every character escaped. */
-const most_record_bytes = 128 * 1024;
-
-function endOf(path: string): { bytes: number; last_seq: number | null } {
-  const size = statSync(path).size;
-  const tail = readPart(path, Math.max(0, size - most_record_bytes), size);
-  const torn = tail.length - (tail.lastIndexOf(0x0a) + 1);
-  if (torn > 0) truncateSync(path, size - torn);
-  const last = parseLines(tail.subarray(0, tail.length - torn)).at(-1);
-  return { bytes: size - torn, last_seq: last?.seq ?? null };
 }
 
 export function readPart(path: string, from: number, to: number): Buffer {

@@ -48,6 +48,13 @@ export interface Spool {
   /** The oldest lines that the server has not acknowledged; null when there are none. */
   batch(most_lines?: number): Batch | null;
   acknowledge(seq: number): void;
+  /**
+   * What the server has of this log, heard before anything was shipped. Where it has numbers that were still to be given out, the spool is
+   * an older one: what was appended meanwhile is told again under numbers beyond, since the server would take it for repeats.
+   */
+  goOnBeyond(seq: number): void;
+  /** The number of the last line that was appended. */
+  lastSeq(): number;
   /** After it, everything appended so far would survive a power cut. */
   sync(): void;
   /** Whether so much waits that whoever writes should slow down. */
@@ -82,6 +89,8 @@ export const seqAfterLoss = (clock: Clock): number => Math.floor(clock.nowMs()) 
 /** Whether there was a spool here before. */
 export const isSpool = (directory: string): boolean => existsSync(join(directory, acknowledgedName));
 
+const older = 'dropped lines, nobody knows how many: the spool is older than what the server has of this log';
+
 type WriteSync = (file: number, content: Buffer, offset: number) => number;
 
 export function openSpool(
@@ -92,11 +101,12 @@ export function openSpool(
   first_seq = 1,
 ): Spool {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const found = findSegments(directory);
+  const found = findSegments(directory, now(clock).toISOString());
   const { segments } = found;
   const acknowledgement = openAcknowledgement(join(directory, acknowledgedName));
   let acknowledged = acknowledgement.read();
   let next_seq = Math.max(found.next_seq, acknowledged + 1, first_seq);
+  const opened_seq = next_seq;
   let unwritten = { lines: 0, cause: '' };
   let cursor: { segment: Segment; offset: number } | null = null;
   let offered: { segment: Segment; end: number; last: number } | null = null;
@@ -172,21 +182,23 @@ export function openSpool(
     return segment ? { segment, offset: offsetOf(segment, acknowledged + 1) } : null;
   };
 
+  const append = (lines: SpoolLine[]) => {
+    const loss = `dropped ${unwritten.lines} lines: the spool could not be written (${unwritten.cause})`;
+    const notice: SpoolLine[] =
+      unwritten.lines > 0 ? [{ at: now(clock).toISOString(), stream: 'agent', line: loss }] : [];
+    try {
+      makeRoom();
+      write([...notice, ...lines]);
+      unwritten = { lines: 0, cause: '' };
+    } catch (error) {
+      // A full disk must not end the machine's work; how many lines it cost is said as soon as one can be written.
+      unwritten = { lines: unwritten.lines + lines.length, cause: errorCode(error) ?? errorText(error) };
+    }
+    for (const listener of listeners) listener();
+  };
+
   return {
-    append(lines) {
-      const loss = `dropped ${unwritten.lines} lines: the spool could not be written (${unwritten.cause})`;
-      const notice: SpoolLine[] =
-        unwritten.lines > 0 ? [{ at: now(clock).toISOString(), stream: 'agent', line: loss }] : [];
-      try {
-        makeRoom();
-        write([...notice, ...lines]);
-        unwritten = { lines: 0, cause: '' };
-      } catch (error) {
-        // A full disk must not end the machine's work; how many lines it cost is said as soon as one can be written.
-        unwritten = { lines: unwritten.lines + lines.length, cause: errorCode(error) ?? errorText(error) };
-      }
-      for (const listener of listeners) listener();
-    },
+    append,
     onAppend: (listener) => void listeners.push(listener),
     batch(most_lines = Number.POSITIVE_INFINITY) {
       cursor ??= locate();
@@ -208,6 +220,18 @@ export function openSpool(
       cursor = offered?.last === known ? { segment: offered.segment, offset: offered.end } : null;
       forget();
     },
+    goOnBeyond(seq) {
+      if (seq < opened_seq) return;
+      const given = segments.flatMap(({ path, bytes }) => parseLines(readPart(path, 0, bytes)));
+      next_seq = Math.max(next_seq, seq + 1);
+      acknowledged = next_seq - 1;
+      acknowledgement.write(acknowledged);
+      cursor = null;
+      offered = null;
+      append([{ at: now(clock).toISOString(), stream: 'agent', line: older }]);
+      for (const line of given) if (line.seq >= opened_seq) append([line as SpoolLine]);
+    },
+    lastSeq: () => next_seq - 1,
     sync() {
       if (!synced) fdatasyncSync(active);
       synced = true;

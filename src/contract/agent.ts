@@ -52,6 +52,12 @@ export const RegisterReply = Type.Object(
         description: "The pool's prerequisites, which the agent checks before it claims to be ready.",
       }),
     ),
+    log_acknowledged_seq: Type.Optional(
+      Type.Integer({
+        description:
+          "The last line of this instance's log that is durable. Whoever has not given out that number yet lost its spool, and goes on beyond it.",
+      }),
+    ),
   },
   { $id: 'RegisterReply' },
 );

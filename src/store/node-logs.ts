@@ -111,6 +111,14 @@ export async function lastLines(db: Queryable, instance: NodeInstanceId, limit =
   return page.items.map(({ line }) => line);
 }
 
+/** The number of the last line of an instance that is kept; 0 where there is none. */
+export async function lastStoredSeq(db: Queryable, instance: NodeInstanceId): Promise<number> {
+  const [end] = await db.query<{ last_seq: string }>('select last_seq from node_log_ends where node_instance_id = $1', [
+    instance,
+  ]);
+  return Number(end?.last_seq ?? 0);
+}
+
 export function parseLogCursor(text: string): LogPosition | undefined {
   const match = /^(.+)-(\d{1,16})$/.exec(text);
   return match?.[1] && match[2] ? { node_instance_id: match[1], seq: Number(match[2]) } : undefined;

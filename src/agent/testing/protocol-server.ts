@@ -136,7 +136,9 @@ export async function protocolServer(): Promise<ProtocolServer> {
       self.registrations.push(body as RegisterRequest);
       self.stages.push(...((body as RegisterRequest).boot?.stages ?? []));
       const { interval_seconds: heartbeat_interval_seconds, requires } = self;
-      const reply = { ...node, task_keys, heartbeat_interval_seconds, deadline_at: null, requires };
+      const log_acknowledged_seq = self.lines.at(-1)?.seq ?? 0;
+      const known = { log_acknowledged_seq, heartbeat_interval_seconds, requires };
+      const reply = { ...node, ...known, task_keys, deadline_at: null };
       return authorization ? ok(reply) : ok({ ...reply, credential: self.credential }, 201);
     },
     'POST /v1/agent/heartbeat': ({ body }) => {

@@ -12,6 +12,7 @@ import { recordClaim } from '../../store/claims.ts';
 import { register } from '../../store/enrolment.ts';
 import { recordEvidence } from '../../store/evidence.ts';
 import { rotateCredential } from '../../store/instances.ts';
+import { lastStoredSeq } from '../../store/node-logs.ts';
 import { reportPrerequisites } from '../../store/prerequisites.ts';
 import { bearerOf } from '../auth.ts';
 import { refuseOwnKinds } from '../outside-kinds.ts';
@@ -123,6 +124,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       await storeBootStages(services.db, { ...registered, correlation_id }, body.boot.stages, at, services.environment);
     services.sessions.forget(registered.node_instance_id);
     if (!registered.first) reply.status(200);
+    const log_acknowledged_seq = registered.first ? 0 : await lastStoredSeq(services.db, registered.node_instance_id);
     return {
       node_id: registered.node_id,
       node_instance_id: registered.node_instance_id,
@@ -131,6 +133,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       heartbeat_interval_seconds: registered.heartbeat_interval_seconds,
       deadline_at: registered.deadline_at?.toISOString() ?? null,
       requires: registered.requires,
+      log_acknowledged_seq,
     };
   },
   'agent-heartbeat': ({ agent, body }, services) => takeBeat(agent(), body ?? {}, services),
