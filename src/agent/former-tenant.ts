@@ -35,28 +35,30 @@ export function tenantForgetting(parts: TenantForgettingParts): Machine['forgetT
   const { config, spool, facts, results } = parts;
   return async (signal) => {
     try {
-      if (!(await toldAll(parts, signal))) return { kept: notTaken };
+      const last_log_seq = await toldAll(parts, signal);
+      if (last_log_seq === null) return { kept: notTaken };
       results.forgetAll();
       await removeOthers(agentDirectory(config.dir), agentKeeps);
       const own = [basename(agentDirectory(config.dir)), ...config.dir_keeps];
       if (config.dir_keeps.length > 0) await removeOthers(config.dir, own);
       if (config.output_file) await cutFile(config.output_file);
+      // Whatever the agent said meanwhile goes with the next lines; it is not the tenant's.
+      return { forgotten: 'told to the control plane, then removed', last_log_seq };
     } catch (error) {
       return { kept: `what its tenant left in ${config.dir} cannot be removed: ${errorText(error)}` };
     }
-    // Whatever the agent said meanwhile goes with the next lines; it is not the tenant's.
-    return { forgotten: 'told to the control plane, then removed' };
   };
 
-  async function toldAll({ clock, loops }: TenantForgettingParts, signal: AbortSignal): Promise<boolean> {
+  /** The number of the last line that was the tenant's; null where not all of them were taken. */
+  async function toldAll({ clock, loops }: TenantForgettingParts, signal: AbortSignal): Promise<number | null> {
     const late = new AbortController();
     const cancel = clock.after(ships_within_ms, () => late.abort());
     const until = AbortSignal.any([signal, late.signal]);
     try {
       // A line that came in between is waited for as well.
       for (;;) {
-        for (const loop of loops) if (!(await loop.emptied(until))) return false;
-        if (facts.isEmpty() && spool.forgetAll()) return true;
+        for (const loop of loops) if (!(await loop.emptied(until))) return null;
+        if (facts.isEmpty() && spool.forgetAll()) return spool.lastSeq();
       }
     } finally {
       cancel();

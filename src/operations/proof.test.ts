@@ -12,7 +12,7 @@ import { lookForProof, proveByAgent } from './proof.ts';
 import type { OperationServices } from './services.ts';
 import type { Subject } from './subject.ts';
 
-const agent = vi.hoisted(() => ({ answer: undefined as unknown, kept: [] as { kind: string }[] }));
+const agent = vi.hoisted(() => ({ answer: undefined as unknown, kept: [] as { kind: string }[], last_seq: 7 }));
 vi.mock(import('./agent-task.ts'), async (original) => ({
   ...(await original()),
   askAgent: async () => agent.answer as AgentAnswer,
@@ -22,6 +22,11 @@ vi.mock(import('../store/evidence.ts'), async (original) => ({
   recordEvidence: async (_, facts) => {
     agent.kept.push(...facts);
   },
+}));
+
+vi.mock(import('../store/node-logs.ts'), async (original) => ({
+  ...(await original()),
+  lastStoredSeq: async () => agent.last_seq,
 }));
 
 const target = { node_instance_id: 'inst_1' } as DriverTarget;
@@ -97,6 +102,12 @@ describe('what an agent states', () => {
     expect(agent.kept.map(({ kind }) => kind)).toEqual(['proof.clean']);
   });
 
+  test('proves once every line that it says it told is here', async () => {
+    const told = { ...said, result: { ...said.result, last_log_seq: agent.last_seq } };
+    expect(await stated({ ...told, signature: signed(told) })).toMatchObject({ proven: true });
+  });
+
+  const untold = { ...said, result: { ...said.result, last_log_seq: agent.last_seq + 1 } };
   const yesterday = { ...said, result: { nonce: 'n0', checked: [] } };
   test.for<[string, object, object | undefined, string]>([
     ['without a signature', { signature: null }, undefined, 'proof_unsigned'],
@@ -107,6 +118,7 @@ describe('what an agent states', () => {
     ['changed after it was signed', { result: { ...said.result, more: 1 } }, undefined, 'proof_unsigned'],
     ['by one that registered no key', {}, { agent_public_key: null }, 'proof_unsigned'],
     ['signed, but for an old nonce', { ...yesterday, signature: signed(yesterday) }, undefined, 'proof_stale'],
+    ['while a line is missing here', { ...untold, signature: signed(untold) }, undefined, 'log_lines_missing'],
   ])('%s proves nothing, and nothing of it is kept', async ([, answer, instance, code]) => {
     await expect(stated(answer, instance)).rejects.toMatchObject({ code, owner_layer: 'node' });
     expect(agent.kept).toEqual([]);

@@ -6,6 +6,7 @@ import type { DriverProof, ProofKind } from '../drivers/driver.ts';
 import { type Json, type OperationContext, type RetryPolicy, StepError, StepFailed } from '../engine/engine.ts';
 import { StoreUnavailable } from '../store/database.ts';
 import { recordEvidence } from '../store/evidence.ts';
+import { lastStoredSeq } from '../store/node-logs.ts';
 import { type AgentAnswer, type AgentLine, askAgent } from './agent-task.ts';
 import { answeredWithin } from './answered-within.ts';
 import type { OperationServices } from './services.ts';
@@ -174,6 +175,15 @@ export async function proveByAgent(
         code: 'proof_stale',
         owner_layer: 'node',
         message: 'the statement does not answer what was asked',
+        retryable: false,
+      });
+    const { last_log_seq } = answer.result;
+    // Lines belong to whoever holds the machine when they come: one that is still on its way would be the next tenant's.
+    if (typeof last_log_seq === 'number' && (await lastStoredSeq(services.db, subject.node_instance_id)) < last_log_seq)
+      throw new StepError({
+        code: 'log_lines_missing',
+        owner_layer: 'node',
+        message: `the agent says that all lines of its tenant are told, up to number ${last_log_seq}; not all of them are here`,
         retryable: false,
       });
     const checked = Array.isArray(answer.result.checked)

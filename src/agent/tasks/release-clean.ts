@@ -17,6 +17,8 @@ const markerName = 'cleaned';
 const mostText = 8192;
 
 type Seen = { what: string; seen: string };
+/** What was seen, and up to which number its log is the former tenant's. */
+type MadeAsNew = { seen: Seen[]; last_log_seq: number };
 
 const scriptFailed = (name: 'clean' | 'setup', end: ShellEnd & { script: string }) =>
   failed(`${name}_failed`, scriptEnd(name, end.script, end.how, end.last_lines).slice(0, mostText));
@@ -36,21 +38,19 @@ export const releaseClean: TaskType = async ({ task, machine, signal }) => {
     { what: 'processes of the instance besides its agent', seen: 'none' },
     { what: "the pool's clean", seen: end ? end.how : 'the pool has nothing to clean' },
   ];
-  if (task.params.reuse === true) {
-    const made = await makeAsNew(machine, signal);
-    if (!Array.isArray(made)) return made;
-    checked.push(...made);
-  }
+  const made = task.params.reuse === true ? await makeAsNew(machine, signal) : null;
+  if (made && 'status' in made) return made;
+  checked.push(...(made?.seen ?? []));
   const { workflow_id } = task;
   writeWhole(
     join(machine.dir, markerName),
     JSON.stringify({ nonce, workflow_id, at: now(machine.clock).toISOString() }),
   );
-  return succeeded({ clean: true, nonce, checked });
+  return succeeded({ clean: true, nonce, checked, ...(made && { last_log_seq: made.last_log_seq }) });
 };
 
 /** What was seen then, or how it failed. The set-up's own files lie where the tenant's do, so they are made anew with them gone. */
-async function makeAsNew(machine: Machine, signal: AbortSignal): Promise<Seen[] | TaskOutcome> {
+async function makeAsNew(machine: Machine, signal: AbortSignal): Promise<MadeAsNew | TaskOutcome> {
   const emptied: Seen[] = [];
   for (const directory of machine.workload_dirs) {
     try {
@@ -62,12 +62,14 @@ async function makeAsNew(machine: Machine, signal: AbortSignal): Promise<Seen[] 
   }
   const tenant = await machine.forgetTenant(signal);
   if ('kept' in tenant) return failed('clean_failed', tenant.kept);
-  emptied.push({ what: 'what the agent kept of its tenant', seen: tenant.forgotten });
+  const { forgotten, last_log_seq } = tenant;
+  emptied.push({ what: 'what the agent kept of its tenant', seen: forgotten });
   if (machine.workload_dirs.length === 0) {
     const seen = 'not looked at: this machine is not ours, and whoever owns it sees to them';
-    return [...emptied, { what: 'files that its tenant left', seen }];
+    return { seen: [...emptied, { what: 'files that its tenant left', seen }], last_log_seq };
   }
   const end = await machine.setUp(signal);
-  if (!end) return emptied;
-  return end.ok ? [...emptied, { what: "the pool's set-up, again", seen: end.how }] : scriptFailed('setup', end);
+  if (!end) return { seen: emptied, last_log_seq };
+  if (!end.ok) return scriptFailed('setup', end);
+  return { seen: [...emptied, { what: "the pool's set-up, again", seen: end.how }], last_log_seq };
 }

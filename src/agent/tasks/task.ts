@@ -19,7 +19,7 @@ export interface Machine {
   /** Made for the workload alone; none where the machine is somebody else's. */
   workload_dirs: readonly string[];
   /** Ships all that was said while its tenant had the machine, and removes every trace of it. What was done, or why it was not. */
-  forgetTenant(signal: AbortSignal): Promise<{ forgotten: string } | { kept: string }>;
+  forgetTenant(signal: AbortSignal): Promise<{ forgotten: string; last_log_seq: number } | { kept: string }>;
   /** Null when the pool has nothing to set up. */
   setUp(signal: AbortSignal): Promise<ShellEnd & { script: string }> | null;
   /** Everything of the instance that runs besides the agent. */
