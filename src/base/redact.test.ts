@@ -23,8 +23,17 @@ test.for([
   [`token: ${'z'.repeat(20)}`, `token: ${struckOut}`],
   ['eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0x.c2lnbmF0dXJl', struckOut],
   [`key ghp_${'a1'.repeat(18)}`, `key ${struckOut}`],
-  ['before -----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY----- after', `before ${struckOut} after`],
-  ['-----BEGIN PRIVATE KEY-----\nMIIcut off', struckOut],
+  [
+    'before -----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY----- after',
+    `before -----BEGIN RSA PRIVATE KEY-----${struckOut}-----END RSA PRIVATE KEY----- after`,
+  ],
+  ['-----BEGIN PRIVATE KEY-----\nMIIcut off', `-----BEGIN PRIVATE KEY-----${struckOut}`],
+  [`"https:\\/\\/joe:${secret}@h"`, `"https:\\/\\/joe:${struckOut}@h"`],
+  [`postgres://joe:with@${secret}@db/x`, `postgres://joe:${struckOut}@db/x`],
+  [`{"password":"with\\"${secret}","user":"joe"}`, `{"password":"${struckOut}","user":"joe"}`],
+  [`password: "two words ${secret}" and more`, `password: "${struckOut}" and more`],
+  [`{"msg":"{\\"secret\\":\\"${secret}\\",\\"a\\":1}"}`, `{"msg":"{\\"secret\\":\\"${struckOut}\\",\\"a\\":1}"}`],
+  [`{"msg":"{\\"cookie\\":\\"s=${secret}\\"}"}`, `{"msg":"{\\"cookie\\":\\"${struckOut}\\"}"}`],
 ] as const)('%s', ([given, kept]) => {
   expect(builtInRedactor.text(given)).toBe(kept);
   expect(builtInRedactor.text(kept)).toBe(kept);
@@ -50,6 +59,36 @@ test('a value is struck out for what it is called, or for what it is', () => {
     at: at.toISOString(),
     token: null,
   });
+});
+
+const key = ['MIIEowIBAAKCAQEAplanted1'.padEnd(64, 'A'), 'planted2'.padEnd(64, 'B'), 'planted3='];
+const printed = ['-----BEGIN RSA PRIVATE KEY-----', ...key, '-----END RSA PRIVATE KEY-----'];
+
+test.for([
+  ['as it is', (line: string) => line, ''],
+  [
+    'with a time before each line',
+    (line: string) => `2026-01-01T00:00:00Z app | ${line}`,
+    '2026-01-01T00:00:00Z app | ',
+  ],
+  ['as a source text', (line: string) => `  "${line}\\n" +`, '  "'],
+] as const)('a key over several lines goes, %s, and what is around it stays', ([, form, margin]) => {
+  const lines = ['before', ...printed.map(form), 'after', 'sha256 of it', 'd'.repeat(64)];
+  const kept = builtInRedactor.value(lines);
+  expect(kept.join()).not.toContain('planted');
+  expect(kept.slice(0, 2)).toEqual(['before', `${margin}-----BEGIN RSA PRIVATE KEY-----${struckOut}`]);
+  expect(kept.slice(6)).toEqual(['after', 'sha256 of it', 'd'.repeat(64)]);
+  expect(builtInRedactor.value(kept)).toEqual(kept);
+  const told = lines.map((line, seq) => ({ seq, stream: 'stdout', line }));
+  const mixed = told.flatMap((each) => [each, { ...each, stream: 'stderr', line: 'tick' }]);
+  const left = builtInRedactor.value(mixed);
+  expect(JSON.stringify(left)).not.toContain('planted');
+  expect(left.filter(({ line }) => line === 'tick')).toHaveLength(lines.length);
+});
+
+test('words about a key are no key', () => {
+  const lines = ['expected -----BEGIN PRIVATE KEY-----', 'failed', 'd'.repeat(64), 'bye'];
+  expect(builtInRedactor.value(lines).slice(1)).toEqual(lines.slice(1));
 });
 
 test('an installation strikes out what it knows to be secret', () => {
@@ -84,12 +123,22 @@ test('data written out as JSON is judged as the data is', () => {
   );
 });
 
-test.for(['eyJ', '-----BEGIN PRIVATE KEY', 'authorization: ', '://a:', 'bearer ', 'swt_', 'token="', 'a', 'password'])(
-  'no text made of %s takes long',
-  (piece) => {
-    const long = piece.repeat(Math.ceil(200_000 / piece.length));
-    const began = performance.now();
-    builtInRedactor.text(`${long} token`);
-    expect(performance.now() - began).toBeLessThan(1_000);
-  },
-);
+test.for([
+  'password="',
+  "secret:'",
+  '\\',
+  'eyJ',
+  '-----BEGIN PRIVATE KEY',
+  'authorization: ',
+  '://a:',
+  'bearer ',
+  'swt_',
+  'token="',
+  'a',
+  'password',
+])('no text made of %s takes long', (piece) => {
+  const long = piece.repeat(Math.ceil(200_000 / piece.length));
+  const began = performance.now();
+  builtInRedactor.text(`${long} token`);
+  expect(performance.now() - began).toBeLessThan(1_000);
+});

@@ -3,6 +3,8 @@
  * alone, and to a value on its name and itself, so whoever strikes out the same words twice, or in two places, has the same words.
  */
 
+import { followKeyLines, keyBegin, keyEnd } from './key-lines.ts';
+
 export const struckOut = '[struck out]';
 
 export interface Redactor {
@@ -22,6 +24,7 @@ interface Pattern {
   find: RegExp;
   /** What is left of it besides the mark. */
   leaves?: string;
+  ends?: string;
 }
 
 /**
@@ -33,27 +36,32 @@ const patterns: Pattern[] = [
   { find: /(?<![\w-])eyJ[\w-]{8,1024}\.[\w-]{8,}\.[\w-]*/g },
   { find: /(?:gh[pousr]_|github_pat_|glpat-|xox[abprs]-)[\w-]{10,}/g },
   { find: /AKIA[0-9A-Z]{16}/g },
-  { find: /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:(?!-----END)[\s\S])*(?:-----END [A-Z ]{0,30}-----)?/g },
+  { find: new RegExp(`(${keyBegin})(?:(?!-----END)[\\s\\S])*(${keyEnd})?`, 'g'), leaves: '$1', ends: '$2' },
   // A header to the end of its line, or of the quotes it stands in.
   {
-    find: /((?:authorization|cookie|x-api-key)["']?\s{0,8}[:=]\s{0,8}["']?)(?!(?:\w{1,16} )?\[struck out\])(\w{1,16} (?=\S))?[^\s"'][^\r\n"']*/gi,
+    find: /((?:authorization|cookie|x-api-key)(?:\\{0,7}["'])?\s{0,8}[:=]\s{0,8}(?:\\{0,7}["'])?)(?!(?:\w{1,16} )?\[struck out\])(\w{1,16} (?=\S))?[^\s"'\\][^\r\n"'\\]*/gi,
     leaves: '$1$2',
   },
   { find: /((?<![\w-])(?:bearer|basic)\s{1,8})(?:(?=\S{0,256}\d)[\w.~+/=-]{8,}|[\w.~+/=-]{20,})/gi, leaves: '$1' },
   // The password in an address: postgres://somebody:this@host.
-  { find: /(:\/\/[^\s:/@"']{0,256}:)(?!\[struck out\]@)[^\s/@"']{1,512}(?=@)/g, leaves: '$1' },
+  { find: /(:(?:\\{0,7}\/){2}[^\s:/@"']{0,256}:)(?!\[struck out\]@)[^\s/"']{1,512}(?=@)/g, leaves: '$1' },
+  // In quotes, to the quote that ends it: one that is escaped belongs to it, and the quotes may be escaped themselves.
   {
-    find: /((?:pass(?:word|wd|phrase)|secret|(?:api|access|private|secret)[_-]?key)["']?\s{0,8}[=:]\s{0,8}["']?)[^\s"'&,;[\]{}]+/gi,
+    find: /((?:pass(?:word|wd|phrase)|secret|(?:api|access|private|secret)[_-]?key)(?:\\{0,7}["'])?\s{0,8}[=:]\s{0,8}(\\{0,7}["']))(?!\2)[^\r\n]*?(?=(?<!\\)\2|[\r\n]|$)/gi,
     leaves: '$1',
   },
-  { find: /((?:token|credential)["']?=["']?)[^\s"'&,;[\]{}]+/gi, leaves: '$1' },
+  {
+    find: /((?:pass(?:word|wd|phrase)|secret|(?:api|access|private|secret)[_-]?key)(?:\\{0,7}["'])?\s{0,8}[=:]\s{0,8})[^\s"'&,;[\]{}\\]+/gi,
+    leaves: '$1',
+  },
+  { find: /((?:token|credential)(?:\\{0,7}["'])?=(?:\\{0,7}["'])?)[^\s"'&,;[\]{}\\]+/gi, leaves: '$1' },
   // Many a message says `token: expired`; only what is long enough to be one is struck out.
-  { find: /((?:token|credential)["']?\s{0,8}:\s{0,8}["']?)[\w.~+/=-]{16,}/gi, leaves: '$1' },
+  { find: /((?:token|credential)(?:\\{0,7}["'])?\s{0,8}:\s{0,8}(?:\\{0,7}["'])?)[\w.~+/=-]{16,}/gi, leaves: '$1' },
 ];
 
 /** Every pattern and every secret name has one of these in it, also when written out as JSON; without them there is nothing to look for. */
 const suspicion =
-  /(?:sw[a-z]|gh[pousr]|github_pat)_|eyJ|glpat-|xox[abprs]-|AKIA|:\/\/[^\s/"]{0,1600}@|authorization|cookie|bearer|basic|pass(?:word|wd|phrase)|secret|token|credential|(?:api|access|private)[-_ ]?key/i;
+  /(?:sw[a-z]|gh[pousr]|github_pat)_|eyJ|glpat-|xox[abprs]-|AKIA|:(?:\\{0,15}\/){2}[^\s/"]{0,1600}@|authorization|cookie|bearer|basic|pass(?:word|wd|phrase)|secret|token|credential|(?:api|access|private)[-_ ]?key/i;
 
 const escaped = (literal: string) => literal.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
@@ -69,14 +77,26 @@ export function createRedactor(expressions: readonly string[] = [], literals: re
       : (text: string) => suspicion.test(text) || known.some((literal) => text.includes(literal));
 
   const strike = (text: string) =>
-    all.reduce((left, { find, leaves = '' }) => left.replaceAll(find, `${leaves}${struckOut}`), text);
+    all.reduce((left, { find, leaves = '', ends = '' }) => left.replaceAll(find, `${leaves}${struckOut}${ends}`), text);
   const text = (given: string) => (isSuspect(given) ? strike(given) : given);
 
   const under = (name: string, value: unknown): unknown =>
     secretName.test(name) && (typeof value === 'string' || typeof value === 'number') ? struckOut : walk(value);
+  /** Lines in their order may hold a key that none of them shows to be one. */
+  const list = (values: readonly unknown[]): unknown[] => {
+    const keys = followKeyLines(undefined, struckOut);
+    return values.map((value) => {
+      if (typeof value === 'string') return keys.isInside('', value) ? struckOut : text(value);
+      if (typeof value !== 'object' || value === null || !('line' in value)) return walk(value);
+      const { line, stream = '' } = value as { line: unknown; stream?: unknown };
+      return typeof line === 'string' && keys.isInside(String(stream), line)
+        ? walk({ ...value, line: struckOut })
+        : walk(value);
+    });
+  };
   const walk = (value: unknown): unknown => {
     if (typeof value === 'string') return text(value);
-    if (Array.isArray(value)) return value.map(walk);
+    if (Array.isArray(value)) return list(value);
     if (typeof value !== 'object' || value === null || value instanceof Date) return value;
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => [text(name), under(name, inner)]));
   };

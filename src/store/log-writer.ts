@@ -9,6 +9,7 @@ import { type Database, StoreUnavailable } from './database.ts';
 import { inOrder, inUtc, packLines } from './log-chunks.ts';
 import { joinLooseChunks, manyLoose } from './log-joining.ts';
 import { cutLog } from './log-limit.ts';
+import { createLogSecrets } from './log-secrets.ts';
 
 export interface StoredLines extends LogOwner {
   ids: AddedChunk;
@@ -47,6 +48,7 @@ interface Waiting extends ShippedChunk {
 const mostStatementBytes = 8 * 1024 * 1024;
 
 export function createLogWriter({ db, most_bytes_per_node, onStored, onError }: LogWriterParts): LogWriter {
+  const secrets = createLogSecrets(db);
   const queue: Waiting[] = [];
   const tidying = new Set<string>();
   const begun = new Set<Promise<unknown>>();
@@ -132,12 +134,8 @@ export function createLogWriter({ db, most_bytes_per_node, onStored, onError }: 
 
   return {
     async store({ node_id, node_instance_id }, given) {
-      const lines = inOrder(given).map((each) => ({
-        seq: each.seq,
-        at: inUtc(each.at),
-        stream: each.stream,
-        line: db.redact.text(each.line),
-      }));
+      const written = inOrder(given).map(({ seq, at, stream, line }) => ({ seq, at: inUtc(at), stream, line }));
+      const lines = await secrets.strikeOut(node_instance_id, written);
       const chunk = await packLines(lines);
       const { promise, resolve, reject } = Promise.withResolvers<number>();
       queue.push({ node_id, node_instance_id, chunk, lines, resolve, reject });

@@ -225,3 +225,22 @@ test('a tenant reads only what was written while the node was its own', async ()
   expect(await seen('other')).toEqual([]);
   expect(await seen(null)).toEqual([1, 2, 3, 4]);
 });
+
+test('a private key over several lines is struck out, wherever batches end and whichever replica takes them', async () => {
+  const body = ['MIIEowIBAAKCAQEAplanted1'.padEnd(64, 'A'), 'planted2'.padEnd(64, 'B'), 'planted3='];
+  const printed = ['before', '-----BEGIN RSA PRIVATE KEY-----', ...body, '-----END RSA PRIVATE KEY-----', 'after'];
+  const shipped = printed.map((text, place) => line(place + 1, text));
+  for (const end of printed.keys())
+    for (const second of [logs, writer()]) {
+      const ids = await shipper();
+      if (end > 0) await logs.store(ids, shipped.slice(0, end));
+      // What came before comes again, as after a lost answer.
+      await second.store(ids, shipped.slice(end % 2 === 0 ? 0 : end));
+      const kept = await texts(ids.node_id);
+      expect(kept.join(), `cut before line ${end + 1}`).not.toContain('planted');
+      expect([kept.length, kept[0], kept.at(-1)]).toEqual([printed.length, 'before', 'after']);
+    }
+  const ids = await shipper();
+  for (const each of shipped) await logs.store(ids, [each]);
+  expect((await texts(ids.node_id)).join(), 'line by line').not.toContain('planted');
+});
