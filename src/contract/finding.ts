@@ -32,7 +32,7 @@ export const Finding = Type.Object(
 export type Finding = Static<typeof Finding>;
 export const FindingPage = pageOf(Finding, 'FindingPage');
 
-/** A row that is not what its evidence makes of it: the columns in which they differ, of both. */
+/** A row that is not what its evidence makes of it: the columns in which they differ, of both. One of them is empty where it is missing. */
 export const RowDifference = Type.Object(
   {
     subject: Type.String({ description: 'The node or the allocation.' }),
@@ -47,7 +47,9 @@ export type RowDifference = Static<typeof RowDifference>;
 export const StoreVerified = Type.Object(
   {
     compared: Type.Integer({ description: 'Rows on this page that were held against their evidence.' }),
-    untold: Type.Integer({ description: 'Of these no evidence is left; it says nothing about them.' }),
+    untold: Type.Integer({
+      description: 'Of these no evidence is left, for its time was over; it says nothing about them.',
+    }),
     items: Type.Array(RowDifference),
     next_cursor: nullable(Type.String()),
   },

@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { moment, now, systemClock } from '../../src/base/clock.ts';
 import type { SignedTask } from '../../src/contract/agent.ts';
 import { ownNouns } from '../../src/contract/evidence.ts';
 import type { Driver } from '../../src/drivers/driver.ts';
@@ -135,11 +136,12 @@ describe('a node as it stood', () => {
     const { machine, allocation } = world.acme;
     const shown = await world.client.call('node-get', { params: { id: machine.node_id } });
     const { occupancy: _, last_seen_at: __, reported, ...written } = shown;
-    const now = (await stateAt(world.acme.token, '2099-01-01T00:00:00Z')).body;
-    expect(now).toEqual({
+    const asked = now(systemClock).toISOString();
+    const stands = (await stateAt(world.acme.token, asked)).body;
+    expect(stands).toEqual({
       ...written,
       reported_status: reported?.status,
-      at: '2099-01-01T00:00:00.000Z',
+      at: expect.any(String),
       cursor: expect.any(String),
     });
     const { items } = await world.client.call('node-timeline', {
@@ -150,15 +152,20 @@ describe('a node as it stood', () => {
     expect((await stateAt(world.token, before)).body).toMatchObject({ status: 'starting', allocation_id: null });
     // It was nobody's then.
     expectProblem(await stateAt(world.acme.token, before), 'node_not_found');
-    expectProblem(await stateAt(world.globex.token, '2099-01-01T00:00:00Z'), 'node_not_found');
+    const soon = moment(systemClock.nowMs() + 60_000).toISOString();
+    expectProblem(await stateAt(world.globex.token, soon), 'node_not_found');
+    // A clock that is ahead is told of the present; what is still to come, nobody is told.
+    const present = (await stateAt(world.token, soon)).body as { at: string };
+    expect(present.at < soon).toBe(true);
+    expectProblem(await stateAt(world.token, '2099-01-01T00:00:00Z'), 'invalid_request');
     expectProblem(await stateAt(world.token, '2000-01-01T00:00:00Z'), 'node_not_found');
-    expect(now.allocation_id).toBe(allocation.allocation_id);
+    expect(stands.allocation_id).toBe(allocation.allocation_id);
   });
 
   it('is not guessed where evidence was cut', async () => {
     await world.tables.query(`insert into evidence_cuts values ('gone', 'rule', '2010-01-01', now(), 1)`);
     expectProblem(await stateAt(world.token, '2009-12-31T00:00:00Z'), 'evidence_cut');
-    expect((await stateAt(world.token, '2099-01-01T00:00:00Z')).status).toBe(200);
+    expect((await stateAt(world.token, now(systemClock).toISOString())).status).toBe(200);
   });
 });
 
@@ -183,6 +190,23 @@ describe('the store', () => {
     const apart = { subject: node_id, pool, ours: { endpoint: 'http://elsewhere' }, theirs: { endpoint: null } };
     expect((await verify()).items).toEqual([apart]);
     await world.tables.query('update nodes set endpoint = null where node_id = $1', [node_id]);
+    expect((await verify()).items).toEqual([]);
+    // Neither a row nor its whole story can be made away with: replica mode, or a foreign key would keep the first from it.
+    const past = (...statements: string[]) =>
+      world.tables.query(['set session_replication_role = replica', ...statements].join(';'));
+    const { allocation_id } = world.globex.allocation;
+    await past(
+      `create table aside as select * from allocations where allocation_id = '${allocation_id}'`,
+      'delete from allocations where allocation_id in (select allocation_id from aside)',
+    );
+    expect((await verify()).items).toEqual([{ subject: allocation_id, pool, ours: {}, theirs: { status: 'active' } }]);
+    await past('insert into allocations select * from aside', 'drop table aside');
+    await past(
+      `create table aside as select * from evidence where node_id = '${node_id}' and kind like 'node.%'`,
+      'delete from evidence where (xid, seq) in (select xid, seq from aside)',
+    );
+    expect((await verify()).items).toEqual([{ subject: node_id, pool, ours: { status: 'ready' }, theirs: {} }]);
+    await past('insert into evidence select * from aside', 'drop table aside');
     expect((await verify()).items).toEqual([]);
     expectProblem(
       await callRoute(world.url, 'store-verify', { query: { cursor: 'tokens:' } }, { bearer: world.token }),

@@ -4,7 +4,8 @@ import type { Finding } from '../../contract/finding.ts';
 import { findingWhats } from '../../lifecycle/findings.ts';
 import { acceptFinding, type FindingOutcome, repairFinding } from '../../operations/findings.ts';
 import { type FindingRow, listFindings } from '../../store/findings.ts';
-import { type ComparedTable, compareSlice } from '../../store/row-comparison.ts';
+import type { ComparedTable } from '../../store/row-comparison.ts';
+import { verifySlice } from '../../store/verify-rows.ts';
 import { pageOf } from '../paging.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { askerOf, operationOf } from './allocations.ts';
@@ -45,13 +46,13 @@ export const driftHandlers: Pick<Handlers, 'drift-list' | 'store-verify' | 'drif
   },
   async 'store-verify'({ query }, { db }) {
     const { table, after } = placeOf(query?.cursor);
-    const slice = { cursor: after, limit: query?.limit ?? pageRows, thoroughness: 'every' as const };
-    const { compared, differing, untold, cursor } = await compareSlice(db, table, slice);
+    const slice = { cursor: after, limit: query?.limit ?? pageRows };
+    const { compared, differing, untold, cursor } = await verifySlice(db, table, slice);
     const following = cursor ? `${table}:${cursor}` : tables[tables.indexOf(table) + 1];
     return {
       compared,
-      untold: untold.length,
-      items: differing.map(({ subject, pool, ours, theirs }) => ({ subject, pool, ours, theirs })),
+      untold,
+      items: differing,
       next_cursor: following === undefined ? null : following.includes(':') ? following : `${following}:`,
     };
   },

@@ -1,4 +1,5 @@
 /** Nodes, and what is known about them: timeline, logs, boot stages. */
+import { now, secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { AuditQuery, JoinedTimelineQuery } from '../../contract/evidence.ts';
 import { startsOf } from '../../lifecycle/boot-chart.ts';
@@ -15,6 +16,8 @@ import type { ApiServices, Handlers } from '../services.ts';
 import { askerOf } from './allocations.ts';
 
 const defaultLimit = 100;
+/** Clocks differ a little. */
+const mostAheadSeconds = 5 * 60;
 /** Lines that reach another replica are found at the next look; those that reach this one wake the reader. */
 const followWaitMs = 2_000;
 const followWaits = 12;
@@ -69,7 +72,15 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
     listNodes(services.db, { ...pageOf(query), tenant: person().tenant }),
   'node-get': ({ params, person }, services) => mustFindNode(params.id, person().tenant, services),
   async 'node-state'({ params, query, person }, services) {
-    const at = new Date(query.at);
+    const asked = new Date(query.at);
+    const present = now(services.clock);
+    if (asked > secondsLater(present, mostAheadSeconds))
+      throw new ApiProblem('invalid_request', {
+        detail: `Nobody knows yet how it will stand; here it is ${present.toISOString()}.`,
+        errors: [{ path: '/query/at', message: 'must not lie ahead' }],
+      });
+    // Whose clock is a little ahead asks for the present, and is told so.
+    const at = asked < present ? asked : present;
     const cut = await cutBefore(services.db);
     if (cut && at < cut)
       throw new ApiProblem(

@@ -21,7 +21,7 @@ function verdictOn(compared: number, untold: number, differing: number): string 
 export const makeVerifyStore: MakeCommand = (cli) =>
   new SlipwayCommand('verify-store')
     .description(
-      'Rebuild every node and allocation from its evidence, compare it with its row, and show what differs. Changes nothing; ends with 1 when a row differs.',
+      'Rebuild every node and allocation from its evidence, compare it with its row, and show what differs or is missing. Changes nothing; ends with 1 when a row differs.',
     )
     .examples('slipway verify-store', 'slipway verify-store --json')
     .action(
@@ -45,7 +45,7 @@ export const makeVerifyStore: MakeCommand = (cli) =>
           printLines(out, [verdictOn(compared, untold, differing.length)]);
           if (differing.length > 0)
             printLines(out, [
-              'Somebody wrote past the door. `slipway drift` has a finding for each within two passes: repair brings the row to its evidence, accept keeps it.',
+              'Somebody wrote past the door. `slipway drift` has a finding for each row that differs within two passes: repair brings the row to its evidence, accept keeps it. What is missing, only a backup can bring back.',
             ]);
         }
         return differing.length > 0 ? 'failed' : undefined;

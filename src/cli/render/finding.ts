@@ -37,7 +37,11 @@ export const differenceColumns: Column<RowDifference>[] = [
   { title: 'POOL', value: ({ pool }) => pool, drop: 1 },
   {
     title: 'DIFFERS',
-    value: ({ ours, theirs }) => `the row says ${wholeSide(ours)}; its evidence ${wholeSide(theirs)}`,
+    value: ({ ours, theirs }) => {
+      if (Object.keys(theirs).length === 0) return `the row says ${wholeSide(ours)}; of it no evidence is there`;
+      if (Object.keys(ours).length === 0) return `there is no row; its evidence says ${wholeSide(theirs)}`;
+      return `the row says ${wholeSide(ours)}; its evidence ${wholeSide(theirs)}`;
+    },
     below: true,
   },
 ];
