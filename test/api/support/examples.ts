@@ -1,4 +1,5 @@
 /** One well-formed request for every route: a route without one does not compile. */
+import { now, systemClock } from '../../../src/base/clock.ts';
 import type { OperationName } from '../../../src/contract/routes.ts';
 import type { Input } from './calls.ts';
 import type { TenantWorld } from './tenants.ts';
@@ -46,7 +47,7 @@ export function examplesFor(
     'node-create': { body: { pool: 'outside' } },
     'node-list': {},
     'node-get': node,
-    'node-state': { ...node, query: { at: '2099-01-01T00:00:00Z' } },
+    'node-state': { ...node, query: { at: now(systemClock).toISOString() } },
     'node-explain': node,
     'node-actions': node,
     'node-act': {
