@@ -1,6 +1,7 @@
 /** The progress of an operation as it goes out, made from its rows: the same object wherever a person meets it. */
 import type { Progress, ProgressPart } from '../contract/progress.ts';
 import { type ComputedProgress, progressOf } from '../lifecycle/progress.ts';
+import { createShownPercent } from '../lifecycle/shown-percent.ts';
 import type { Transaction } from './database.ts';
 import type { OperationRow, StepRow } from './operations.ts';
 
@@ -26,22 +27,8 @@ const computed = (row: OperationRow, steps: readonly StepRow[], now: Date): Comp
     now,
   });
 
-/**
- * The most that this process has shown of each open operation. Rows say how far it was when it last published; what was shown
- * since then must not be taken back by a clock that is set back.
- */
-const shown = new Map<string, number>();
-const mostShown = 20_000;
-
-function neverLess(row: OperationRow, percent: number): number {
-  const most = Math.max(percent, shown.get(row.workflow_id) ?? 0);
-  if (row.finished_at) shown.delete(row.workflow_id);
-  else {
-    if (shown.size >= mostShown) shown.clear();
-    shown.set(row.workflow_id, most);
-  }
-  return most;
-}
+/** Of this process, whichever of its readers asks. */
+const shown = createShownPercent();
 
 /** A try that failed and is followed by another is no failure: what went wrong is what it says meanwhile. */
 function messageOf(row: OperationRow, steps: readonly StepRow[]): string {
@@ -56,7 +43,7 @@ export function progressWire(row: OperationRow, steps: readonly StepRow[], now: 
     kind: row.kind,
     status: row.status,
     ...progress,
-    percent: neverLess(row, progress.percent),
+    percent: shown.raise(row.workflow_id, progress.percent),
     message: messageOf(row, steps),
     started_at: row.started_at?.toISOString() ?? null,
     updated_at: row.progress.updated_at ?? row.created_at.toISOString(),
@@ -79,10 +66,11 @@ export async function settleProgress(
     row.workflow_id,
   ]);
   const progress = computed({ ...row, progress: said }, steps, now);
+  const percent = shown.raise(row.workflow_id, progress.percent);
   await tx.query('update operations set progress = $2, percent = greatest(percent, $3) where workflow_id = $1', [
     row.workflow_id,
     said,
-    progress.percent,
+    percent,
   ]);
-  return progress;
+  return { ...progress, percent };
 }
