@@ -217,6 +217,14 @@ describe('one thing in full', () => {
     });
   });
 
+  test('evidence stands in the order of time, also where a transaction that began first ended last', async () => {
+    const fact = (second: number) =>
+      sampleEvidence({ at: `2026-01-01T12:00:0${second}.000Z`, summary: `fact ${second}` });
+    server.on('timeline-get', () => ({ body: { items: [fact(3), fact(1), fact(2)], next_cursor: null } }));
+    const { stdout } = await slipway(['timeline', sampleIds.node_id]);
+    expect([...stdout.matchAll(/fact \d/g)].join()).toBe('fact 1,fact 2,fact 3');
+  });
+
   test('a timeline of an id that nobody knows is an error, one that the filters emptied is not', async () => {
     server.on('timeline-get', () => ({ body: { items: [], next_cursor: null } }));
     for (const more of [[], ['--json'], ['--layer', 'rule']]) {
@@ -250,7 +258,20 @@ describe('one thing in full', () => {
       query: { tail: 'true', limit: '5' },
     });
     server.on('node-logs', () => ({ body: { items: [], next_cursor: null } }));
+    server.on('timeline-get', () => ({ body: { items: [], next_cursor: null } }));
     const { stderr } = await slipway(['logs', sampleIds.allocation_id, '--grep', 'panic']);
     expect(stderr).toBe(`No line of ${sampleIds.node_id} contains panic.\n`);
+  });
+
+  test('logs of a machine that never sent any: what was found on it when it was given up', async () => {
+    server.on('node-logs', () => ({ body: { items: [], next_cursor: null } }));
+    const kept = (line: string) => JSON.stringify({ seq: 1, at: '2026-01-01T12:00:00.000Z', stream: 'setup', line });
+    const attachments = [{ name: 'node.log', text: `${kept('fetching')}\n${kept('the mirror is away')}\n` }];
+    const frozen = sampleEvidence({ kind: 'evidence.frozen', layer: 'provider', data: { attachments } });
+    server.on('timeline-get', () => ({ body: { items: [frozen], next_cursor: null } }));
+    const { stdout, stderr } = await slipway(['logs', sampleIds.node_id, '--grep', 'mirror']);
+    expect(stderr).toContain(`${sampleIds.node_id} sent nothing. This was found on the machine`);
+    expect(stdout).toContain('12:00:00.000 setup   the mirror is away\n');
+    expect(stdout).not.toContain('fetching');
   });
 });

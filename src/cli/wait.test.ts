@@ -248,6 +248,25 @@ describe('watch', () => {
     expect(await runCli(['watch', 'node_unknown'], options())).toMatchObject({ code: 4, stdout: '' });
   });
 
+  test('the fleet into a pipe: one line for each change, and none for what stayed the same', async () => {
+    const cli = startCli(['watch'], options());
+    await expect.poll(() => server.callsOf('stream-open').length, { timeout: 20_000 }).toBe(1);
+    for (const status of ['provisioning', 'provisioning', 'active'] as const) {
+      become({ status });
+      progress(registering);
+    }
+    await cli.printed('active');
+    cli.interrupt();
+    const { stdout, stderr } = await cli.finished;
+    expect(stderr).toContain('one line for each change');
+    const lines = stdout
+      .trim()
+      .split('\n')
+      .map((line) => line.replace(/^\S+ \S+ +/, ''));
+    expect(lines.filter((line) => line.startsWith('alloc_'))).toHaveLength(2);
+    expect(lines.filter((line) => line.startsWith('op_'))).toHaveLength(1);
+  });
+
   test('the fleet, one JSON object a line, until Ctrl-C', async () => {
     const cli = startCli(['watch', '--json', '--pool', 'local'], options());
     await expect.poll(() => server.callsOf('stream-open').length, { timeout: 20_000 }).toBe(1);

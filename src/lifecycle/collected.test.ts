@@ -16,6 +16,14 @@ it('reads what an agent and a provider tell', () => {
   });
 });
 
+it('reads the lines that a machine wrote and never sent', () => {
+  const kept = (line: string) => JSON.stringify({ seq: 1, at: '2026-01-01T00:00:00Z', stream: 'setup', line });
+  const text = ['cut off"}', kept('one'), kept('two'), '', '{"no":"line"}', '7'].join('\n');
+  const { lines, attachments } = collectedOf({ attachments: [{ name: 'node.log', text }] });
+  expect(lines.map(({ stream, line }) => `${stream} ${line}`)).toEqual(['setup one', 'setup two']);
+  expect(attachments).toEqual([]);
+});
+
 it.each([{}, { host: null, processes: 'many', lines: [1, null], boot_stages: [{ seconds: 1 }], attachments: {} }])(
   'leaves out what has another shape: %j',
   (data) => {

@@ -26,6 +26,21 @@ function hostOf(value: unknown): Collected['host'] {
   return { name: text(host.name), uptime_seconds: number(host.uptime_seconds) ?? 0, load_average };
 }
 
+/** What a machine's agent had spooled and never sent, one record a line; the provider read it off its disk. */
+const spooled = 'node.log';
+
+const linesOf = (records: Loose[]): Collected['lines'] =>
+  records.map(({ at, stream, line }) => ({ at: text(at), stream: text(stream), line: text(line) }));
+
+function recordOf(line: string): Loose[] {
+  try {
+    return recordsOf([JSON.parse(line)]).filter((record) => typeof record.line === 'string');
+  } catch {
+    // The first of what was read may have been cut.
+    return [];
+  }
+}
+
 export const collectedOf = (data: Loose): Collected => ({
   host: hostOf(data.host),
   processes: recordsOf(data.processes).flatMap(({ pid, state, rss_bytes, command }) => {
@@ -37,14 +52,15 @@ export const collectedOf = (data: Loose): Collected => ({
   boot_stages: recordsOf(data.boot_stages)
     .map(({ name, seconds }) => ({ name: text(name), seconds: number(seconds) }))
     .filter(({ name }) => name !== ''),
-  lines: recordsOf(data.lines).map(({ at, stream, line }) => ({
-    at: text(at),
-    stream: text(stream),
-    line: text(line),
-  })),
+  lines: linesOf([
+    ...recordsOf(data.lines),
+    ...recordsOf(data.attachments)
+      .filter(({ name }) => name === spooled)
+      .flatMap((each) => text(each.text).split('\n').flatMap(recordOf)),
+  ]),
   attachments: recordsOf(data.attachments)
     .map((each) => ({ name: text(each.name), text: text(each.text) }))
-    .filter(({ name }) => name !== ''),
+    .filter(({ name }) => name !== '' && name !== spooled),
 });
 
 const kilo = 1024;

@@ -218,6 +218,11 @@ describe('a person reads of a node that is', () => {
     ).toEqual([
       'waits for a person to decide; alloc_1 (demo) still uses it and is released first; on the residue ledger: residue_1, residue_2',
     ]);
+    const forced = { verdict: { rule: 'force-release' } };
+    expect(reads('quarantined', forced, { holder: null, residue: ['residue_1'] })[0]).not.toContain('settled');
+    expect(reads('quarantined', forced, { holder: null })).toEqual([
+      'waits for a person to decide; released by force; what that left behind is settled since, so it can be reactivated or retired',
+    ]);
   });
 
   test('retired', () => {

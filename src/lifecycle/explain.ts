@@ -204,9 +204,14 @@ const named = ({ allocation_id, name }: Holder) => (name ? `${allocation_id} (${
 /** What has the machine no more is no reason to wait for it. */
 const isUsing = ({ status }: Holder) => status !== 'failed' && status !== 'released';
 
-const quarantined: Way = ({ holder, residue }) => ({
+/** What to say of a machine that a forced release set aside, once what that left behind is settled. */
+export const settledAfterForce =
+  'released by force; what that left behind is settled since, so it can be reactivated or retired';
+
+const quarantined: Way = ({ node, holder, residue }) => ({
   waiting_for: [
     'a person to decide',
+    ...(node.verdict?.rule === 'force-release' && residue.length === 0 ? [settledAfterForce] : []),
     ...(holder && isUsing(holder) ? [`${named(holder)} still uses it and is released first`] : []),
     ...(residue.length > 0 ? [`on the residue ledger: ${residue.join(', ')}`] : []),
   ].join('; '),

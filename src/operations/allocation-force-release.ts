@@ -14,7 +14,7 @@ import { fenceInstance, isAgentFresh } from '../store/instances.ts';
 import { lockNode } from '../store/nodes.ts';
 import type { OperationRow } from '../store/operations.ts';
 import { leaveResidue } from '../store/residue.ts';
-import { allocationOperation, idsOf } from './allocation-operation.ts';
+import { allocationOperation, idsOf, nothingToTakeDown } from './allocation-operation.ts';
 import { answeredWithin } from './answered-within.ts';
 import { bar, othersEnd } from './fence.ts';
 import { proveByAgent, proveIfPossible, wordsOf } from './proof.ts';
@@ -173,7 +173,7 @@ async function settle(
     const at = now(services.clock);
     return once(services.db, context.workflow_id, 'settle', services.executor, at, async (tx, operation) => {
       const forced = found?.proof === null;
-      let reason = 'nothing had been brought up';
+      let reason = await nothingToTakeDown(tx, operation);
       if (subject && found?.proof) reason = await endClean(tx, services, operation, subject, found.proof, at);
       else if (subject && forced) reason = await endWithResidue(tx, services, operation, subject, found, at);
       const move = {

@@ -1,5 +1,7 @@
 /** An operation's own row, where the operation is one on an allocation, and the ids that it hands on. */
 import type { OperationContext } from '../engine/engine.ts';
+import type { Transaction } from '../store/database.ts';
+import { everHadMachine } from '../store/open-operations.ts';
 import { type OperationRow, operationRow } from '../store/operations.ts';
 import type { OperationServices } from './services.ts';
 import { steadily } from './steadily.ts';
@@ -18,3 +20,12 @@ export const idsOf = ({ workflow_id, correlation_id, allocation_id }: OperationR
   correlation_id,
   allocation_id,
 });
+
+/** Why a release ends without a machine to take down: it never had one, or what it had has gone before. */
+export const nothingToTakeDown = async (
+  tx: Transaction,
+  { allocation_id }: Pick<OperationRow, 'allocation_id'>,
+): Promise<string> =>
+  allocation_id && (await everHadMachine(tx, allocation_id))
+    ? 'its machine had gone before, and nothing of it was left to take down'
+    : 'nothing had been brought up';

@@ -9,7 +9,7 @@ import { moveAllocations } from '../store/door-allocation.ts';
 import { once } from '../store/executions.ts';
 import { fenceInstance, isAgentFresh } from '../store/instances.ts';
 import { lockNode } from '../store/nodes.ts';
-import { allocationOperation, idsOf } from './allocation-operation.ts';
+import { allocationOperation, idsOf, nothingToTakeDown } from './allocation-operation.ts';
 import { abortIfUnborn, fence } from './fence.ts';
 import { releasePolicy, reusesNodes } from './release-policy.ts';
 import type { OperationServices } from './services.ts';
@@ -72,11 +72,9 @@ async function finish(
           at,
         );
       }
-      const reason = !subject
-        ? 'nothing had been brought up'
-        : reuse
-          ? 'its machine is proven clean'
-          : 'its machine is proven gone';
+      const reason = subject
+        ? `its machine is proven ${reuse ? 'clean' : 'gone'}`
+        : await nothingToTakeDown(tx, operation);
       const [outcome] = await moveAllocations(
         tx,
         [

@@ -2,10 +2,10 @@
 import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../base/ids.ts';
 import type { Allocation } from '../contract/allocation.ts';
 import type { BudgetSource, Verdict } from '../contract/node.ts';
+import type { Operation } from '../contract/operation.ts';
 import type { Labels, Page } from '../contract/primitives.ts';
 import type { OwnerLayer } from '../contract/problem.ts';
-import type { Progress } from '../contract/progress.ts';
-import type { AllocationStatus } from '../lifecycle/states.ts';
+import type { AllocationStatus, NodeStatus } from '../lifecycle/states.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { readOperations } from './operations.ts';
 import { generationOfAllocation, releaseRetryAt } from './release-retry-at.ts';
@@ -36,10 +36,11 @@ export interface AllocationRow {
 
 interface JoinedRow extends AllocationRow {
   endpoint: string | null;
+  node_status: NodeStatus | null;
   retry_at: Date | null;
 }
 
-const joined = `select allocation.*, node.endpoint, ${releaseRetryAt} as retry_at from allocations allocation
+const joined = `select allocation.*, node.endpoint, node.status as node_status, ${releaseRetryAt} as retry_at from allocations allocation
   left join nodes node on node.node_id = allocation.node_id join ${generationOfAllocation}`;
 
 const iso = (date: Date | null) => date?.toISOString() ?? null;
@@ -51,16 +52,22 @@ async function toWire(db: Queryable, rows: JoinedRow[], now: Date): Promise<Allo
     null,
     now,
   );
-  const progress = new Map(operations.map((operation) => [operation.workflow_id, operation.progress]));
-  return rows.map((row) => wireOf(row, (row.workflow_id && progress.get(row.workflow_id)) ?? null));
+  const named = new Map(operations.map((operation) => [operation.workflow_id, operation]));
+  return rows.map((row) => wireOf(row, row.workflow_id ? named.get(row.workflow_id) : undefined, now));
 }
 
-const isOpen = (progress: Progress | null) =>
-  progress !== null && ['queued', 'running', 'cancelling'].includes(progress.status);
+/** Another try is under way. The one that failed may still be ending, and is none: it was asked for before the failure. */
+const isTriedAgain = ({ status_since }: JoinedRow, operation: Operation | undefined) =>
+  operation !== undefined &&
+  operation.finished_at === null &&
+  Date.parse(operation.created_at) >= status_since.getTime();
 
-function wireOf(row: JoinedRow, progress: Progress | null): Allocation {
-  // While another try is under way, the end of the last one's rescue window decides nothing; what it waits for, its progress says.
-  const outdated = row.status === 'failed' && isOpen(progress);
+/** Whether a failed one may still be rescued: its machine stands as it failed, nobody tries again, and its time is not over. */
+const isRescuable = (row: JoinedRow, operation: Operation | undefined, now: Date) =>
+  row.node_status === 'failed' && !isTriedAgain(row, operation) && row.deadline_at !== null && row.deadline_at > now;
+
+function wireOf(row: JoinedRow, operation: Operation | undefined, now: Date): Allocation {
+  const outdated = row.status === 'failed' && !isRescuable(row, operation, now);
   return {
     allocation_id: row.allocation_id,
     pool: row.pool,
@@ -73,7 +80,7 @@ function wireOf(row: JoinedRow, progress: Progress | null): Allocation {
     owner_layer: row.owner_layer,
     workflow_id: row.workflow_id,
     correlation_id: row.correlation_id,
-    progress,
+    progress: operation?.progress ?? null,
     endpoint: row.status === 'active' ? row.endpoint : null,
     deadline_at: outdated ? null : iso(row.deadline_at),
     budget_seconds: outdated ? null : row.budget_seconds,

@@ -3,6 +3,7 @@ import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } 
 import type { BudgetSource, Held, Node, NodeState, Verdict, WouldHave } from '../contract/node.ts';
 import type { Labels, Page } from '../contract/primitives.ts';
 import type { Prerequisites } from '../lifecycle/claims.ts';
+import { settledAfterForce } from '../lifecycle/explain.ts';
 import {
   type AllocationStatus,
   holdingStatuses,
@@ -103,8 +104,11 @@ export const stateWire = (row: HeldRow): Omit<NodeState, 'at' | 'cursor'> => ({
   ...deadlineOf(row),
   endpoint: row.endpoint,
   reported_status: row.reported_status,
+  // What was seen of it before it was proven gone is no longer to be seen.
   observed:
-    row.observed_state && row.observed_at ? { state: row.observed_state, at: row.observed_at.toISOString() } : null,
+    row.status !== 'retired' && row.observed_state && row.observed_at
+      ? { state: row.observed_state, at: row.observed_at.toISOString() }
+      : null,
   held: row.held,
   verdict: row.verdict,
   would_have: row.would_have,
@@ -114,10 +118,15 @@ export const stateWire = (row: HeldRow): Omit<NodeState, 'at' | 'cursor'> => ({
   created_at: row.created_at.toISOString(),
 });
 
+/** Once what a forced release left is settled, nothing but a person's word keeps the machine aside. */
+const isSettled = ({ status, verdict, has_residue }: JoinedRow) =>
+  status === 'quarantined' && verdict?.rule === 'force-release' && !has_residue;
+
 function toWire(row: JoinedRow): Node {
   const { reported_status, ...state } = stateWire(row);
   return {
     ...state,
+    ...(isSettled(row) && { fence_reason: settledAfterForce }),
     occupancy: occupancyOf(row.allocation_status, row.has_residue),
     last_seen_at: iso(row.last_seen_at),
     reported: reported_status || row.reported ? { ...row.reported, status: reported_status } : null,

@@ -44,3 +44,11 @@ export const takeDownsUnderWay = async (db: Queryable, node_ids: readonly string
   new Map(
     (await openTakeDowns(db, node_ids)).reverse().map(({ node_id, workflow_id }) => [node_id ?? '', workflow_id]),
   );
+
+/** Whether any operation on an allocation ever had a machine to work on. */
+export async function everHadMachine(db: Queryable, allocation_id: AllocationId): Promise<boolean> {
+  const rows = await db.query('select 1 from operations where allocation_id = $1 and node_id is not null limit 1', [
+    allocation_id,
+  ]);
+  return rows.length > 0;
+}

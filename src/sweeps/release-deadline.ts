@@ -14,6 +14,8 @@ export const releaseDeadline = ({ db, environment }: SweepServices): Sweep => ({
   name: 'release-deadline',
   every_seconds: 2,
   woken_by: (kind) => kind === 'operation.failed',
+  // A release whose tries are used up admits it by itself, in the name of this rule.
+  decided_by: ({ kind, data }) => kind === 'allocation.release_failed' && data.by === 'release-deadline',
   run: (now) =>
     db.transaction(async (tx) => {
       const lost = await lockLostReleases(tx, now, batch);

@@ -28,8 +28,8 @@ export interface SweepRunner {
   stop(): Promise<void>;
 }
 
-function count(status: SweepStatus, report: SweepReport): void {
-  status.decided += report.decided;
+function count(status: SweepStatus, report: SweepReport, sweep: Sweep): void {
+  if (!sweep.decided_by) status.decided += report.decided;
   status.held += report.held ?? 0;
   status.would_have += report.would_have ?? 0;
   status.waiting = report.waiting ?? false;
@@ -78,7 +78,7 @@ export function createSweepRunner(options: {
       try {
         for (let more = true; more && !stopped; ) {
           const report = await sweep.run(now(clock));
-          count(status, report);
+          count(status, report, sweep);
           more = report.more ?? false;
           waitSeconds = Math.min(sweep.every_seconds, Math.max(0, report.next_in_seconds ?? Number.POSITIVE_INFINITY));
         }
@@ -137,7 +137,8 @@ export function createSweepRunner(options: {
       await drivers.find((driver) => driver.sweep.name === name)?.trigger();
     },
     observe(fact) {
-      for (const { sweep, trigger, runBy } of drivers) {
+      for (const { sweep, status, trigger, runBy } of drivers) {
+        if (sweep.decided_by?.(fact)) status.decided += 1;
         if (sweep.woken_by?.(fact.kind)) void trigger();
         const due = sweep.due_by?.(fact);
         if (due) runBy(due);

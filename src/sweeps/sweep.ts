@@ -25,5 +25,7 @@ export interface Sweep {
   woken_by?: (kind: string) => boolean;
   /** What a fact says about when there will be something to do; then it runs at that time, and not before. */
   due_by?: (fact: Evidence) => Date | undefined;
+  /** Its verdicts, where operations write them as well: then they are counted by the facts, and not by its runs. */
+  decided_by?: (fact: Evidence) => boolean;
   run(now: Date): Promise<SweepReport>;
 }

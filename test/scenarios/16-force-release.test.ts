@@ -106,7 +106,10 @@ scenario({
       return entry;
     });
     expect(gone.proof).toMatchObject({ kind: 'clean' });
-    expect(await nodeOf(world, node_id)).toMatchObject({ status: 'quarantined', occupancy: 'free' });
+    const aside = await nodeOf(world, node_id);
+    expect(aside).toMatchObject({ status: 'quarantined', occupancy: 'free' });
+    // What kept it aside is settled; its reason says so, and no longer what could not be proven.
+    expect(aside.fence_reason).toMatch(/settled since, so it can be reactivated or retired/);
     expect((await actionsOf(world, node_id)).reactivate).toBe('open');
     await act(world, node_id, 'reactivate');
     await becomesNode(world, node_id, 'ready');

@@ -109,6 +109,27 @@ it('a set-up that fails fails the provision at once with its cause, and another 
   await released(id);
 });
 
+it('a failed one whose machine was taken down has no deadline any more, and its release says what was left', async () => {
+  const { client } = server;
+  await declarePool(client, 'hopeless', {
+    spec: { setup: 'exit 7' },
+    budgets: { provision_seconds: 60, rescue_seconds: 2 },
+  });
+  const id = await allocate(client, 'hopeless');
+  const failed = await becomes(client, id, 'failed');
+  // From the first moment on, also while the operation that failed is still keeping what the machine knew.
+  expect(failed.deadline_at).not.toBeNull();
+  const node = await until('its machine to be taken down', async () => {
+    const found = await client.call('node-get', { params: { id: failed.node_id ?? '' } });
+    return found.status === 'retired' ? found : undefined;
+  });
+  expect(node.observed).toBeNull();
+  expect(await allocation(client, id)).toMatchObject({ status: 'failed', deadline_at: null, budget_seconds: null });
+  await release(client, id);
+  const { reason } = await becomes(client, id, 'released');
+  expect(reason).toBe('its machine had gone before, and nothing of it was left to take down');
+});
+
 it('a pool that reuses its machines hands a cleaned one to the next, and takes down one whose agent died', async () => {
   await declarePool(server.client, 'again', { reuse: true, max_nodes: 1, spec: { command: ['sleep', '600'] } });
   const first = await allocate(server.client, 'again');

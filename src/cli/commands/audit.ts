@@ -4,7 +4,7 @@ import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { limitOption, type Since, sinceOption, startOf } from '../option-values.ts';
 import { collect } from '../pages.ts';
 import { namingTarget } from '../render/audit.ts';
-import { timelineLines } from '../render/evidence.ts';
+import { inOrderOfTime, timelineLines } from '../render/evidence.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
 
 interface Options {
@@ -48,7 +48,7 @@ export const makeAudit: MakeCommand = (cli) =>
         const { out, err } = session.terminal;
         if (session.json) printJson(out, { items, truncated });
         else if (items.length === 0) printLines(out, ['Nothing that matches was done or refused.']);
-        else printLines(out, timelineLines(items.map(namingTarget), fitOf(out)));
+        else printLines(out, timelineLines(inOrderOfTime(items).map(namingTarget), fitOf(out)));
         if (truncated && !session.json)
           printLines(err, [err.paint('warn', 'There is more, and older; raise --limit to see it.')]);
         return undefined;

@@ -2,10 +2,12 @@
 import { InvalidArgumentError } from 'commander';
 import { pause } from '../../base/clock.ts';
 import type { LogLine } from '../../contract/node.ts';
+import { collectedOf } from '../../lifecycle/collected.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { Interrupted } from '../failure.ts';
 import { nodeBehind } from '../node-behind.ts';
 import { count } from '../option-values.ts';
+import { momentInFull } from '../render/duration.ts';
 import { logLines, noHeading } from '../render/evidence.ts';
 import { printable } from '../render/text.ts';
 import { isPassing, type Session } from '../session.ts';
@@ -77,6 +79,31 @@ function shower(session: Session): Show {
   };
 }
 
+/** What a machine wrote that never got as far as sending it, as its provider found it when the machine was given up. */
+async function leftOnMachine(session: Session, node_id: string): Promise<{ at: string; lines: LogLine[] } | undefined> {
+  const query = { node_id, kind: 'evidence.frozen', layer: 'provider', order: 'newest', limit: 1 } as const;
+  const [fact] = (await session.call('timeline-get', { query })).items;
+  if (!fact) return undefined;
+  const node_instance_id = fact.node_instance_id ?? '';
+  return {
+    at: fact.at,
+    lines: collectedOf(fact.data).lines.map((line, i) => ({ ...line, seq: i + 1, node_instance_id })),
+  };
+}
+
+/** A person looks here first; where nothing was sent, what was found on the machine is the answer. */
+async function tellLeft(session: Session, node_id: string, { grep, tail }: Options): Promise<void> {
+  const { out, err } = session.terminal;
+  const left = await leftOnMachine(session, node_id);
+  const lines = (left?.lines ?? []).filter(({ line }) => grep === undefined || line.includes(grep)).slice(-tail);
+  if (left && lines.length > 0) {
+    const found = `${node_id} sent nothing. This was found on the machine (${momentInFull(left.at)}):`;
+    printLines(err, [err.paint('warn', found)]);
+    printLines(out, logLines(lines, noHeading, fitOf(out)).lines);
+  } else if (grep) printLines(err, [`No line of ${node_id} contains ${printable(grep)}.`]);
+  else printLines(err, [`${node_id} has not written anything yet.`]);
+}
+
 export const makeLogs: MakeCommand = (cli) =>
   new SlipwayCommand('logs')
     .description(
@@ -97,12 +124,7 @@ export const makeLogs: MakeCommand = (cli) =>
         });
         show(page.items);
         if (options.follow) await followLogs(session, node_id, options, page.next_cursor, show);
-        else if (page.items.length === 0 && !session.json)
-          printLines(session.terminal.err, [
-            options.grep
-              ? `No line of ${node_id} contains ${printable(options.grep)}.`
-              : `${node_id} has not written anything yet.`,
-          ]);
+        else if (page.items.length === 0 && !session.json) await tellLeft(session, node_id, options);
         return undefined;
       }),
     );

@@ -5,7 +5,7 @@ import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure } from '../failure.ts';
 import { limitOption, type Since, sinceOption, startOf } from '../option-values.ts';
 import { collect } from '../pages.ts';
-import { timelineLines } from '../render/evidence.ts';
+import { inOrderOfTime, timelineLines } from '../render/evidence.ts';
 import { printable } from '../render/text.ts';
 import type { Session } from '../session.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
@@ -67,7 +67,7 @@ export const makeTimeline: MakeCommand = (cli) =>
         const { out, err } = session.terminal;
         if (session.json) printJson(out, { items, truncated });
         else if (items.length === 0) printLines(out, [`There is evidence about ${id}, but none that matches.`]);
-        else printLines(out, timelineLines(items, fitOf(out)));
+        else printLines(out, timelineLines(inOrderOfTime(items), fitOf(out)));
         if (truncated && !session.json)
           printLines(err, [err.paint('warn', 'There is older evidence; raise --limit to see it.')]);
         return undefined;

@@ -86,7 +86,9 @@ async function watchTable(session: Session, options: Options): Promise<void> {
 async function watchLines(session: Session, options: Options): Promise<void> {
   const { out, err } = session.terminal;
   let lost = false;
-  let last = '';
+  // A thing is told again with every fact about it; what a person reads of it may be the same as before.
+  const told = new Map<string, string>();
+  if (!session.json) printLines(err, [err.paint('quiet', 'Watching: one line for each change; Ctrl-C ends.')]);
   for await (const change of changesOf(session, options)) {
     if (change.type === 'closed') {
       giveUpIfRefused(change.because);
@@ -98,9 +100,9 @@ async function watchLines(session: Session, options: Options): Promise<void> {
     const { id, event, data } = change.event;
     if (session.json) printJsonLine(out, { event, cursor: id, data: JSON.parse(data) });
     else {
-      const { at, text } = eventLine(news);
-      if (text !== last) printLines(out, [`${at}  ${text}`]);
-      last = text;
+      const { id: about, at, text } = eventLine(news);
+      if (text !== told.get(about)) printLines(out, [`${at}  ${text}`]);
+      told.set(about, text);
     }
   }
 }

@@ -5,6 +5,8 @@ import { changeLine } from './progress.ts';
 import { printable } from './text.ts';
 
 export interface EventLine {
+  /** What it is about. */
+  id: string;
   at: string;
   text: string;
 }
@@ -14,13 +16,21 @@ const joined = (...pieces: (string | null | undefined)[]) => pieces.filter(Boole
 export function eventLine(event: WireEvent): EventLine {
   if (event.kind === 'node') {
     const { node_id, name, status, status_since, verdict } = event.node;
-    return { at: momentInFull(status_since), text: joined(node_id, name, status, printable(verdict?.reason ?? '')) };
+    return {
+      id: node_id,
+      at: momentInFull(status_since),
+      text: joined(node_id, name, status, printable(verdict?.reason ?? '')),
+    };
   }
   if (event.kind === 'allocation') {
     const { allocation_id, name, status, status_since, reason } = event.allocation;
-    return { at: momentInFull(status_since), text: joined(allocation_id, name, status, printable(reason ?? '')) };
+    return {
+      id: allocation_id,
+      at: momentInFull(status_since),
+      text: joined(allocation_id, name, status, printable(reason ?? '')),
+    };
   }
   const { workflow_id, kind, status, progress } = event.operation;
   const step = changeLine({ progress, bar: null });
-  return { at: momentInFull(progress.updated_at), text: joined(workflow_id, kind, status, step) };
+  return { id: workflow_id, at: momentInFull(progress.updated_at), text: joined(workflow_id, kind, status, step) };
 }

@@ -19,6 +19,10 @@ export const noHeading: Heading = { day: '', instance: '' };
 
 const ruler = (text: string, { paint }: Fit) => paint('quiet', `── ${text} ──`);
 
+/** By their own time. They come in the order of their commits, and who began first may have ended last. */
+export const inOrderOfTime = (items: Evidence[]): Evidence[] =>
+  items.toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at));
+
 /** The least room a summary gets before it is left to run over the edge. */
 const narrowestSummary = 20;
 

@@ -29,7 +29,8 @@ export const operationColumns = (nowMs: number): Column<Operation>[] => [
   { title: 'TOOK', value: (row) => took(row, nowMs), align: 'right' },
   { title: 'AGE', value: (row) => ageSince(row.created_at, nowMs), align: 'right', drop: 6 },
   { title: 'WHY', value: (row) => printable(row.error?.message ?? ''), drop: 5, below: true, optional: true },
-  { title: 'ON', value: (row) => row.allocation_id ?? row.node_id ?? '', drop: 7, optional: true },
+  // What it is about goes below its row where there is no room beside it; it is never left out.
+  { title: 'ON', value: (row) => row.allocation_id ?? row.node_id ?? '', drop: 7, below: true, optional: true },
 ];
 
 const stepColumns = (nowMs: number): Column<Step>[] => [
