@@ -125,6 +125,27 @@ const driftRoute = createRoute({
   component: lazyRouteComponent(() => import('./pages/DriftPage.tsx'), 'DriftPage'),
 });
 
+const bootsRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/boots',
+  validateSearch: fields('pool', 'phase', 'budget', 'sort'),
+  component: lazyRouteComponent(() => import('./pages/BootsPage.tsx'), 'BootsPage'),
+});
+
+const auditRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/audit',
+  validateSearch: fields('actor', 'action', 'target_id', 'code', 'kind'),
+  component: lazyRouteComponent(() => import('./pages/AuditPage.tsx'), 'AuditPage'),
+});
+
+const settingsRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/settings',
+  validateSearch: fields('sort', 'dialog'),
+  component: lazyRouteComponent(() => import('./pages/SettingsPage.tsx'), 'SettingsPage'),
+});
+
 const nowhereRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '$',
@@ -146,6 +167,9 @@ const routeTree = rootRoute.addChildren([
     supervisionRoute,
     residueRoute,
     driftRoute,
+    bootsRoute,
+    auditRoute,
+    settingsRoute,
     nowhereRoute,
   ]),
 ]);

@@ -1,10 +1,11 @@
 /** One row for each phase of each boot: how long it took and how it ended. Budgets are learned from them. */
 import { secondsBetween } from '../base/clock.ts';
+import type { BootSample } from '../contract/boots.ts';
 import type { PoolDocument } from '../contract/pool.ts';
-import { sampleOf } from '../lifecycle/boot-samples.ts';
+import { type SamplePhase, sampleOf } from '../lifecycle/boot-samples.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import type { Cause } from '../lifecycle/transitions.ts';
-import type { Transaction } from './database.ts';
+import type { Queryable, Transaction } from './database.ts';
 import type { NodeRow } from './nodes.ts';
 
 export function imageOf(pool: PoolDocument): string | null {
@@ -61,4 +62,16 @@ export async function keepBootSamples(
     `insert into boot_samples (${sampleColumns}) select ${sampleColumns} from jsonb_populate_recordset(null::boot_samples, $1::jsonb) ${keptOnce}`,
     [JSON.stringify(kept)],
   );
+}
+
+/** As many as a budget is judged by. */
+const newestSamples = 500;
+
+export async function newestBootSamples(db: Queryable, pool: string, phase: SamplePhase): Promise<BootSample[]> {
+  const rows = await db.query<Omit<BootSample, 'at'> & { at: Date }>(
+    `select node_id, node_instance_id, seconds, outcome, lateness_seconds, budget_seconds, at from boot_samples
+     where pool = $1 and phase = $2 order by at desc limit ${newestSamples}`,
+    [pool, phase],
+  );
+  return rows.map((row) => ({ ...row, at: row.at.toISOString() }));
 }

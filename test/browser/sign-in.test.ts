@@ -75,3 +75,39 @@ it('asks to sign in again when the token is revoked, without being reloaded', as
   expect(['/fleet', '/allocations']).toContain(new URL(page.url()).searchParams.get('next'));
   await context.close();
 });
+
+it('makes a token that is shown once, uses it, finds what it was refused on record, and revokes it', async () => {
+  const { page, context, complaints } = await visit(browser);
+  await signIn(page, server, '/settings');
+  await page.getByRole('button', { name: 'Make a token' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('textbox', { name: 'Name' }).fill('night-shift');
+  await dialog.getByRole('button', { name: 'Make it' }).click();
+  await dialog.getByText('It is not shown again.').waitFor();
+  const token = await dialog.locator('code').innerText();
+  await dialog.getByRole('button', { name: 'I have it' }).click();
+  await page
+    .getByRole('row', { name: /^night-shift/ })
+    .getByText('viewer')
+    .waitFor();
+  expect(await page.content()).not.toContain(token);
+
+  const refused = server.as(token).call('pool-delete', { params: { pool: 'local' } });
+  await expect(refused).rejects.toThrow();
+  await page.getByRole('link', { name: 'Audit' }).click();
+  await page.getByText('Denied', { exact: true }).click();
+  await page.getByRole('searchbox', { name: 'Who' }).fill('night-shift');
+  await page.waitForURL(/kind=request.denied&actor=night-shift|actor=night-shift&kind=request.denied/);
+  await page
+    .getByRole('row', { name: /night-shift.*pool-delete/ })
+    .first()
+    .waitFor();
+
+  await page.getByRole('link', { name: 'Settings' }).click();
+  await page.getByRole('button', { name: 'Revoke night-shift' }).click();
+  expect(await dialog.getByLabel('Reason').count()).toBe(0);
+  await dialog.getByRole('button', { name: 'Revoke' }).click();
+  await page.getByRole('row', { name: /^night-shift/ }).waitFor({ state: 'detached' });
+  expect(complaints).toEqual([]);
+  await context.close();
+});

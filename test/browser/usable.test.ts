@@ -35,6 +35,12 @@ beforeAll(async () => {
     '/supervision': 'Last run',
     '/residue': 'Nothing is left behind',
     '/drift': 'Both sides agree',
+    '/boots?pool=staged': 'came in time',
+    '/boots?pool=local': 'No boot is on record',
+    '/audit': 'pool.declared',
+    '/audit?actor=nobody': 'Nothing on record matches',
+    '/settings': 'when revoked',
+    '/settings?dialog=token': 'What it may do',
     '/nowhere': 'There is nothing at this address',
   };
 });

@@ -30,6 +30,12 @@ export const keys = {
   findingList: (by: Filters) => ['findings', by] as const,
   residues: () => ['residue'] as const,
   residueList: (by: Filters) => ['residue', by] as const,
+  audits: () => ['audit'] as const,
+  audit: (by: Filters) => ['audit', by] as const,
+  tokens: () => ['tokens'] as const,
+  settings: () => ['settings'] as const,
+  poolBoots: () => ['pool-boots'] as const,
+  poolBoot: (pool: string) => ['pool-boots', pool] as const,
   boots: () => ['boot'] as const,
   boot: (node_id: string, instance: string | null) => ['boot', node_id, instance] as const,
 };

@@ -15,6 +15,7 @@ export const routes = {
   'pool-get': { method: 'GET', path: '/v1/pools/{pool}' },
   'pool-list': { method: 'GET', path: '/v1/pools' },
   'pool-delete': { method: 'DELETE', path: '/v1/pools/{pool}' },
+  'pool-boots': { method: 'GET', path: '/v1/pools/{pool}/boots' },
   'join-token-create': { method: 'POST', path: '/v1/pools/{pool}/join-tokens' },
   'join-token-list': { method: 'GET', path: '/v1/pools/{pool}/join-tokens' },
   'join-token-delete': { method: 'DELETE', path: '/v1/pools/{pool}/join-tokens/{id}' },

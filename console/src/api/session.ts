@@ -16,5 +16,7 @@ const rank: Record<Role, number> = { viewer: 0, operator: 1, admin: 2 };
 
 export const mayOperate = (session: Session): boolean => rank[session.role] >= rank.operator;
 
+export const isAdmin = (session: Session): boolean => session.role === 'admin' && session.tenant === null;
+
 /** Pools and counts are not for tenants. */
 export const seesWholeFleet = (session: Session): boolean => session.tenant === null;

@@ -88,6 +88,7 @@ function ActionForm({ action, onDone, onClose }: FormProps) {
     <ReasonForm
       reason={reason}
       onReason={setReason}
+      takesReason={action.takesReason}
       needsReason={action.needsReason}
       isReady={extras !== null && foresight.isKnown}
       button={action.button}

@@ -8,6 +8,7 @@ interface Props {
   children: ReactNode;
   reason: string;
   onReason: (reason: string) => void;
+  takesReason?: boolean | undefined;
   needsReason?: boolean | undefined;
   /** Everything besides the reason is as it must be. */
   isReady: boolean;
@@ -21,6 +22,7 @@ export function ReasonForm({
   children,
   reason,
   onReason,
+  takesReason = true,
   needsReason = false,
   isReady,
   button,
@@ -37,17 +39,19 @@ export function ReasonForm({
     <form onSubmit={submit}>
       <Stack gap="md">
         {children}
-        <Textarea
-          label="Reason"
-          description={`${needsReason ? 'Needed' : 'Optional'}. It is kept as evidence, under your name`}
-          required={needsReason}
-          autosize
-          minRows={2}
-          maxLength={1024}
-          value={reason}
-          onChange={(event) => onReason(event.currentTarget.value)}
-          data-autofocus
-        />
+        {takesReason && (
+          <Textarea
+            label="Reason"
+            description={`${needsReason ? 'Needed' : 'Optional'}. It is kept as evidence, under your name`}
+            required={needsReason}
+            autosize
+            minRows={2}
+            maxLength={1024}
+            value={reason}
+            onChange={(event) => onReason(event.currentTarget.value)}
+            data-autofocus
+          />
+        )}
         {doing.error && <FailurePanel error={doing.error} />}
         <Group justify="flex-end" gap="xs">
           <Button variant="default" onClick={onClose}>

@@ -32,6 +32,8 @@ export interface Action {
   button: string;
   /** Takes something away. */
   destructive?: boolean;
+  /** False where the server keeps none. */
+  takesReason?: boolean;
   /** It is refused without a reason. */
   needsReason?: boolean;
   asks?: readonly ExtraName[];

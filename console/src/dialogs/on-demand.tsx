@@ -30,6 +30,11 @@ export const RecoverDialog = onDemand(
   async () => (await import('./RecoverDialog.tsx')).RecoverDialog,
 );
 
+export const TokenDialog = onDemand(
+  ({ opened }) => opened,
+  async () => (await import('./TokenDialog.tsx')).TokenDialog,
+);
+
 export const KeyboardHelp = onDemand(
   ({ opened }) => opened,
   async () => (await import('./KeyboardHelp.tsx')).KeyboardHelp,

@@ -32,6 +32,10 @@ describe('after live changes', () => {
       soon: [keys.pools(), keys.overview()],
     });
   });
+  it('what somebody did is on record', () => {
+    const deed = { kind: 'pool.declared', node_id: null, actor: { kind: 'token', id: 't', name: 'ann' } } as Evidence;
+    expect(staleAfter([{ topic: 'evidence', value: deed }])).toEqual({ ...none, soon: [keys.audits()] });
+  });
   it('what is found or left behind is listed anew once, however much it is', () => {
     const burst = Array.from({ length: 100 }, () => [fact('finding.opened', 'n'), fact('residue.left', 'n')]).flat();
     expect(staleAfter(burst)).toEqual({
@@ -46,6 +50,7 @@ describe('after live changes', () => {
   });
   it('boot stages are read again, and what nobody counts is left alone', () => {
     expect(staleAfter([fact('boot.stage')])).toEqual({ ...none, now: [keys.boots()] });
-    expect(staleAfter([fact('token.created')])).toEqual(none);
+    expect(staleAfter([fact('registration.refused')])).toEqual(none);
+    expect(staleAfter([fact('token.created')])).toEqual({ ...none, now: [keys.tokens()] });
   });
 });

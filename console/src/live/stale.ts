@@ -22,12 +22,15 @@ interface Watched {
 const brake = keys.brake();
 const findings = keys.findings();
 const residues = keys.residues();
+const audits = keys.audits();
 const counted: Key[] = [keys.pools(), keys.overview()];
 
 /** Facts that change what another read answers. */
 const watched: Watched[] = [
   { kinds: /^boot\./, now: [keys.boots()], soon: [] },
   { kinds: /^(brake|maintenance)\./, now: [brake], soon: [] },
+  { kinds: /^token\./, now: [keys.tokens()], soon: [] },
+  { kinds: /^node\.(starting|ready|failed|cleaning)$/, now: [], soon: [keys.poolBoots()] },
   { kinds: /^finding\./, now: [], soon: [findings] },
   { kinds: /^residue\./, now: [], soon: [residues] },
   { kinds: /^node\.held(_over)?$/, now: [], soon: [brake] },
@@ -45,6 +48,7 @@ export function staleAfter(changes: Change[]): Stale {
     for (const id of explainedBy(change)) explained.add(id);
     if (change.topic === 'node' || change.topic === 'allocation') for (const key of counted) soon.add(key);
     if (change.topic !== 'evidence') continue;
+    if (change.value.actor) soon.add(audits);
     for (const stale of watched) {
       if (!stale.kinds.test(change.value.kind)) continue;
       for (const key of stale.now) now.add(key);

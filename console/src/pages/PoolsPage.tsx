@@ -66,6 +66,9 @@ function PoolCard({ pool }: { pool: Pool }) {
       }
       aside={
         <span className={styles.tags}>
+          <Link to="/boots" search={{ pool: pool.name }}>
+            Boots
+          </Link>
           <span className={styles.tag}>{pool.driver}</span>
           {pool.mode === 'observe' && <span className={styles.tag}>only observed</span>}
           {pool.paused && <span className={styles.tag}>paused</span>}

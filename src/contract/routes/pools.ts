@@ -1,6 +1,7 @@
 /** Pools and their join tokens. */
 import { Type } from 'typebox';
 import { fleetOperator, fleetViewer } from '../access.ts';
+import { PoolBoots } from '../boots.ts';
 import * as pool from '../pool.ts';
 import { Id, Name, strict } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
@@ -45,6 +46,16 @@ export const poolRoutes = {
     access: fleetOperator,
     params: pool.PoolParams,
     success: 204,
+  },
+  'pool-boots': {
+    method: 'GET',
+    path: '/v1/pools/{pool}/boots',
+    summary: 'How long its recorded boots took, phase by phase, and the budget they have',
+    tag: 'pools',
+    access: fleetViewer,
+    params: pool.PoolParams,
+    success: 200,
+    reply: PoolBoots,
   },
   'join-token-create': {
     method: 'POST',

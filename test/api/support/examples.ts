@@ -31,6 +31,7 @@ export function examplesFor(
     'pool-get': pool,
     'pool-list': {},
     'pool-delete': pool,
+    'pool-boots': pool,
     'join-token-create': { ...pool, body: {} },
     'join-token-list': pool,
     'join-token-delete': { params: { pool: 'outside', id: ids.join_token_id } },

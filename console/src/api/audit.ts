@@ -1,0 +1,20 @@
+/** Who did what, and what was refused; only for operators of the whole fleet. */
+import { infiniteQueryOptions } from '@tanstack/react-query';
+import type { AuditQuery } from '../../../src/contract/evidence.ts';
+import { call } from './client.ts';
+import { type Filters, keys } from './keys.ts';
+import { firstPage, nextPage } from './lists.ts';
+
+const pageSize = 100;
+
+export const auditQuery = (by: Filters) =>
+  infiniteQueryOptions({
+    queryKey: keys.audit(by),
+    initialPageParam: firstPage,
+    getNextPageParam: nextPage,
+    queryFn: ({ pageParam, signal }) =>
+      call('audit-list', {
+        query: { ...(by as AuditQuery), order: 'newest', limit: pageSize, cursor: pageParam ?? undefined },
+        signal,
+      }),
+  });

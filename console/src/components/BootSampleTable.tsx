@@ -1,0 +1,95 @@
+/** Each recorded boot of a phase: whose, how long, how it ended, and the budget it had. */
+import { IconCheck, IconClock, IconMinus, IconX } from '@tabler/icons-react';
+import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import type { BootSample } from '../../../src/contract/boots.ts';
+import type { Look } from '../status-looks.ts';
+import type { Outcome } from '../words/boots.ts';
+import { precise } from '../words/durations.ts';
+import { Ago } from './Ago.tsx';
+import { shortId } from './CopyId.tsx';
+import { type Column, DataTable } from './DataTable.tsx';
+import { LoadMore } from './LoadMore.tsx';
+import { StatusBadge } from './StatusBadge.tsx';
+
+const looks: Record<Outcome, Look> = {
+  completed: { tone: 'ok', icon: IconCheck, letter: 'C' },
+  late: { tone: 'warn', icon: IconClock, letter: 'L' },
+  timed_out: { tone: 'bad', icon: IconX, letter: 'T' },
+  cancelled: { tone: 'idle', icon: IconMinus, letter: 'X' },
+};
+
+const tabular = (words: string) => <span className="tabular">{words}</span>;
+
+const columns: Column<BootSample>[] = [
+  {
+    key: 'node',
+    heading: 'Machine',
+    cell: ({ node_id, node_instance_id }) => (
+      <Link
+        to="/nodes/$id"
+        params={{ id: node_id }}
+        search={{ tab: 'boot', instance: node_instance_id }}
+        title={node_instance_id}
+      >
+        <code>{shortId(node_id)}</code>
+      </Link>
+    ),
+  },
+  {
+    key: 'seconds',
+    heading: 'Took',
+    by: ({ seconds }) => seconds,
+    cell: ({ seconds }) => tabular(precise(seconds)),
+  },
+  {
+    key: 'outcome',
+    heading: 'Ended',
+    by: ({ outcome }) => outcome,
+    cell: ({ outcome }) => <StatusBadge look={looks[outcome]} status={outcome} />,
+  },
+  {
+    key: 'late',
+    heading: 'Too late by',
+    by: ({ lateness_seconds }) => lateness_seconds ?? -1,
+    cell: ({ lateness_seconds }) => lateness_seconds !== null && tabular(precise(lateness_seconds)),
+  },
+  {
+    key: 'budget',
+    heading: 'Budget then',
+    by: ({ budget_seconds }) => budget_seconds ?? -1,
+    cell: ({ budget_seconds }) => budget_seconds !== null && tabular(precise(budget_seconds)),
+  },
+  { key: 'at', heading: 'When', by: ({ at }) => at, cell: ({ at }) => <Ago at={at} /> },
+];
+
+interface Props {
+  samples: BootSample[];
+  sort: string | undefined;
+  onSort: (sort: string | undefined) => void;
+}
+
+const first = 25;
+
+export function BootSampleTable({ samples, sort, onSort }: Props) {
+  const [whole, setWhole] = useState(false);
+  return (
+    <>
+      <DataTable
+        label="Recorded boots"
+        columns={columns}
+        rows={whole ? samples : samples.slice(0, first)}
+        rowKey={({ node_instance_id }) => node_instance_id}
+        sort={sort}
+        onSort={onSort}
+      />
+      <LoadMore
+        list={{
+          hasNextPage: !whole && samples.length > first,
+          isFetchingNextPage: false,
+          fetchNextPage: async () => setWhole(true),
+        }}
+      />
+    </>
+  );
+}

@@ -1,0 +1,132 @@
+/** Who may use this server, what it goes by, and the way to the rules at work. */
+import { Button, Text } from '@mantine/core';
+import { IconPlus } from '@tabler/icons-react';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { isAdmin, mayOperate, useSession } from '../api/session.ts';
+import { settingsQuery, tokensQuery } from '../api/tokens.ts';
+import columns from '../components/Columns.module.css';
+import { type Column, DataTable } from '../components/DataTable.tsx';
+import { Facts } from '../components/Facts.tsx';
+import { FailurePanel } from '../components/FailurePanel.tsx';
+import { PageHeader } from '../components/PageHeader.tsx';
+import { Panel } from '../components/Panel.tsx';
+import { TableSkeleton } from '../components/Skeletons.tsx';
+import { TokenTable } from '../components/TokenTable.tsx';
+import type { Action } from '../dialogs/action.ts';
+import { ActionDialog, TokenDialog } from '../dialogs/on-demand.tsx';
+import { revokeAction } from '../dialogs/token-actions.ts';
+import { settingRows } from '../words/settings.ts';
+
+const route = getRouteApi('/frame/settings');
+
+export function SettingsPage() {
+  const session = useSession();
+  return (
+    <>
+      <PageHeader
+        title="Settings"
+        tab="Settings"
+        below={
+          <span>
+            The rules, their runs and the brake are on the page{' '}
+            <Link to="/supervision" style={{ textDecoration: 'underline' }}>
+              Supervision
+            </Link>
+          </span>
+        }
+      />
+      <div className={columns.stack}>
+        {isAdmin(session) && <Tokens />}
+        {mayOperate(session) && <Server />}
+      </div>
+    </>
+  );
+}
+
+function Tokens() {
+  const { sort, dialog } = route.useSearch();
+  const navigate = route.useNavigate();
+  const change = (next: { sort?: string | undefined; dialog?: string | undefined }) =>
+    void navigate({ search: (known) => ({ ...known, ...next }), replace: true, resetScroll: false });
+  const { data: tokens, error } = useQuery(tokensQuery);
+  const cache = useQueryClient();
+  const session = useSession();
+  const [action, setAction] = useState<Action | null>(null);
+  return (
+    <Panel
+      title="Tokens"
+      aside={
+        <Button
+          size="compact-md"
+          leftSection={<IconPlus size={15} aria-hidden />}
+          onClick={() => change({ dialog: 'token' })}
+        >
+          Make a token
+        </Button>
+      }
+      flush
+    >
+      {error && <FailurePanel error={error} />}
+      {!tokens && !error && <TableSkeleton />}
+      {tokens && (
+        <TokenTable
+          tokens={tokens}
+          own={session.token_id}
+          sort={sort}
+          onSort={(next) => change({ sort: next })}
+          onRevoke={(token) => setAction(revokeAction(token, cache))}
+        />
+      )}
+      <TokenDialog opened={dialog === 'token'} onClose={() => change({ dialog: undefined })} />
+      <ActionDialog action={action} onClose={() => setAction(null)} />
+    </Panel>
+  );
+}
+
+function Server() {
+  const { data, error } = useQuery(settingsQuery);
+  const session = useSession();
+  return (
+    <>
+      {error && <FailurePanel error={error} />}
+      <Panel title="This server">
+        {!data && !error && <TableSkeleton />}
+        {data && (
+          <Facts
+            facts={[
+              ['Version', data.version],
+              ['Installation', session.installation_id],
+              ['Node', `${data.node_version} on ${data.platform}`],
+              ...settingRows(data.started_with),
+            ]}
+          />
+        )}
+      </Panel>
+      {data && (
+        <Panel title="What it decides by" aside={<Aside>from its settings file and the defaults</Aside>} flush>
+          <DataTable
+            label="What it decides by"
+            columns={settingColumns}
+            rows={settingRows(data.decides_by)}
+            rowKey={([name]) => name}
+            sort={undefined}
+            onSort={() => {}}
+          />
+        </Panel>
+      )}
+    </>
+  );
+}
+
+const Aside = ({ children }: { children: string }) => (
+  <Text size="sm" c="dimmed">
+    {children}
+  </Text>
+);
+
+const settingColumns: Column<[string, string]>[] = [
+  { key: 'name', heading: 'Setting', cell: ([name]) => <code>{name}</code> },
+  { key: 'value', heading: 'Value', cell: ([, value]) => <span className="tabular">{value}</span> },
+];

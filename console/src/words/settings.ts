@@ -1,0 +1,18 @@
+/** Settings as rows that a person reads: nested ones by their path, as the settings file names them. Pure. */
+
+const isGroup = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const words = (value: unknown): string =>
+  Array.isArray(value)
+    ? value.map(words).join(', ')
+    : typeof value === 'object'
+      ? JSON.stringify(value)
+      : String(value);
+
+/** What is not set is left out. */
+export const settingRows = (settings: Record<string, unknown>, path = ''): [string, string][] =>
+  Object.entries(settings).flatMap(([name, value]): [string, string][] => {
+    if (value === null || value === undefined) return [];
+    return isGroup(value) ? settingRows(value, `${path}${name}.`) : [[`${path}${name}`, words(value)]];
+  });
