@@ -135,3 +135,10 @@ test('the queue is bounded: nobody waits for a receiver that is not there, and s
   await gone.stop();
   expect(gone.figures()).toEqual({ receiver: 'loki', sent: 0, dropped: 31, waiting: 0 });
 });
+
+test('a machine whose clock is centuries ahead does not have the lines of others refused with its own', () => {
+  const ahead = { ...line(1), at: '2999-12-31T23:59:59.000Z' };
+  const most = (2n ** 63n - 1n).toString();
+  expect(lokiReceiver('http://h').write([ahead])).toMatchObject({ streams: [{ values: [[most, 'line 1', {}]] }] });
+  expect(JSON.stringify(otlpReceiver('http://h').write([ahead]))).toContain(`"timeUnixNano":"${most}"`);
+});

@@ -2,7 +2,13 @@
 import type { ForwardedLine, LogReceiver } from './log-forwarder.ts';
 import { traceIdOf } from './trace.ts';
 
-const nanosOf = (at: string) => `${BigInt(Date.parse(at)) * 1_000_000n}`;
+/** What both count in ends there. A receiver refuses the whole batch for one time beyond it, with the lines of others in it. */
+const latest = 2n ** 63n - 1n;
+
+function nanosOf(at: string): string {
+  const nanos = BigInt(Date.parse(at)) * 1_000_000n;
+  return `${nanos < latest ? nanos : latest}`;
+}
 
 /** A user and a password in the address become a header: `fetch` takes none there, and nobody should read them in a log. */
 function addressOf(endpoint: string, path: string): Pick<LogReceiver, 'url' | 'headers'> {
