@@ -31,13 +31,13 @@ import { tracedListener } from './operations/traced-listener.ts';
 import { saidBy } from './probe/http-probe.ts';
 import { probeMany } from './probe/probe-many.ts';
 import { createAgentSessions } from './store/agent-sessions.ts';
-import { openDatabase, roleOf } from './store/database.ts';
+import { openDatabase } from './store/database.ts';
 import { databaseClock } from './store/database-clock.ts';
 import { type DoorEnvironment, defaultEnvironment } from './store/door-rules.ts';
 import { createHeartbeatBuffer } from './store/heartbeat-buffer.ts';
 import { openInstallation } from './store/installation.ts';
 import { isRevoked } from './store/instances.ts';
-import { migrate, SchemaTooNew } from './store/migrate.ts';
+import { applicationRole, migrate, OtherDatabase, SchemaTooNew } from './store/migrate.ts';
 import { startEmbeddedPostgres } from './store/postgres/embedded.ts';
 import { EmbeddedPostgresError } from './store/postgres/embedded-error.ts';
 import { announceReplica, endReplica, leaseSeconds, otherAddresses, registerReplica } from './store/replicas.ts';
@@ -106,7 +106,7 @@ async function openStore({ settings, log, data_dir, parts, onError, redact }: Op
     on_idle_error: (error) => log.warn({ error }, 'an idle database connection broke'),
   });
   parts.defer(() => db.close());
-  await migrate(owner_url, { application_role: () => roleOf(db) });
+  await migrate(owner_url, { application_role: () => applicationRole(db) });
   const clock = await databaseClock(db);
   const installation = await openInstallation(db, now(clock));
   const tail = await startTail({ db, clock, onError: onError('the evidence could not be followed') });
@@ -368,7 +368,7 @@ async function serve(): Promise<void> {
 function explain(error: unknown): string {
   if (error instanceof SettingsError) return `${error.message}\n\n${serverUsage()}`;
   if (error instanceof EmbeddedPostgresError) return `${error.message}\n  ${error.remedy}`;
-  if (error instanceof SchemaTooNew) return error.message;
+  if (error instanceof SchemaTooNew || error instanceof OtherDatabase) return error.message;
   if (!(error instanceof Error)) return `could not start: ${error}`;
   const code = 'code' in error ? error.code : undefined;
   if (code === 'EADDRINUSE') return `${error.message}\n  Stop what listens there, or choose another --port.`;

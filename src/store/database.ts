@@ -203,10 +203,6 @@ export function openDatabase(options: {
   };
 }
 
-/** Whom the statements run as. */
-export const roleOf = async (db: Queryable): Promise<string> =>
-  single(await db.query<{ role: string }>('select current_user as role')).role;
-
 /** The one row a statement must give; anything else is a programmer's error. */
 export function single<R>(rows: R[]): R {
   const [row] = rows;

@@ -4,12 +4,32 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { grantApplication } from './application-role.ts';
+import { type Queryable, single } from './database.ts';
 
 const ownMigrations = fileURLToPath(new URL('./migrations/', import.meta.url));
 const migrationLock = 7_213_001;
 
 export class SchemaTooNew extends Error {
   override name = 'SchemaTooNew';
+}
+
+export class OtherDatabase extends Error {
+  override name = 'OtherDatabase';
+}
+
+/** Whom the application runs as. Asked while migrations hold their lock, which nobody in the same database can take as well. */
+export async function applicationRole(db: Queryable): Promise<string> {
+  const { role, is_free } = single(
+    await db.query<{ role: string; is_free: boolean }>(
+      'select current_user as role, pg_try_advisory_xact_lock($1) as is_free',
+      [migrationLock],
+    ),
+  );
+  if (is_free)
+    throw new OtherDatabase(
+      '--database-url and --owner-database-url do not lead to the same database. Give both the same host, port and name, and each its own role.',
+    );
+  return role;
 }
 
 interface Migration {
@@ -43,6 +63,7 @@ export async function migrate(
   await client.connect();
   try {
     await client.query('select pg_advisory_lock($1)', [migrationLock]);
+    const role = await application_role?.();
     await client.query(
       'create table if not exists schema_migrations (version integer primary key, name text not null, applied_at timestamptz not null default now())',
     );
@@ -66,7 +87,7 @@ export async function migrate(
       await client.query('commit');
       applied.push(migration.name);
     }
-    if (application_role) await grantApplication(client, await application_role(), applied.length > 0);
+    if (role !== undefined) await grantApplication(client, role, applied.length > 0);
     return { applied };
   } finally {
     await client.end();
