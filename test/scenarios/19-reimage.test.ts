@@ -203,6 +203,19 @@ scenario({
       around: whileWrong(wrong, { followPool: async (_, node) => node }),
       fails: /waited .* for its prerequisite to be told/,
     },
+    {
+      broken: 'a log that goes with its machine',
+      around: whileWrong(wrong, {
+        async takeDown(context, services, down) {
+          const { takeDown } = await vi.importActual<typeof TakeDown>('../../src/operations/take-down.ts');
+          const proof = await takeDown(context, services, down);
+          if (!down.reuse)
+            await services.db.query('delete from node_log_chunks where node_id = $1', [down.subject.node.node_id]);
+          return proof;
+        },
+      }),
+      fails: /expected \[.*\] to deeply equal \[/,
+    },
   ],
 });
 
