@@ -139,6 +139,16 @@ test('a line that the server refuses is given up alone', async () => {
   await until(() => server.lines.some(({ line }) => line.includes('refuses a log line')), 'word of it');
 });
 
+test('what the command has as a secret is struck out where it prints it, also on the machine', async () => {
+  const dir = bench.dir();
+  const env = { DB_PASSWORD: 'planted "quoted" 77', COLOUR: 'chartreuse', PIN_SECRET: 'short' };
+  const command = ['/bin/sh', '-c', 'echo "with $DB_PASSWORD in $COLOUR, short"; sleep 60'];
+  bench.start(dir, { server_url: server.url, command, env });
+  await until(() => server.lines.some(({ line }) => line === 'with [struck out] in chartreuse, short'), 'the line');
+  const spool = join(agentDirectory(dir), 'spool');
+  for (const name of readdirSync(spool)) expect(readFileSync(join(spool, name), 'utf8')).not.toContain('planted');
+});
+
 test('an idle agent ships a line within half a second', async () => {
   const dir = bench.dir();
   const command = ['/bin/sh', '-c', 'while [ ! -e go ]; do sleep 0.01; done; echo now; sleep 60'];

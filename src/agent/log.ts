@@ -19,13 +19,15 @@ export interface LogParts {
   spool: Spool;
   ids(): Fields;
   print(line: string): void;
+  /** What is secret on this machine, struck out. */
+  strike(text: string): string;
 }
 
 export function agentLog(parts: LogParts): Log {
   const at = () => now(parts.clock).toISOString();
   const say = (level: string, message: string, facts: Fields) => {
     const said = at();
-    const line = JSON.stringify({ at: said, level, msg: message, ...parts.ids(), ...facts });
+    const line = parts.strike(JSON.stringify({ at: said, level, msg: message, ...parts.ids(), ...facts }));
     parts.print(line);
     parts.spool.append([{ at: said, stream: 'agent', line: line.slice(0, most_line_length) }]);
   };
@@ -36,7 +38,7 @@ export function agentLog(parts: LogParts): Log {
     with: (ids) => agentLog({ ...parts, ids: () => ({ ...parts.ids(), ...ids }) }),
     lines(stream, lines) {
       const said = at();
-      if (lines.length > 0) parts.spool.append(lines.map((line) => ({ at: said, stream, line })));
+      if (lines.length > 0) parts.spool.append(lines.map((line) => ({ at: said, stream, line: parts.strike(line) })));
     },
   };
 }

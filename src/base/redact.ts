@@ -20,6 +20,8 @@ export interface Redactor {
 const secretName =
   /(?:pass(?:word|wd|phrase)|secret|authorization|cookie|token|credential|(?:api|access|private|secret)[-_]?key)$/i;
 
+export const isSecretName = (name: string): boolean => secretName.test(name);
+
 interface Pattern {
   find: RegExp;
   /** What is left of it besides the mark. */
@@ -81,7 +83,7 @@ export function createRedactor(expressions: readonly string[] = [], literals: re
   const text = (given: string) => (isSuspect(given) ? strike(given) : given);
 
   const under = (name: string, value: unknown): unknown =>
-    secretName.test(name) && (typeof value === 'string' || typeof value === 'number') ? struckOut : walk(value);
+    isSecretName(name) && (typeof value === 'string' || typeof value === 'number') ? struckOut : walk(value);
   /** Lines in their order may hold a key that none of them shows to be one. */
   const list = (values: readonly unknown[]): unknown[] => {
     const keys = followKeyLines(undefined, struckOut);
