@@ -1,9 +1,9 @@
 /** What is stuck is seen by its age: nodes that take nothing new, releases that failed, and what was found. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { moment, secondsLater } from '../base/clock.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
-import { type Database, openDatabase } from '../store/database.ts';
+import type { Database } from '../store/database.ts';
 import { noteDisagreements } from '../store/findings.ts';
 import { declarePool } from '../store/pools.ts';
 import { placeNodes } from '../store/testing/placed-nodes.ts';
@@ -11,18 +11,15 @@ import { createMetrics } from './metrics.ts';
 
 const clock = virtualClock();
 const now = moment(clock.nowMs());
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
   await db.transaction((tx) => declarePool(tx, 'gpu', { driver: 'external' }, now));
 });
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+afterAll(() => store.close());
 
 const own = { sweeps: () => [], intake: () => ({ held_bytes: 0, refused: 0 }), forwarders: () => [] };
 

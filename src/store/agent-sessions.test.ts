@@ -1,28 +1,25 @@
 /** What a replica remembers of an agent, when the facts that correct it come late, twice, or in the middle of a reading. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import type { NodeInstanceId } from '../base/ids.ts';
 import type { Evidence } from '../contract/evidence.ts';
 import { type AgentSession, type AgentSessions, createAgentSessions } from './agent-sessions.ts';
-import { type Database, openDatabase, type Row } from './database.ts';
+import type { Database, Row } from './database.ts';
 import { hashSecret } from './instances.ts';
 import type { NodeRow } from './nodes.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 let fleet: Fleet;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
   fleet = await testFleet(db);
 });
 
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+afterAll(() => store.close());
 
 const credentialOf = (node: NodeRow) => `credential of ${node.node_id}`;
 

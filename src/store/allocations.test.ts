@@ -1,27 +1,24 @@
 /** What a failed allocation may still hope for, as it is told. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { secondsLater } from '../base/clock.ts';
 import { type NodeId, newWorkflowId } from '../base/ids.ts';
 import { type AllocationRow, readAllocation } from './allocations.ts';
-import { type Database, openDatabase } from './database.ts';
+import type { Database } from './database.ts';
 import { queueOperation } from './queue-operation.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 let fleet: Fleet;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
   fleet = await testFleet(db);
 });
 
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+afterAll(() => store.close());
 
 async function failed(): Promise<AllocationRow> {
   const node = await fleet.node('provisioning');

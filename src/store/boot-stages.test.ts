@@ -1,26 +1,22 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import type { NodeInstanceId } from '../base/ids.ts';
 import { readBootStages, storeBootStages } from './boot-stages.ts';
-import { type Database, openDatabase } from './database.ts';
-
+import type { Database } from './database.ts';
 import { reportPrerequisites } from './prerequisites.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 let fleet: Fleet;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
   fleet = await testFleet(db);
 });
 
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+afterAll(() => store.close());
 
 const shipper = async () => {
   const { node_id, node_instance_id } = await fleet.node('ready');

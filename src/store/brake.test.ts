@@ -1,6 +1,6 @@
 /** The brake's memory: one hold for one failure, when it ends, what it bars, and what of it is told. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { moment, secondsLater } from '../base/clock.ts';
 import { holdingRules, pausingRules } from '../lifecycle/rules.ts';
 import {
@@ -14,17 +14,16 @@ import {
   resumeHolds,
   tallyVerdicts,
 } from './brake.ts';
-import { type Database, openDatabase } from './database.ts';
+import type { Database } from './database.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 beforeEach(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
 });
 afterEach(async () => {
-  await db.close();
-  await database.drop();
+  await store.close();
 });
 
 const start = moment(Date.UTC(2030, 0, 1));

@@ -1,29 +1,26 @@
 /** What a node says of itself, at every status it can stand at. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { moment, secondsLater } from '../base/clock.ts';
 import type { NodeInstanceId } from '../base/ids.ts';
 import { type AgentClaim, agentClaims } from '../contract/agent.ts';
 import { type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
 import { recordClaim } from './claims.ts';
-import { type Database, openDatabase } from './database.ts';
+import type { Database } from './database.ts';
 import type { NodeRow } from './nodes.ts';
 import { allocationNow, type Fleet, nodeNow, testFleet } from './testing/fleet.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 let fleet: Fleet;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
   fleet = await testFleet(db);
 });
 
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+afterAll(() => store.close());
 
 /** Long silent by the time it speaks again, so that nothing waits. */
 const staleSeconds = 0;

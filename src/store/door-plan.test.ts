@@ -3,10 +3,10 @@
  * rows a JSON text holds, takes reading the whole table for the cheaper way.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { moment, secondsLater } from '../base/clock.ts';
 import type { NodeId } from '../base/ids.ts';
-import { type Database, openDatabase, type Transaction } from './database.ts';
+import type { Database, Transaction } from './database.ts';
 import { moveDeadlines } from './deadlines.ts';
 import { transition } from './door.ts';
 import { defaultEnvironment } from './door-rules.ts';
@@ -14,15 +14,15 @@ import { lockNode } from './nodes.ts';
 import { declarePool } from './pools.ts';
 import { placeNodes } from './testing/placed-nodes.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 const start = moment(Date.UTC(2030, 0, 1));
 const fleetSize = 10_000;
 const offline = { to: 'offline', by: 'liveness', reason: 'silent' } as const;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
   await db.transaction((tx) => declarePool(tx, 'p', { driver: 'external' }, start));
   await placeNodes(db, { pool: 'p', count: fleetSize, since: start });
   await db.query(
@@ -32,10 +32,7 @@ beforeAll(async () => {
   for (const table of ['nodes', 'allocations']) await db.query(`analyze ${table}`);
 });
 
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+afterAll(() => store.close());
 
 /** The statements that read a table of the fleet as a whole. */
 async function wholeScans(work: (tx: Transaction) => Promise<unknown>): Promise<string[]> {

@@ -1,13 +1,13 @@
 /** Verdicts written together say exactly what the door says of each: the same rows, facts, samples, beats and allocations. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { secondsLater } from '../base/clock.ts';
 import type { PoolDocument } from '../contract/pool.ts';
 import { isNodeRule, type NodeRuleName } from '../lifecycle/rules.ts';
 import { allocationStatusNames, type NodeStatus } from '../lifecycle/states.ts';
 import { nodeEdges } from '../lifecycle/transitions.ts';
-import { type Database, openDatabase, type Row, type Transaction } from './database.ts';
+import type { Database, Row, Transaction } from './database.ts';
 import { transition } from './door.ts';
 import { type NodeVerdict, writeVerdicts } from './door-verdicts.ts';
 import { judgedColumns, readJudged } from './judged.ts';
@@ -15,7 +15,7 @@ import type { NodeRow } from './nodes.ts';
 import { declarePool } from './pools.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 let fleet: Fleet;
 
@@ -26,16 +26,13 @@ const pools: PoolDocument[] = [
 ];
 
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
   fleet = await testFleet(db);
   for (const pool of pools) await db.transaction((tx) => declarePool(tx, pool.name ?? '', pool, fleet.now()));
 });
 
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+afterAll(() => store.close());
 
 const byRules = nodeEdges.flatMap(({ from, to, by }) =>
   from === 'new' ? [] : by.filter(isNodeRule).map((rule) => ({ from, to, rule })),

@@ -1,6 +1,6 @@
 /** The one door on a real database: what it lets through, what it refuses, and what it costs. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { secondsBetween } from '../base/clock.ts';
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import { allocationStatuses, allocationStatusNames, nodeStatuses, nodeStatusNames } from '../lifecycle/states.ts';
@@ -14,25 +14,22 @@ import {
   pairedChanges,
   pairedWith,
 } from '../lifecycle/transitions.ts';
-import { type Database, isUniqueViolation, openDatabase, type Transaction } from './database.ts';
+import { type Database, isUniqueViolation, type Transaction } from './database.ts';
 import { createNode, type NodeMove, transition } from './door.ts';
 import { moveAllocations } from './door-allocation.ts';
 import { allocationNow, type Fleet, nodeNow, testFleet, testPool } from './testing/fleet.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 let fleet: Fleet;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url, max_connections: 60 });
+  store = await testStore({ max_connections: 60 });
+  db = store.db;
   fleet = await testFleet(db);
 });
 
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+afterAll(() => store.close());
 
 interface Fact {
   kind: string;

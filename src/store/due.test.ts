@@ -1,6 +1,6 @@
 /** What is due is found, oldest first and by one replica each; and on a large, idle fleet by an index. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { secondsLater } from '../base/clock.ts';
 import type { AllocationId, NodeId, NodeInstanceId } from '../base/ids.ts';
 import {
@@ -11,7 +11,7 @@ import {
   nodeStatusNames,
 } from '../lifecycle/states.ts';
 import { holdersOf, listAllocations, readAllocation } from './allocations.ts';
-import { type Database, openDatabase, type Transaction } from './database.ts';
+import type { Database, Transaction } from './database.ts';
 import { transition } from './door.ts';
 import { lockDueAllocations, lockDueNodes, lockRetryableReleases } from './due.ts';
 import { headCursor, readAfter, readTimeline } from './evidence.ts';
@@ -23,20 +23,17 @@ import { listOperations } from './operations.ts';
 import { expireLeases, leaseNext } from './tasks.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 let fleet: Fleet;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
   fleet = await testFleet(db);
 });
 
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+afterAll(() => store.close());
 
 const dueAt = (status: NodeStatus, now: Date) => ({ status, now });
 

@@ -1,11 +1,11 @@
 /** Registration at every status a node can stand at, by each kind of token. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { secondsLater } from '../base/clock.ts';
 import { newCorrelationId, newTokenId } from '../base/ids.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import { type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
-import { type Database, openDatabase } from './database.ts';
+import type { Database } from './database.ts';
 import { type Registered, register } from './enrolment.ts';
 import { type Installation, openInstallation } from './installation.ts';
 import { fenceInstance, hashSecret, instanceByCredential } from './instances.ts';
@@ -13,22 +13,19 @@ import { type NodeRow, nodeRow } from './nodes.ts';
 import { allocationNow, type Fleet, nodeNow, testFleet } from './testing/fleet.ts';
 import { createJoinToken, revokeJoinToken } from './tokens.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 let fleet: Fleet;
 let installation: Installation;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
   fleet = await testFleet(db);
   installation = await openInstallation(db, fleet.now());
 });
 
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+afterAll(() => store.close());
 
 type Request = Parameters<typeof register>[1];
 

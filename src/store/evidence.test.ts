@@ -2,9 +2,9 @@
 import fc from 'fast-check';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { until } from '../../test/support/until.ts';
-import { type Database, openDatabase, type Transaction } from './database.ts';
+import type { Database, Transaction } from './database.ts';
 import {
   type Cursor,
   headCursor,
@@ -16,7 +16,7 @@ import {
 } from './evidence.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 let fleet: Fleet;
 const sessions: pg.Client[] = [];
@@ -24,8 +24,8 @@ const sessionCount = 4;
 const thingCount = 3;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url, max_connections: 4 });
+  store = await testStore({ max_connections: 4 });
+  db = store.db;
   fleet = await testFleet(db);
   // Rows that stand for what a door locks: the version a writer finds under the lock says what really came first.
   await db.query('create table things (thing integer primary key, version integer not null)');
@@ -35,8 +35,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   for (const session of sessions) await session.end();
-  await db.close();
-  await database.drop();
+  await store.close();
 });
 
 const asTransaction = (session: pg.Client): Transaction => ({

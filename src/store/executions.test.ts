@@ -1,9 +1,9 @@
 /** What an executing replica writes: once, in order, and only while the operation is its own. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { secondsLater } from '../base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../base/ids.ts';
-import { type Database, openDatabase } from './database.ts';
+import type { Database } from './database.ts';
 import { recordEvidence } from './evidence.ts';
 import {
   claimExecution,
@@ -23,20 +23,17 @@ import { queueOperation } from './queue-operation.ts';
 import { buryReplicas, registerReplica } from './replicas.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 let fleet: Fleet;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
   fleet = await testFleet(db);
 });
 
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+afterAll(() => store.close());
 
 const replica = (): Promise<Executor> => {
   const now = fleet.now();

@@ -1,23 +1,22 @@
 /** Times in which we could not hear: found by whoever hears first again, recorded once, and no machine pays for them. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { moment, secondsBetween, secondsLater } from '../base/clock.ts';
 import type { NodeId, ReplicaId } from '../base/ids.ts';
-import { type Database, openDatabase } from './database.ts';
+import type { Database } from './database.ts';
 import { newestGaps, publishHeard, slowestReplica } from './ingest.ts';
 import { declarePool } from './pools.ts';
 import { hearThrough, type PlacedNodes, placedRows, placeNodes } from './testing/placed-nodes.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 beforeEach(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
   await db.transaction((tx) => declarePool(tx, 'p', { driver: 'external' }, start));
 });
 afterEach(async () => {
-  await db.close();
-  await database.drop();
+  await store.close();
 });
 
 const start = moment(Date.UTC(2030, 0, 1));

@@ -1,24 +1,21 @@
 /** Windows: when they are at work, and on whom. The rules ask in code and in SQL, and must get the same answer. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { moment, secondsLater } from '../base/clock.ts';
 import type { Labels } from '../contract/primitives.ts';
-import { type Database, openDatabase } from './database.ts';
+import type { Database } from './database.ts';
 import { activeWindows, coversNode, isUncovered, listWindows, type MaintenanceRow, putWindow } from './maintenance.ts';
 import type { NodeRow } from './nodes.ts';
 import { declarePool } from './pools.ts';
 import { placedRows, placeNodes } from './testing/placed-nodes.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
 });
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+afterAll(() => store.close());
 
 const start = moment(Date.UTC(2030, 0, 1));
 const at = (seconds: number) => secondsLater(start, seconds);

@@ -1,29 +1,28 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import type { NodeInstanceId } from '../base/ids.ts';
-import { type Database, openDatabase } from './database.ts';
+import type { Database } from './database.ts';
 import { createLogWriter, type LogWriter } from './log-writer.ts';
 import { lastLines, parseLogCursor, readLines } from './node-logs.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 let fleet: Fleet;
 let logs: LogWriter;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
   fleet = await testFleet(db);
   logs = writer();
 });
 
 afterAll(async () => {
   await logs.settled();
-  await db.close();
-  await database.drop();
+  await store.close();
 });
 
 const writer = (most_bytes_per_node = 2 ** 30) =>

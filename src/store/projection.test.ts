@@ -1,27 +1,24 @@
 /** Truth = projection: after any history, also a concurrent one, the rows are what their facts make of them. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { moment } from '../base/clock.ts';
-import { type Database, openDatabase } from './database.ts';
+import type { Database } from './database.ts';
 import { rebuildAllocations, rebuildNodes } from './projection.ts';
 import { nodeNow } from './testing/fleet.ts';
 import { act, acts, type Histories, newWorld, openHistories } from './testing/histories.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 let histories: Histories;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
   histories = await openHistories(db);
 });
 
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+afterAll(() => store.close());
 
 test('rows are what their facts make of them, whatever happened and at whatever time', async () => {
   await fc.assert(

@@ -1,9 +1,9 @@
 /** What an operation says of itself: in one transaction, with its step, and against what its pool recorded. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { secondsLater } from '../base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../base/ids.ts';
-import { type Database, openDatabase } from './database.ts';
+import type { Database } from './database.ts';
 import { claimExecution, type Executor, finishOperation, stepEnded, stepStarted } from './executions.ts';
 import { readOperation, requeue } from './operations.ts';
 import { publishProgress } from './publish-progress.ts';
@@ -12,7 +12,7 @@ import { registerReplica } from './replicas.ts';
 import { forgetStepSamples } from './step-samples.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 let fleet: Fleet;
 let executor: Executor;
@@ -20,8 +20,8 @@ let executor: Executor;
 let start: Date;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
   fleet = await testFleet(db);
   start = fleet.now();
   const where = { host: 'here', pid: 1, address: 'http://here', version: '1' };
@@ -29,10 +29,7 @@ beforeAll(async () => {
   executor = await registerReplica(db, { ...where, ...lease, replica_id: newReplicaId(fleet.clock) });
 });
 
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+afterAll(() => store.close());
 
 const steps = ['first', 'second'].map((name) => ({ name, label: name, usual_seconds: 10, within_seconds: 60 }));
 

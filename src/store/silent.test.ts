@@ -1,23 +1,22 @@
 /** Who has fallen silent: from when, who is looked at at all, and whom a hold, a telling or an answered probe leaves alone. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { moment, secondsLater } from '../base/clock.ts';
 import type { NodeId } from '../base/ids.ts';
-import { type Database, openDatabase } from './database.ts';
+import type { Database } from './database.ts';
 import { declarePool } from './pools.ts';
 import { countSilentNodes, lockSilentNodes, nextSilentAt, scanSuspects, tightestHeartbeat } from './silent.ts';
 import { beatAs, placeNodes } from './testing/placed-nodes.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 beforeEach(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
   await db.transaction((tx) => declarePool(tx, 'p', { driver: 'external' }, start));
 });
 afterEach(async () => {
-  await db.close();
-  await database.drop();
+  await store.close();
 });
 
 const start = moment(Date.UTC(2030, 0, 1));

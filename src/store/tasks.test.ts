@@ -1,9 +1,9 @@
 /** Leases: who gets a task, for how long, and what becomes of one that nobody answers. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { secondsLater } from '../base/clock.ts';
 import { type NodeInstanceId, newTaskId, type TaskId } from '../base/ids.ts';
-import { type Database, openDatabase } from './database.ts';
+import type { Database } from './database.ts';
 import {
   answerTask,
   countWaiting,
@@ -18,20 +18,17 @@ import {
 } from './tasks.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 let fleet: Fleet;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
   fleet = await testFleet(db);
 });
 
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+afterAll(() => store.close());
 
 const worker = async () => {
   const { node_id, node_instance_id } = await fleet.node('ready');

@@ -1,10 +1,10 @@
 /** Time travel: at a thousand random moments of random histories, a node stood as it was shown then. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../../test/support/database.ts';
+import { type TestStore, testStore } from '../../test/support/store.ts';
 import { moment } from '../base/clock.ts';
 import type { NodeState } from '../contract/node.ts';
-import { type Database, openDatabase } from './database.ts';
+import type { Database } from './database.ts';
 import { readNodes } from './nodes.ts';
 import { act, acts, type Histories, newWorld, openHistories } from './testing/histories.ts';
 import { nodesAt } from './time-travel.ts';
@@ -12,20 +12,17 @@ import { nodesAt } from './time-travel.ts';
 const moments = 1_000;
 const lives = 8;
 
-let database: TestDatabase;
+let store: TestStore;
 let db: Database;
 let histories: Histories;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  db = openDatabase({ url: database.url });
+  store = await testStore();
+  db = store.db;
   histories = await openHistories(db);
 });
 
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+afterAll(() => store.close());
 
 type Shown = Omit<NodeState, 'at' | 'cursor'>;
 

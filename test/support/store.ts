@@ -1,0 +1,22 @@
+/** An open store with a database of its own, for a file of tests. */
+
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { testDatabase } from './database.ts';
+
+export interface TestStore {
+  db: Database;
+  /** And drops the database. */
+  close(): Promise<void>;
+}
+
+export async function testStore(options: { max_connections?: number } = {}): Promise<TestStore> {
+  const database = await testDatabase();
+  const db = openDatabase({ url: database.url, ...options });
+  return {
+    db,
+    async close() {
+      await db.close();
+      await database.drop();
+    },
+  };
+}
