@@ -1,4 +1,4 @@
-/** Which nodes the fleet page shows, in which groups. Pure, so that a canvas can draw what a list draws today. */
+/** Which nodes the fleet page shows, in which groups, and what is counted. Pure. */
 import type { Node } from '../../src/contract/node.ts';
 import { type NodeStatus, nodeStatusNames } from '../../src/lifecycle/states.ts';
 
@@ -8,54 +8,42 @@ export interface FleetFilter {
   statuses: ReadonlySet<NodeStatus>;
 }
 
-const searched = (node: Node): string =>
-  [
-    node.name,
-    node.node_id,
-    node.node_instance_id,
-    node.allocation_id,
-    node.pool,
-    node.zone,
-    ...Object.entries(node.labels).map(([key, value]) => `${key}=${value}`),
-  ]
-    .join(' ')
-    .toLowerCase();
+export type GroupBy = 'pool' | 'zone';
 
-/** What matches all but the status; counted, it becomes the status filter. Retired nodes count only when asked for. */
-export function matching(nodes: Iterable<Node>, { q, pool, statuses }: FleetFilter): Node[] {
-  const words = q?.toLowerCase().split(/\s+/).filter(Boolean) ?? [];
-  return [...nodes].filter(
-    (node) =>
-      (node.status !== 'retired' || statuses.has('retired')) &&
-      (pool === undefined || node.pool === pool) &&
-      words.every((word) => searched(node).includes(word)),
-  );
+export const groupOf = (node: Node, by: GroupBy): string => (by === 'pool' ? node.pool : (node.zone ?? 'no zone'));
+
+/** A search looks at the same words of the same node again with every letter. */
+const searchedWords = new WeakMap<Node, string>();
+
+function searched(node: Node): string {
+  const known = searchedWords.get(node);
+  if (known !== undefined) return known;
+  const labels = Object.entries(node.labels).map(([key, value]) => `${key}=${value}`);
+  const ids = [node.node_id, node.node_instance_id, node.allocation_id];
+  const words = [node.name, ...ids, node.pool, node.zone, ...labels].join(' ').toLowerCase();
+  searchedWords.set(node, words);
+  return words;
 }
 
-export const withStatus = (nodes: Node[], statuses: ReadonlySet<NodeStatus>): Node[] =>
-  statuses.size === 0 ? nodes : nodes.filter((node) => statuses.has(node.status));
+export const wordsOf = (q: string | undefined): string[] => q?.toLowerCase().split(/\s+/).filter(Boolean) ?? [];
 
-export function countByStatus(nodes: Node[]): Partial<Record<NodeStatus, number>> {
-  const counts: Partial<Record<NodeStatus, number>> = {};
-  for (const { status } of nodes) counts[status] = (counts[status] ?? 0) + 1;
-  return counts;
-}
+/** All but the status; counted, it becomes the status filter. Retired nodes count only when asked for. */
+export const isMatching = (node: Node, { pool, statuses }: FleetFilter, words: readonly string[]): boolean =>
+  (node.status !== 'retired' || statuses.has('retired')) &&
+  (pool === undefined || node.pool === pool) &&
+  words.every((word) => searched(node).includes(word));
 
-export interface FleetGroup {
-  name: string;
-  nodes: Node[];
-}
+export type StatusCounts = Partial<Record<NodeStatus, number>>;
 
-/** Oldest first, so that a cell keeps its place as the fleet grows. */
-export function groupByPool(nodes: Node[]): FleetGroup[] {
-  const groups = Map.groupBy(nodes, (node) => node.pool);
-  return [...groups]
-    .map(([name, members]) => ({ name, nodes: members.toSorted((a, b) => (a.node_id < b.node_id ? -1 : 1)) }))
-    .toSorted((a, b) => a.name.localeCompare(b.name));
+/** One less or one more; what nobody has is not listed. */
+export function count(counts: StatusCounts, status: NodeStatus, by: 1 | -1): void {
+  const next = (counts[status] ?? 0) + by;
+  if (next === 0) delete counts[status];
+  else counts[status] = next;
 }
 
 /** `12 ready, 1 failed`, worst last as declared; for summaries and for those who do not see the cells. */
-export const countWords = (counts: Partial<Record<NodeStatus, number>>): string =>
+export const countWords = (counts: StatusCounts): string =>
   nodeStatusNames
     .filter((status) => counts[status])
     .map((status) => `${counts[status]} ${status}`)

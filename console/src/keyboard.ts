@@ -8,8 +8,14 @@ const chordMs = 1500;
 /** A page marks its search field with this attribute; `/` finds it. */
 export const searchMark = { 'data-search': true } as const;
 
+/** A choice among few is made by clicking or by arrows; letters mean nothing to it. */
+const isChoice = (target: HTMLElement): boolean =>
+  target instanceof HTMLInputElement && ['radio', 'checkbox', 'button'].includes(target.type);
+
 const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+  target instanceof HTMLElement &&
+  !isChoice(target) &&
+  (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
 interface Keys {
   onGo: (letter: string) => void;

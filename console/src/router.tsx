@@ -59,7 +59,7 @@ const attentionRoute = createRoute({
 const fleetRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/fleet',
-  validateSearch: fields('q', 'pool', 'status', 'view', 'sort'),
+  validateSearch: fields('q', 'pool', 'status', 'group', 'view', 'sort'),
   component: lazyRouteComponent(() => import('./pages/FleetPage.tsx'), 'FleetPage'),
 });
 

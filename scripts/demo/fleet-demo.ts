@@ -22,11 +22,14 @@ export async function startFleetDemo(told: {
   const server = await startServer(readSettings(flags, {}), createLog({ level: 'error' }));
   const token = (await readFile(server.admin_token_path, 'utf8')).trim();
   told.say(`Console  ${server.url}\nToken    in ${server.admin_token_path}\nBringing the fleet up, with its faults …`);
-  await plantFleet(createClient({ base_url: server.url, token, addresses: routes }));
+  const as = (other: string) => createClient({ base_url: server.url, token: other, addresses: routes });
+  const ended = new AbortController();
+  await plantFleet({ client: as(token), as }, ended.signal);
   told.say('All faults are there. Open the console: Attention shows what a person on call would see.');
   return {
     url: server.url,
     async stop() {
+      ended.abort();
       await server.stop();
       endProcessesIn(told.data_dir);
     },

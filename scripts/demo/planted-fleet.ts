@@ -33,14 +33,7 @@ export const plantedPools: Record<string, Document> = {
     heartbeat,
     spec: { setup: 'echo pulling 14 GiB of weights; sleep 90' },
   },
-  stuck: {
-    driver: 'local',
-    zone: 'eu-2',
-    heartbeat,
-    budgets: { start_seconds: 1800 },
-    // It beats and never says that it is ready: the rule of a start that is over waits while its stages advance.
-    spec: { boot_stages: [{ name: 'load-weights', seconds: 1800 }] },
-  },
+  stuck: { driver: 'external', zone: 'eu-2', heartbeat, budgets: { start_seconds: 3600 } },
   'crash-loop': {
     driver: 'local',
     zone: 'eu-1',
@@ -110,15 +103,39 @@ async function givenUp(client: Client, pool: string, name: string): Promise<void
   await becomes(client, await ask(client, pool, name), 'failed');
 }
 
+export interface Served {
+  client: Client;
+  /** A client with another token. */
+  as(token: string): Client;
+}
+
+/** A machine that registers, beats and never says that it is ready; it beats for as long as the fleet is to be seen. */
+async function neverReady({ client, as }: Served, ended: AbortSignal): Promise<void> {
+  const { enrollment_token } = await client.call('node-create', { body: { pool: 'stuck', name: 'notebook-2' } });
+  const { credential } = await client.call('agent-register', { body: { enrollment_token, version: 'demo' } });
+  if (!credential) throw new Error('the machine that never is ready was given no credential');
+  const agent = as(credential);
+  const beat = async () => {
+    while (!ended.aborted) {
+      await agent.call('agent-heartbeat', { body: { status: 'starting', message: 'loading 14 GiB of weights' } });
+      await pause(systemClock, heartbeat.interval_seconds * 1000, ended);
+    }
+  };
+  void beat().catch((error) => {
+    if (!ended.aborted) throw error;
+  });
+}
+
 /** Resolves when every fault has shown itself; what boots slowly or is stuck is still on its way then. */
-export async function plantFleet(client: Client): Promise<void> {
+export async function plantFleet(server: Served, ended: AbortSignal): Promise<void> {
+  const { client } = server;
   for (const [pool, body] of Object.entries(plantedPools)) await client.call('pool-put', { params: { pool }, body });
   const onTheirWay = [
     ['slow-boot', 'train-7'],
     ['slow-boot', 'train-8'],
-    ['stuck', 'notebook-2'],
   ] as const;
   await Promise.all([
+    neverReady(server, ended),
     ...onTheirWay.map(([pool, name]) => ask(client, pool, name)),
     ...['shop', 'search', 'mail', 'cart'].map((name) => askAndGet(client, 'web', name)),
     setAside(client, 'web', 'ads'),

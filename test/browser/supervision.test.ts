@@ -110,6 +110,13 @@ it('is seen, understood and decided, without a reload', { timeout: wholeIncident
   await place(page).getByText(`${held.length} held`).waitFor();
   await expectNoBarriers(page, 'the fleet with a hold');
 
+  // Where one arrives it stands above everything else, with the way to let it go on.
+  await page.getByRole('link', { name: /^Attention/ }).click();
+  const incident = page.getByRole('region', { name: 'Held by the brake: 1' });
+  await incident.getByRole('button', { name: 'Resume liveness in pool harbour' }).waitFor();
+  expect(await page.locator('section h2').first().innerText()).toBe('Held by the brake');
+  await page.getByRole('link', { name: 'Fleet' }).click();
+
   await banner(page).getByRole('link').click();
   await page.getByRole('heading', { name: 'Supervision' }).waitFor();
   await page.getByRole('heading', { name: 'liveness in pool harbour' }).waitFor();
@@ -121,10 +128,7 @@ it('is seen, understood and decided, without a reload', { timeout: wholeIncident
   await letsTheRestGo(page);
 
   await page.getByRole('link', { name: 'Fleet' }).click();
-  await page
-    .locator('[data-status="offline"]')
-    .nth(silent - 1)
-    .waitFor();
+  await page.getByRole('region', { name: new RegExp(`^Pool harbour: .*${silent} offline`) }).waitFor();
   expect(await banner(page).count()).toBe(0);
   expect(await heldNodes()).toEqual([]);
   expect(complaints).toEqual([]);

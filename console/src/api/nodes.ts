@@ -4,8 +4,8 @@ import type { Node } from '../../../src/contract/node.ts';
 import type { NodeActionName } from '../../../src/lifecycle/actions.ts';
 import { type NodeStatus, nodeStatuses, nodeStatusNames } from '../../../src/lifecycle/states.ts';
 import { nodeId } from '../live/apply.ts';
+import { FleetStore } from '../live/fleet-store.ts';
 import { journal } from '../live/journal.ts';
-import { patchMap } from '../live/patch.ts';
 import { act, type BodyOf, call } from './client.ts';
 import { keys } from './keys.ts';
 import { firstPage, nextPage, readOne, readPage } from './lists.ts';
@@ -32,10 +32,12 @@ const livingStatuses = nodeStatusNames.filter((status) => nodeStatuses[status].c
  */
 export const fleetQuery = queryOptions({
   queryKey: keys.fleet(),
-  queryFn: async ({ signal }): Promise<Map<string, Node>> => {
+  queryFn: async ({ signal }): Promise<FleetStore> => {
     const mark = journal.mark();
     const read = (await Promise.all(livingStatuses.map((status) => readAll(status, signal)))).flat();
-    return patchMap(new Map(read.map((node) => [node.node_id, node])), journal.since(mark, 'node'), nodeId);
+    const store = new FleetStore(read);
+    store.apply(journal.since(mark, 'node'));
+    return store;
   },
 });
 

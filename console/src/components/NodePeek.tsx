@@ -12,7 +12,14 @@ const widthPx = 288;
 const heightPx = 150;
 const gapPx = 8;
 
-export function NodePeek({ node, at }: { node: Node; at: DOMRect }) {
+interface Props {
+  node: Node;
+  at: DOMRect;
+  /** Why its release has failed, where it has. */
+  stuck?: string | undefined;
+}
+
+export function NodePeek({ node, at, stuck }: Props) {
   const left = Math.max(gapPx, Math.min(at.left, window.innerWidth - widthPx - gapPx));
   const fitsBelow = at.bottom + heightPx < window.innerHeight;
   const vertical = fitsBelow ? { top: at.bottom + gapPx } : { bottom: window.innerHeight - at.top + gapPx };
@@ -33,6 +40,7 @@ export function NodePeek({ node, at }: { node: Node; at: DOMRect }) {
           )}
         </div>
         {node.verdict && <div className={styles.verdict}>{node.verdict.reason}</div>}
+        {stuck && <div className={styles.verdict}>Its release failed: {stuck}</div>}
         {node.held && (
           <div className={styles.verdict}>
             <HeldTag node={node} /> would be {node.held.to}: {node.held.reason}

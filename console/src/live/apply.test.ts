@@ -6,6 +6,7 @@ import type { Node } from '../../../src/contract/node.ts';
 import type { Operation } from '../../../src/contract/operation.ts';
 import { keys } from '../api/keys.ts';
 import { applyChanges } from './apply.ts';
+import { FleetStore } from './fleet-store.ts';
 import type { Pages } from './patch.ts';
 
 const pages = <T>(...items: T[]): Pages<T> => ({ pages: [{ items, next_cursor: null }], pageParams: [null] });
@@ -36,14 +37,14 @@ describe('live changes', () => {
 
   it('take only the last of several to the same node', () => {
     const cache = new QueryClient();
-    cache.setQueryData(keys.fleet(), new Map());
+    cache.setQueryData(keys.fleet(), new FleetStore([]));
     cache.setQueryData(keys.one('nodes', 'n'), { node_id: 'n', status: 'provisioning' });
     const states = ['starting', 'ready'] as const;
     applyChanges(
       cache,
       states.map((status) => ({ topic: 'node' as const, value: { node_id: 'n', status } as Node })),
     );
-    expect(cache.getQueryData<Map<string, Node>>(keys.fleet())?.get('n')?.status).toBe('ready');
+    expect(cache.getQueryData<FleetStore>(keys.fleet())?.get('n')?.status).toBe('ready');
     expect(cache.getQueryData<Node>(keys.one('nodes', 'n'))?.status).toBe('ready');
   });
 

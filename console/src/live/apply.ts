@@ -5,8 +5,9 @@ import type { Evidence } from '../../../src/contract/evidence.ts';
 import type { Node } from '../../../src/contract/node.ts';
 import type { Operation } from '../../../src/contract/operation.ts';
 import { type Filters, keys, type ListKind } from '../api/keys.ts';
+import type { FleetStore } from './fleet-store.ts';
 import type { Change } from './journal.ts';
-import { type Pages, patchMap, patchPages, patchTimeline } from './patch.ts';
+import { type Pages, patchPages, patchTimeline } from './patch.ts';
 import { noteArrival } from './received.ts';
 
 export const nodeId = (node: Node) => node.node_id;
@@ -33,7 +34,7 @@ function patchOne<T>(cache: QueryClient, kind: ListKind, value: T, idOf: (value:
 }
 
 function applyNodes(cache: QueryClient, nodes: Node[]) {
-  cache.setQueryData<Map<string, Node>>(keys.fleet(), (known) => known && patchMap(known, nodes, nodeId));
+  cache.getQueryData<FleetStore>(keys.fleet())?.apply(nodes);
   patchLists(cache, 'nodes', nodes, nodeId);
   for (const node of nodes) patchOne(cache, 'nodes', node, nodeId);
 }

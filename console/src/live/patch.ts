@@ -42,13 +42,6 @@ export function patchPages<T extends object>(
   return patched === page ? data : { ...data, pages: data.pages.with(at, patched) };
 }
 
-/** A map of everything, changed all at once: one copy however many changes came. */
-export function patchMap<T>(map: ReadonlyMap<string, T>, values: T[], idOf: (value: T) => string): Map<string, T> {
-  const patched = new Map(map);
-  for (const value of values) patched.set(idOf(value), value);
-  return patched;
-}
-
 const byCursor = (evidence: Evidence) => evidence.cursor;
 
 /** Evidence never changes; it is only ever new. */

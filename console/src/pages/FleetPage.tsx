@@ -1,11 +1,12 @@
 /** Every machine at a glance: which there are, how they are, and the way to each. */
 
-import { Button, SegmentedControl, Select, Skeleton } from '@mantine/core';
+import { Button, SegmentedControl, Select, Skeleton, Text } from '@mantine/core';
 import { IconGridDots, IconList, IconPlus, IconServerOff } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useDeferredValue, useMemo, useState } from 'react';
 import { nodeStatusNames } from '../../../src/lifecycle/states.ts';
+import { allocationsQuery } from '../api/allocations.ts';
 import { fleetQuery, retiredQuery } from '../api/nodes.ts';
 import { poolsQuery } from '../api/pools.ts';
 import { mayOperate, seesWholeFleet, useSession } from '../api/session.ts';
@@ -20,7 +21,7 @@ import { PillFilter } from '../components/PillFilter.tsx';
 import { SearchField } from '../components/SearchField.tsx';
 import toolbar from '../components/Toolbar.module.css';
 import { AllocateDialog } from '../dialogs/on-demand.tsx';
-import { countByStatus, groupByPool, matching, withStatus } from '../fleet.ts';
+import { useFleetView } from '../live/use-fleet-view.ts';
 import { asSet, fromSet } from '../search.ts';
 import { nodeLooks } from '../status-looks.ts';
 
@@ -40,22 +41,17 @@ export function FleetPage() {
   const retired = useInfiniteQuery({ ...retiredQuery, enabled: wantsRetired });
   const pools = useQuery({ ...poolsQuery, enabled: seesWholeFleet(session) });
 
-  const everything = useMemo(() => {
-    const all = new Map(
-      wantsRetired ? retired.data?.pages.flatMap((page) => page.items.map((node) => [node.node_id, node])) : [],
-    );
-    for (const [id, node] of fleet.data ?? []) all.set(id, node);
-    return all;
-  }, [fleet.data, retired.data, wantsRetired]);
   const q = useDeferredValue(search.q);
-  const matched = useMemo(
-    () => matching(everything.values(), { q, pool: search.pool, statuses }),
-    [everything, q, search.pool, statuses],
+  const by = search.group === 'zone' ? 'zone' : 'pool';
+  const filter = useMemo(() => ({ q, pool: search.pool, statuses }), [q, search.pool, statuses]);
+  const retiredNodes = useMemo(
+    () => (wantsRetired ? (retired.data?.pages.flatMap((page) => page.items) ?? []) : []),
+    [retired.data, wantsRetired],
   );
-  const shown = useMemo(() => withStatus(matched, statuses), [matched, statuses]);
-  const poolNames = [
-    ...new Set([...(pools.data ?? []).map(({ name }) => name), ...[...everything.values()].map((node) => node.pool)]),
-  ];
+  const view = useFleetView(fleet.data, retiredNodes, filter, by);
+  const { matched, shown } = view;
+  const stuck = useStuckReleases();
+  const poolNames = (pools.data ?? []).map(({ name }) => name);
 
   const filtered = Boolean(search.q || search.pool || statuses.size > 0);
   const allocate = mayOperate(session) && (
@@ -69,7 +65,7 @@ export function FleetPage() {
       <PageHeader
         title="Fleet"
         tab="Fleet"
-        below={fleet.data && <span>{summary(matched.length, shown.length, filtered)}</span>}
+        below={fleet.data && <span>{summary(matched, shown, filtered)}</span>}
         actions={allocate}
       />
       <HeldBanner />
@@ -87,6 +83,14 @@ export function FleetPage() {
             w={170}
           />
         )}
+        {search.view !== 'table' && (
+          <SegmentedControl
+            aria-label="Grouped by"
+            value={by}
+            onChange={(group) => change({ group: group === 'pool' ? undefined : group })}
+            data={groupings}
+          />
+        )}
         <SegmentedControl
           className={toolbar.end}
           aria-label="View"
@@ -98,7 +102,7 @@ export function FleetPage() {
           <PillFilter
             label="Statuses"
             looks={nodeLooks}
-            counts={countByStatus(matched)}
+            counts={{ ...view.counts }}
             always={offeredAlways}
             chosen={statuses}
             onChange={(chosen) => change({ status: fromSet(chosen) })}
@@ -108,7 +112,7 @@ export function FleetPage() {
 
       {fleet.error && <FailurePanel error={fleet.error} />}
       {fleet.isPending && <Skeleton height={180} radius="lg" role="status" aria-label="Loading the fleet" />}
-      {fleet.data && shown.length === 0 && (
+      {fleet.data && shown === 0 && (
         <Panel>
           {filtered ? (
             <Empty icon={IconServerOff} title="No machine matches">
@@ -129,25 +133,58 @@ export function FleetPage() {
           )}
         </Panel>
       )}
-      {shown.length > 0 &&
+      {shown > 0 &&
         (search.view === 'table' ? (
           <Panel flush>
-            <FleetTable nodes={shown} sort={search.sort} onSort={(sort) => change({ sort })} />
+            <FleetTable
+              nodes={view.groups.flatMap(({ nodes }) => nodes).slice(0, mostRows)}
+              sort={search.sort}
+              onSort={(sort) => change({ sort })}
+            />
+            {shown > mostRows && (
+              <Text p="sm" ta="center" size="sm" c="dimmed">
+                The first {mostRows} of {shown.toLocaleString()}. Search, or choose a pool or a status, to see others.
+              </Text>
+            )}
           </Panel>
         ) : (
-          <FleetGrid groups={groupByPool(shown)} pools={pools.data} />
+          <FleetGrid view={view} by={by} pools={pools.data} stuck={stuck} />
         ))}
       <AllocateDialog opened={allocating} onClose={() => setAllocating(false)} pool={search.pool} />
     </>
   );
 }
 
+/** More rows are nothing to read, and too many to draw. */
+const mostRows = 500;
+
+const failedReleases = { status: 'release_failed' };
+
+/** Machines whose release has failed say so on the fleet too: their own status is only that they are being cleaned. */
+function useStuckReleases(): ReadonlyMap<string, string> {
+  const { data } = useInfiniteQuery(allocationsQuery(failedReleases));
+  return useMemo(
+    () =>
+      new Map(
+        data?.pages.flatMap(({ items }) =>
+          items.flatMap(({ node_id, reason }) => (node_id ? [[node_id, reason ?? '']] : [])),
+        ),
+      ),
+    [data],
+  );
+}
+
 const summary = (matched: number, shown: number, filtered: boolean): string => {
-  const nodes = matched === 1 ? '1 machine' : `${matched} machines`;
-  return filtered && shown !== matched ? `${shown} of ${nodes}` : nodes;
+  const nodes = matched === 1 ? '1 machine' : `${matched.toLocaleString()} machines`;
+  return filtered && shown !== matched ? `${shown.toLocaleString()} of ${nodes}` : nodes;
 };
 
 const offeredAlways = ['retired'] as const;
+
+const groupings = [
+  { value: 'pool', label: 'By pool' },
+  { value: 'zone', label: 'By zone' },
+];
 
 const views = [
   { value: 'grid', label: <View icon={IconGridDots} word="Grid" /> },

@@ -1,0 +1,45 @@
+/** A view of the fleet that follows the stream: cells are drawn with the next frame, counts a few times a second. */
+import { useEffect, useMemo, useReducer } from 'react';
+import { systemClock } from '../../../src/base/clock.ts';
+import type { Node } from '../../../src/contract/node.ts';
+import type { FleetFilter, GroupBy } from '../fleet.ts';
+import { FleetView } from '../fleet-view.ts';
+import { askForFrame } from './fleet-frame.ts';
+import type { FleetStore } from './fleet-store.ts';
+
+/** Numbers that change faster cannot be read, and each time costs a render. */
+const recountMs = 250;
+
+export function useFleetView(
+  store: FleetStore | undefined,
+  retired: readonly Node[],
+  filter: FleetFilter,
+  by: GroupBy,
+): FleetView {
+  const [, recount] = useReducer((times: number) => times + 1, 0);
+  const view = useMemo(() => {
+    function* all() {
+      yield* retired;
+      if (store) yield* store.values();
+    }
+    return new FleetView(all(), filter, by);
+  }, [store, retired, filter, by]);
+
+  useEffect(() => {
+    if (!store) return;
+    let cancel: (() => void) | undefined;
+    const unwatch = store.watch((changed) => {
+      view.apply(changed);
+      askForFrame();
+      cancel ??= systemClock.after(recountMs, () => {
+        cancel = undefined;
+        recount();
+      });
+    });
+    return () => {
+      unwatch();
+      cancel?.();
+    };
+  }, [store, view]);
+  return view;
+}
