@@ -246,7 +246,9 @@ export function describeDriver(name: string, make: () => Promise<DriverWorld>): 
     });
 
     it('plans with labels a person can read', () => {
-      for (const { phase, label } of world.open().plan(world.target(ours).spec)) {
+      const planned = world.open().plan(world.target(ours).spec);
+      expect(new Set(planned.map(({ phase }) => phase)).size, 'phases, each once').toBe(planned.length);
+      for (const { phase, label } of planned) {
         expect(phase).toMatch(/^[a-z][a-z_-]*$/);
         expect(label).not.toBe('');
       }

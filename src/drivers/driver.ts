@@ -47,6 +47,7 @@ export interface DriverFailure {
   code: string;
   message: string;
   retryable: boolean;
+  phase?: string;
 }
 
 export interface DriverWait {
@@ -54,6 +55,8 @@ export interface DriverWait {
   /** Ask again after this long, or when woken. */
   retry_seconds: number;
   message: string;
+  /** Which of its planned phases it is in. One that it has left before changes nothing. */
+  phase?: string;
   /** The provider has no room for it yet: its boot has not begun, so its boot budget does not run. */
   waits_for?: 'capacity';
   parts?: ProgressPart[];
@@ -63,6 +66,7 @@ export interface DriverWait {
 export interface DriverDone {
   outcome: 'done';
   message: string;
+  phase?: string;
   endpoint?: string;
   parts?: ProgressPart[];
   state?: DriverState;
@@ -133,6 +137,7 @@ export interface Driver {
   /** The proof that ends a release of a node that is not reused. */
   readonly final_proof: ProofKind;
   readonly spec_schema: TSchema;
+  /** The phases that its `ensure` goes through, in order, where there is more than one: each is a step that people see. */
   plan(spec: unknown): PlannedStep[];
   ensure(target: EnsureTarget): Promise<DriverOutcome>;
   observe(target: DriverTarget): Promise<Observation>;

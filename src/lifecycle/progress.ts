@@ -47,6 +47,9 @@ export interface ComputedProgress {
   retry_after_seconds?: number;
 }
 
+/** What a step is called: where a stage has several, as its driver goes through phases, the stage stands before it. */
+export const phaseOf = (name: string): string => name.slice(name.indexOf(':') + 1);
+
 /** A step nobody has an expectation for weighs as much as a short one. */
 const unknownStepSeconds = 5;
 const leastWeight = 0.5;
@@ -118,7 +121,7 @@ export function progressOf(facts: ProgressFacts): ComputedProgress {
   const current = steps.find((step) => !isOver(step)) ?? steps.at(-1);
   const stepElapsed = current && !isOver(current) ? seconds(current.started_at, at) : 0;
   return {
-    phase: status === 'succeeded' ? 'completed' : (current?.name ?? status),
+    phase: status === 'succeeded' ? 'completed' : current ? phaseOf(current.name) : status,
     label: current?.label ?? '',
     step: current?.ordinal ?? 0,
     total_steps: steps.length,

@@ -35,6 +35,6 @@ export async function anotherAttempt(
   // Nobody asked for it: the pool allows it.
   const { correlation_id } = operation;
   const asks = { workflow_id, allocation, correlation_id, actor: null, retry: { reason } };
-  await queueProvision(tx, pool.document, services.environment, asks, at);
+  await queueProvision(tx, pool.document, services, asks, at);
   await retryingAllocation(tx, allocation, { workflow_id, reason }, at);
 }

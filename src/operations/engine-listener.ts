@@ -1,8 +1,9 @@
 /** Carries what the engine tells into the store, under this replica's epoch. */
 import { now } from '../base/clock.ts';
 import type { EngineListener, Json } from '../engine/engine.ts';
-import { claimExecution, finishOperation, stepEnded } from '../store/executions.ts';
+import { claimExecution, finishOperation } from '../store/executions.ts';
 import { type Publication, publishProgress } from '../store/publish-progress.ts';
+import { stepEnded } from '../store/steps.ts';
 import type { OperationServices } from './services.ts';
 import { stageOf } from './stage.ts';
 

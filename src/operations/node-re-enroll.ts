@@ -104,7 +104,7 @@ export async function reEnrollIn(
     correlation_id,
     actor,
     params: { former: { node_instance_id: former, pool_generation } satisfies FormerInstance, reason },
-    steps: [...formerPlan, ...bringUpPlan(pool.document, services.environment), ...pingPlan],
+    steps: [...formerPlan, ...bringUpPlan(pool.document, services), ...pingPlan],
   };
   if (services.drivers.get(pool.driver)?.launches) {
     await bindNodeToOperation(tx, node, operation, at);

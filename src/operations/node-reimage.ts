@@ -8,7 +8,6 @@ import type { DriverProof } from '../drivers/driver.ts';
 import { OperationCancelled, type OperationContext, type OperationDefinition, StepFailed } from '../engine/engine.ts';
 import type { Transaction } from '../store/database.ts';
 import { transition } from '../store/door.ts';
-import type { DoorEnvironment } from '../store/door-rules.ts';
 import { once } from '../store/executions.ts';
 import { fenceInstance } from '../store/instances.ts';
 import { lockNode, type NodeRow } from '../store/nodes.ts';
@@ -29,10 +28,10 @@ import { takeDown, takeDownPlan } from './take-down.ts';
 
 export const nodeReimageKind = 'node-reimage';
 
-const nodeReimagePlan = (pool: PoolRow, environment: DoorEnvironment): PlanStep[] => [
+const nodeReimagePlan = (pool: PoolRow, services: OperationServices): PlanStep[] => [
   ...takeDownPlan,
   { name: 'renew', label: 'Making a new instance', usual_seconds: 0.5, within_seconds: 300 },
-  ...bringUpPlan(pool.document, environment),
+  ...bringUpPlan(pool.document, services),
 ];
 
 /** Moves the node, which is locked, to `cleaning` and queues the operation, in the caller's transaction. */
@@ -55,7 +54,7 @@ export async function reimageIn(
   const unborn = { reason: 'it is imaged anew before it registered', revoke: false, ...ids };
   if (!registered_at) await fenceInstance(tx, node_instance_id, unborn, at);
   const params = { former: { node_instance_id, pool_generation } satisfies FormerInstance };
-  const steps = nodeReimagePlan(pool, services.environment);
+  const steps = nodeReimagePlan(pool, services);
   const operation = { kind: nodeReimageKind, revision: 1, node_id, node_instance_id, tenant: null, actor };
   await queueOperation(tx, { ...operation, ...ids, params, steps }, at);
   return workflow_id;

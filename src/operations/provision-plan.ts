@@ -5,6 +5,7 @@ import type { PoolDocument } from '../contract/pool.ts';
 import type { Transaction } from '../store/database.ts';
 import { budgetOf, type DoorEnvironment } from '../store/door-rules.ts';
 import { queueOperation } from '../store/queue-operation.ts';
+import type { OperationServices } from './services.ts';
 import type { PlanStep } from './stage.ts';
 
 export const nodeProvisionKind = 'node-provision';
@@ -15,12 +16,19 @@ const slackSeconds = 60;
 const queueSeconds = (pool: PoolDocument, environment: DoorEnvironment) =>
   budgetOf('queue', pool, environment, null).seconds;
 
+type Planning = Pick<OperationServices, 'environment' | 'drivers'>;
+
 /** It waits for the provider no longer than its queue and a doubled boot. */
-export function bringUpPlan(pool: PoolDocument, environment: DoorEnvironment): PlanStep[] {
+export function bringUpPlan(pool: PoolDocument, { environment, drivers }: Planning): PlanStep[] {
   const provision = budgetOf('provision', pool, environment, null).seconds;
-  const launch = queueSeconds(pool, environment) + 2 * provision + slackSeconds;
+  const within_seconds = queueSeconds(pool, environment) + 2 * provision + slackSeconds;
+  const phases = drivers.get(pool.driver)?.plan(pool.spec ?? {}) ?? [];
+  const launch: Omit<PlanStep, 'within_seconds'>[] =
+    phases.length > 1
+      ? phases.map(({ phase, label, usual_seconds }) => ({ name: `launch:${phase}`, label, usual_seconds }))
+      : [{ name: 'launch', label: 'Launching', usual_seconds: 0.5 }];
   return [
-    { name: 'launch', label: 'Launching', usual_seconds: 0.5, within_seconds: launch },
+    ...launch.map((step) => ({ ...step, within_seconds })),
     { name: 'register', label: 'Waiting for it to register', usual_seconds: 2, within_seconds: null },
     { name: 'start', label: 'Starting up', usual_seconds: 1, within_seconds: null },
   ];
@@ -29,11 +37,11 @@ export function bringUpPlan(pool: PoolDocument, environment: DoorEnvironment): P
 export const bringUpStages = ['launch', 'register', 'start'] as const;
 
 /** A try waits for room no longer than the queue's budget. */
-function nodeProvisionPlan(pool: PoolDocument, environment: DoorEnvironment): PlanStep[] {
-  const within_seconds = queueSeconds(pool, environment) + slackSeconds;
+function nodeProvisionPlan(pool: PoolDocument, services: Planning): PlanStep[] {
+  const within_seconds = queueSeconds(pool, services.environment) + slackSeconds;
   return [
     { name: 'assign', label: 'Finding a machine', usual_seconds: 0.5, within_seconds },
-    ...bringUpPlan(pool, environment),
+    ...bringUpPlan(pool, services),
   ];
 }
 
@@ -50,7 +58,7 @@ export interface AskedProvision {
 export const queueProvision = (
   tx: Transaction,
   pool: PoolDocument,
-  environment: DoorEnvironment,
+  services: Planning,
   { workflow_id, allocation, correlation_id, actor, retry }: AskedProvision,
   now: Date,
 ): Promise<void> =>
@@ -65,7 +73,7 @@ export const queueProvision = (
       correlation_id,
       actor,
       params: retry ? { retry: true, reason: retry.reason } : {},
-      steps: nodeProvisionPlan(pool, environment),
+      steps: nodeProvisionPlan(pool, services),
     },
     now,
   );

@@ -60,7 +60,7 @@ export function requestAllocation(
       correlation_id: asker.correlation_id,
       actor: asker.actor,
     };
-    await queueProvision(tx, pool.document, environment, asks, at);
+    await queueProvision(tx, pool.document, services, asks, at);
     return { allocation_id, workflow_id };
   });
 }
@@ -98,7 +98,7 @@ export function requestRetry(services: OperationServices, id: string, asker: Ask
       actor: asker.actor,
       retry: { reason: asker.reason ?? null },
     };
-    await queueProvision(tx, pool.document, services.environment, asks, at);
+    await queueProvision(tx, pool.document, services, asks, at);
     await retryingAllocation(tx, allocation, { workflow_id, reason: 'another try', actor: asker.actor }, at);
     return { allocation_id: allocation.allocation_id, workflow_id };
   });

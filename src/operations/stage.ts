@@ -14,9 +14,8 @@ import {
   StepFailed,
 } from '../engine/engine.ts';
 import { recordEvidence } from '../store/evidence.ts';
-import { stepEnded, stepStarted } from '../store/executions.ts';
 import { keepDriverState } from '../store/instances.ts';
-import { stepStatus } from '../store/operations.ts';
+import { isStageOver, stepEnded, stepReached, stepStarted } from '../store/steps.ts';
 import type { OperationServices } from './services.ts';
 import type { Subject } from './subject.ts';
 
@@ -38,8 +37,7 @@ export async function stage(
 ): Promise<void> {
   const { db, clock, executor } = services;
   const begun = await context.step(`${name}:begin`, async () => {
-    const status = await stepStatus(db, context.workflow_id, name);
-    if (status === 'done' || status === 'skipped') return { over: true };
+    if (await isStageOver(db, context.workflow_id, name)) return { over: true };
     await stepStarted(db, context, name, 1, executor, now(clock));
     return { over: false };
   });
@@ -118,6 +116,10 @@ export async function drive(
       `${name}:${round}`,
       async () => {
         const answer = await call();
+        if (answer.phase) {
+          const { db, executor, clock } = services;
+          await stepReached(db, context, stageOf(name), answer.phase, executor, now(clock));
+        }
         if (answer.outcome === 'failed') {
           throw new StepError({
             code: answer.code,

@@ -13,14 +13,13 @@ import {
   markStarted,
   once,
   queuedOperations,
-  stepEnded,
-  stepStarted,
   stopOverdue,
 } from './executions.ts';
 import { markCancelling, readOperation, requeue } from './operations.ts';
 import { publishProgress } from './publish-progress.ts';
 import { queueOperation } from './queue-operation.ts';
 import { buryReplicas, registerReplica } from './replicas.ts';
+import { stepEnded, stepStarted } from './steps.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
 let store: TestStore;

@@ -10,7 +10,6 @@ import type { Database, Queryable, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
 import { settleProgress } from './operation-progress.ts';
 import type { OperationRow } from './operations.ts';
-import { keepStepSample } from './step-samples.ts';
 
 /** Who executes: a replica in one of its lives. */
 export interface Executor {
@@ -130,98 +129,6 @@ export function once<T>(
       now,
     ]);
     return result;
-  });
-}
-
-export function stepStarted(
-  db: Database,
-  run: { workflow_id: WorkflowId },
-  step: string,
-  tries: number,
-  executor: Executor,
-  now: Date,
-): Promise<void> {
-  return db.transaction(async (tx) => {
-    const row = await fenced(tx, run.workflow_id, executor);
-    const changed = await tx.query(
-      `update steps set status = 'running', tries = $3, started_at = coalesce(started_at, $4), retry_at = null, finished_at = null,
-         deadline_at = $4::timestamptz + make_interval(secs => within_seconds)
-       where workflow_id = $1 and name = $2 and status <> 'done' returning ordinal`,
-      [run.workflow_id, step, tries, now],
-    );
-    if (changed.length === 0) return;
-    // What was said of the former step is not true of this one.
-    await tx.query('update operations set progress = $2 where workflow_id = $1', [
-      run.workflow_id,
-      { updated_at: now.toISOString(), advanced_at: now.toISOString() },
-    ]);
-    await tellOfOperation(
-      tx,
-      row,
-      'workflow',
-      'step.started',
-      `${step} started${tries > 1 ? ` (try ${tries})` : ''}`,
-      { step, try: tries },
-      now,
-    );
-  });
-}
-
-export interface StepEnding {
-  status: 'done' | 'failed' | 'retrying' | 'skipped';
-  tries: number;
-  error?: { code: string; owner_layer: string; message: string };
-  retry_at?: Date;
-}
-
-const endedWords = {
-  done: 'done',
-  failed: 'failed',
-  retrying: 'failed and will be tried again',
-  skipped: 'was not needed',
-} as const;
-
-export function stepEnded(
-  db: Database,
-  run: { workflow_id: WorkflowId },
-  step: string,
-  ended: StepEnding,
-  executor: Executor,
-  now: Date,
-): Promise<void> {
-  return db.transaction(async (tx) => {
-    const row = await fenced(tx, run.workflow_id, executor);
-    const error = tx.redact.value(ended.error ? { ...ended.error, step } : null);
-    const changed = await tx.query(
-      `update steps set status = $3, tries = greatest(tries, $4), finished_at = $5, retry_at = $6, error = $7
-       where workflow_id = $1 and name = $2 and status <> 'done' returning ordinal`,
-      [
-        run.workflow_id,
-        step,
-        ended.status === 'retrying' ? 'waiting' : ended.status,
-        ended.tries,
-        ended.status === 'retrying' ? null : now,
-        ended.retry_at ?? null,
-        error,
-      ],
-    );
-    if (changed.length === 0) return;
-    const advanced = ended.status === 'done' || ended.status === 'skipped';
-    await tx.query('update operations set progress = progress || $2::jsonb where workflow_id = $1', [
-      run.workflow_id,
-      { updated_at: now.toISOString(), ...(advanced && { advanced_at: now.toISOString() }) },
-    ]);
-    if (ended.status === 'done') await keepStepSample(tx, row, step);
-    const summary = `${step} ${endedWords[ended.status]}${ended.error ? `: ${ended.error.message}` : ''}`;
-    await tellOfOperation(
-      tx,
-      row,
-      'workflow',
-      `step.${ended.status}`,
-      summary,
-      { step, tries: ended.tries, ...(error && { error }) },
-      now,
-    );
   });
 }
 

@@ -4,6 +4,7 @@ import type { Actor } from '../contract/evidence.ts';
 import type { Operation, OperationError, Step } from '../contract/operation.ts';
 import type { Page } from '../contract/primitives.ts';
 import { expectedOf, type StepHistory } from '../lifecycle/expectation.ts';
+import { phaseOf } from '../lifecycle/progress.ts';
 import type { OperationStatus, StepStatus } from '../lifecycle/states.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
@@ -60,7 +61,7 @@ const usualSeconds = (step: StepRow, pool: string | null) =>
 
 const stepWire = (step: StepRow, pool: string | null): Step => ({
   step: step.ordinal,
-  name: step.name,
+  name: phaseOf(step.name),
   label: step.label,
   status: step.status,
   tries: step.tries,
@@ -176,18 +177,6 @@ export async function bindOperationToNode(
     node?.node_id ?? null,
     node?.node_instance_id ?? null,
   ]);
-}
-
-export async function stepStatus(
-  db: Queryable,
-  workflow_id: WorkflowId,
-  name: string,
-): Promise<StepStatus | undefined> {
-  const [row] = await db.query<{ status: StepStatus }>(
-    'select status from steps where workflow_id = $1 and name = $2',
-    [workflow_id, name],
-  );
-  return row?.status;
 }
 
 /** Asks an operation to stop; one that nobody has started yet is over at once. Answers what it was. */

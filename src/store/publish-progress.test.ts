@@ -4,12 +4,13 @@ import { type TestStore, testStore } from '../../test/support/store.ts';
 import { secondsLater } from '../base/clock.ts';
 import { newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../base/ids.ts';
 import type { Database } from './database.ts';
-import { claimExecution, type Executor, finishOperation, stepEnded, stepStarted } from './executions.ts';
+import { claimExecution, type Executor, finishOperation } from './executions.ts';
 import { readOperation, requeue } from './operations.ts';
 import { publishProgress } from './publish-progress.ts';
 import { queueOperation } from './queue-operation.ts';
 import { registerReplica } from './replicas.ts';
 import { forgetStepSamples } from './step-samples.ts';
+import { stepEnded, stepStarted } from './steps.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
 let store: TestStore;

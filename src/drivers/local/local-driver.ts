@@ -17,7 +17,7 @@ import { processTable, readerOf } from './instance-processes.ts';
 import type { DriverLog, LocalHost } from './local-host.ts';
 import { listOwned, observe, prove } from './looking.ts';
 import type { ProcessReader } from './procfs.ts';
-import { LocalSpec, localSpec } from './spec.ts';
+import { LocalSpec } from './spec.ts';
 
 export interface LocalDriverOptions {
   nodes_dir: string;
@@ -32,16 +32,8 @@ export interface LocalDriverOptions {
   processes?: ProcessReader;
 }
 
-function plan(spec: unknown): PlannedStep[] {
-  const { setup, boot_stages = [], command } = localSpec(spec);
-  const step = (phase: string, label: string, usual_seconds: number | null) => ({ phase, label, usual_seconds });
-  return [
-    step('launch', 'Start the agent process', 0.2),
-    ...(setup ? [step('setup', 'Run set-up', null)] : []),
-    ...boot_stages.map(({ name, seconds }) => step('boot', name, seconds)),
-    ...(command ? [step('command', 'Start the command', null)] : []),
-  ];
-}
+/** What comes after the launch is the machine's own doing, and told by its boot stages. */
+const plan = (): PlannedStep[] => [{ phase: 'launch', label: 'Launching', usual_seconds: 0.5 }];
 
 export function createLocalDriver(options: LocalDriverOptions): Driver {
   mkdirSync(options.nodes_dir, { recursive: true, mode: 0o700 });

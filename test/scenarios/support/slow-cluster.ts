@@ -1,0 +1,75 @@
+/**
+ * A provider that creates clusters, as one would see it: in phases, with pools that come up one by one. Simulated: it answers what
+ * the story has it answer. The operation, the store, the API and the stream around it are the product's own.
+ */
+import type { Driver, DriverOutcome, PlannedStep } from '../../../src/drivers/driver.ts';
+import type { Composition } from '../../../src/main.ts';
+import { allocationOf } from './machines.ts';
+import type { World } from './scenario.ts';
+import { tryingDriver } from './trying-driver.ts';
+
+export const phases: PlannedStep[] = [
+  { phase: 'creating_cluster', label: 'Preparing', usual_seconds: 1 },
+  { phase: 'ensuring_resource_group', label: 'Making the resource group', usual_seconds: 2 },
+  { phase: 'arm_create_or_update', label: 'Creating the cluster', usual_seconds: 20 },
+  { phase: 'ensuring_rbac', label: 'Assigning roles', usual_seconds: 2 },
+];
+
+/** What stands before the driver's phases and after them: finding a machine; its registration and its start. */
+export const totalSteps = 1 + phases.length + 2;
+export const stepOf = (phase: string) => 2 + phases.findIndex((each) => each.phase === phase);
+
+const part = (name: string, state: string, tone: 'ok' | 'busy', count: number) => ({
+  ...{ name, kind: 'pool', state, tone },
+  count,
+});
+export const pools = [part('systempool', 'Succeeded', 'ok', 1), part('blastpool', 'Creating', 'busy', 10)];
+
+export interface SlowCluster {
+  /** What it answers to whoever wants one. */
+  answer: DriverOutcome;
+  /** What is to be seen of it upstream. */
+  observed: string;
+  driver: Driver;
+}
+
+export const waiting = (phase: string | undefined, message: string, more: object = {}): DriverOutcome => ({
+  outcome: 'wait',
+  retry_seconds: 0.1,
+  message,
+  ...(phase && { phase }),
+  ...more,
+});
+
+export function slowCluster(plan: PlannedStep[] = phases): SlowCluster {
+  const cluster: SlowCluster = {
+    answer: waiting(plan[0]?.phase, 'not visible at the provider yet'),
+    observed: 'absent',
+    driver: tryingDriver({
+      plan: () => plan,
+      ensure: async () => cluster.answer,
+      observe: async () => ({ state: cluster.observed, present: true, ready: false, detail: null }),
+    }),
+  };
+  return cluster;
+}
+
+/** A server that knows such a provider; each telling has one of its own. */
+export const offering = (
+  make: () => SlowCluster,
+  keep: (cluster: SlowCluster) => void,
+): Required<Pick<Composition, 'drivers'>> => ({
+  drivers: (built) => {
+    const cluster = make();
+    keep(cluster);
+    return new Map([...built, ['trying', cluster.driver]]);
+  },
+});
+
+export async function askForCluster(world: World, pool = 'clusters'): Promise<string> {
+  await world.client.call('pool-put', { params: { pool }, body: { driver: 'trying' } });
+  const { allocation } = await world.client.call('allocation-create', { body: { pool } });
+  return allocation.allocation_id;
+}
+
+export const progressOf = async (world: World, id: string) => (await allocationOf(world, id)).progress;
