@@ -1,5 +1,5 @@
 /** Runs the sweeps: by timer or by nudge, the same code path, one run of a sweep at a time, its last run on record. */
-import { type Clock, now } from '../base/clock.ts';
+import { type Clock, moment, now } from '../base/clock.ts';
 import type { Evidence } from '../contract/evidence.ts';
 import type { Sweep, SweepReport } from './sweep.ts';
 
@@ -27,6 +27,9 @@ export interface SweepRunner {
   statuses(): SweepStatus[];
   stop(): Promise<void>;
 }
+
+/** All at once, the first passes would open every connection there may be, and leave them idle. */
+const apartMs = 20;
 
 function count(status: SweepStatus, report: SweepReport, sweep: Sweep): void {
   if (!sweep.decided_by) status.decided += report.decided;
@@ -131,7 +134,7 @@ export function createSweepRunner(options: {
 
   return {
     start() {
-      for (const driver of drivers) void driver.trigger();
+      for (const [place, driver] of drivers.entries()) driver.runBy(moment(clock.nowMs() + place * apartMs));
     },
     async nudge(name) {
       await drivers.find((driver) => driver.sweep.name === name)?.trigger();
