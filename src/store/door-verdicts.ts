@@ -74,8 +74,15 @@ const writeSql = `
     select node_instance_id, phase, node_id, pool, pool_generation, runtime_class, zone, image, started_at,
       extract(epoch from $6 - started_at), outcome, null, had_seconds, had_source, $6
     from (select *, case phase when 'start' then registered_at else clock_from end as started_at from moved join alike using (kind) where phase is not null) ended
-    where started_at is not null and node_instance_id is not null ${keptOnce})
+    where started_at is not null and node_instance_id is not null ${keptOnce}),
+  tallied as (
+    insert into brake_tally (at, rule, pool, zone, verdicts) select $6, $8::text, pool, zone, count(*) from moved where $8 is not null group by pool, zone)
   select count(*)::int as moved from moved`;
+
+interface Counting {
+  /** Whether what is written counts where the brake looks for a mass failure. */
+  tallied: boolean;
+}
 
 /** What tells the ways of two nodes apart; all that agree in it are written alike. */
 const wayOf = ({ node, to, reason, data, moments }: NodeVerdict): string => {
@@ -173,7 +180,13 @@ async function waysOf(
 }
 
 /** One statement for all of them; what each adds to what its kind has in common goes as columns. */
-async function writeWays(tx: Transaction, by: NodeRuleName, ways: readonly Way[], now: Date): Promise<void> {
+async function writeWays(
+  tx: Transaction,
+  by: NodeRuleName,
+  ways: readonly Way[],
+  now: Date,
+  { tallied }: Counting,
+): Promise<void> {
   const all = ways.flatMap(({ members }) => members);
   if (all.length === 0) return;
   const values = [
@@ -184,6 +197,7 @@ async function writeWays(tx: Transaction, by: NodeRuleName, ways: readonly Way[]
     JSON.stringify(ways.map(({ columns }, kind) => ({ kind, ...columns }))),
     now,
     evidenceLayerOf(by),
+    tallied ? by : null,
   ];
   const [{ moved } = { moved: 0 }] = await tx.query<{ moved: number }>(writeSql, values, { often: true });
   if (moved !== all.length) throw new Error(`${by} meant ${all.length} nodes, and ${moved} were as it had read them`);
@@ -235,11 +249,12 @@ export async function writeVerdicts(
   verdicts: readonly NodeVerdict[],
   now: Date,
   environment: DoorEnvironment,
+  counting: Counting = { tallied: false },
 ): Promise<Written> {
   if (verdicts.length === 0) return { moved: [], observed: 0 };
   const open = await waysOf(tx, by, verdicts, now, environment);
   const ways = open.filter((way) => !way.isObserved);
-  await writeWays(tx, by, ways, now);
+  await writeWays(tx, by, ways, now, counting);
   const beating = ways.filter(({ to }) => serving.includes(to));
   const beats = beating.flatMap(({ to, pool, members }) =>
     members.map(({ node }) => expectedBeat({ ...node, status: to, pool_document: pool })),

@@ -91,6 +91,7 @@ export async function nextDueAt(db: Queryable, status: NodeStatus, now: Date): P
   const [row] = await db.query<{ next: Date | null }>(
     'select min(deadline_at) as next from nodes where status = $1 and deadline_at > $2',
     [status, now],
+    { often: true },
   );
   return row?.next ?? null;
 }

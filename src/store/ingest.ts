@@ -136,11 +136,11 @@ async function moveOwnDeadlines(tx: Transaction, started_at: Date, ended_at: Dat
 }
 
 /** Up to when every live replica has stored all it heard; null when none lives. */
+export const storedThrough = (now: string): string =>
+  `(select min(coalesce(flushed_through, started_at)) from replicas where ended_at is null and lease_until > ${now})`;
+
 export async function slowestReplica(db: Queryable, now: Date): Promise<Date | null> {
-  const [row] = await db.query<{ at: Date | null }>(
-    `select min(coalesce(flushed_through, started_at)) as at from replicas where ended_at is null and lease_until > $1`,
-    [now],
-  );
+  const [row] = await db.query<{ at: Date | null }>(`select ${storedThrough('$1')} as at`, [now]);
   return row?.at ?? null;
 }
 

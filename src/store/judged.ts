@@ -77,6 +77,8 @@ interface Reading {
   moments: Record<string, string>;
   /** What most have in common besides. */
   alike: Record<string, string>;
+  /** What is the same for all of them, and a moment as well. */
+  once?: Record<string, string>;
   /** The statement, from its `from` on. */
   rest: string;
 }
@@ -107,18 +109,20 @@ function commonReader(names: readonly string[], besides: readonly string[]): (ce
  */
 export async function readJudged<N extends JudgedNode>(
   tx: Transaction,
-  { moments, alike, rest }: Reading,
+  { moments, alike, once = {}, rest }: Reading,
   values: unknown[],
 ): Promise<N[]> {
   const each = { ...ofNode(own), ...found, ...moments };
   const common = { ...ofNode(shared), ...seen, ...alike };
-  const [columns = {}] = await tx.query<Record<string, Cell[] | null>>(
-    `select ${[...Object.keys(each), 'alike'].map((name) => `json_agg(${name}) as ${name}`).join(', ')}
+  const aggregates = [...Object.keys(each), 'alike'].map((name) => `json_agg(${name}) as ${name}`);
+  const [columns = {}] = await tx.query<Record<string, Cell[] | Date | null>>(
+    `select ${[...aggregates, ...Object.entries(once).map(([name, sql]) => `${sql} as ${name}`)].join(', ')}
      from (select ${named(each)}, json_build_array(${Object.values(common).join(', ')})::text as alike ${rest}) judged`,
     values,
     { often: true },
   );
-  const cellsOf = (name: string) => columns[name] ?? [];
+  const cellsOf = (name: string) => (columns[name] ?? []) as Cell[];
+  const same = Object.keys(once).map((name): [string, unknown] => [name, columns[name]]);
   const commonOf = commonReader(Object.keys(common), Object.keys(alike));
   const [ids, zones] = [cellsOf('node_id'), cellsOf('zone')] as [JudgedNode['node_id'][], Cell[]];
   const instances = cellsOf('node_instance_id') as JudgedNode['node_instance_id'][];
@@ -160,6 +164,7 @@ export async function readJudged<N extends JudgedNode>(
     };
     const besides: Record<string, unknown> = node;
     for (const [name, value] of kind.others) besides[name] = value;
+    for (const [name, value] of same) besides[name] = value;
     for (const { name, at } of others) besides[name] = at(place);
     return node as unknown as N;
   });

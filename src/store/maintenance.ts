@@ -19,8 +19,10 @@ export interface MaintenanceRow {
 
 export const activeWindows = (db: Queryable, now: Date): Promise<MaintenanceRow[]> =>
   db.query<MaintenanceRow>(
-    'select * from maintenance_windows where starts_at <= $1 and ends_at > $1 order by ends_at desc',
+    `select name, pool, zone, labels, starts_at, ends_at, reason, actor, created_at from maintenance_windows
+     where starts_at <= $1 and ends_at > $1 order by ends_at desc`,
     [now],
+    { often: true },
   );
 
 /** Those that are or will be; what is long over is not of interest. */

@@ -8,6 +8,7 @@ import { type HeartbeatSettings, heartbeatPolicy } from '../lifecycle/budgets.ts
 import type { Queryable, Transaction } from './database.ts';
 import { listOf } from './door-rules.ts';
 import type { Crowd } from './due.ts';
+import { storedThrough } from './ingest.ts';
 import { type JudgedNode, readJudged } from './judged.ts';
 import { isUncovered } from './maintenance.ts';
 import { isOnlyTold } from './would-have.ts';
@@ -17,6 +18,8 @@ export type SilentNode = JudgedNode & {
   stale_seconds: number;
   probe_ok_at: Date | null;
   gap_end: Date | null;
+  /** Read at the same moment as its last beat: what is stored after that is in neither. */
+  stored_through: Date | null;
 };
 
 /** The shortest interval and stale time that any pool asks for. */
@@ -75,9 +78,9 @@ export function lockSilentNodes(
       moments: {
         last_seen_at: 'beat.last_seen_at',
         probe_ok_at: 'probe.ok_at',
-        gap_end: '(select max(ended_at) from ingest_gaps)',
       },
       alike: { stale_seconds: 'beat.stale_seconds' },
+      once: { gap_end: '(select max(ended_at) from ingest_gaps)', stored_through: storedThrough('$2') },
       rest: `from ${joined} where ${isSilent} and node.node_id <> all($4)
         order by ${silence} limit $3 for no key update of node skip locked`,
     },

@@ -49,8 +49,9 @@ export function liveness(services: SweepServices): Sweep {
     async find(tx, now, limit, except) {
       unsettled = false;
       const silent = found.length === 0 ? [] : await lockSilentNodes(tx, found, now, limit, except);
-      if (silent.length === 0) return [];
-      const heard = heardThrough(await slowestReplica(tx, now), environment.brake, now);
+      const [first] = silent;
+      if (!first) return [];
+      const heard = heardThrough(first.stored_through, environment.brake, now);
       const verdicts: Verdict[] = [];
       const unsure: SilentNode[] = [];
       for (const node of silent) {

@@ -58,6 +58,7 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
     now: Date,
   ) => {
     const moved = await apply(tx, verdicts, now);
+    if (negative) await tallyVerdicts(tx, rule.name, crowdsOf(moved), now);
     return { moved, observed: verdicts.length - moved.length };
   };
 
@@ -82,8 +83,7 @@ export function verdictSweep(services: SweepServices, rule: VerdictRule): Sweep 
       await holdNodes(tx, held, now);
       const applied = rule.apply
         ? await applyAll(rule.apply, tx, go, now)
-        : await writeVerdicts(tx, rule.name, go, now, environment);
-      if (negative) await tallyVerdicts(tx, rule.name, crowdsOf(applied.moved), now);
+        : await writeVerdicts(tx, rule.name, go, now, environment, { tallied: negative });
       const decided = applied.moved.length;
       return {
         decided,
