@@ -7,6 +7,7 @@ import { until } from '../../test/support/until.ts';
 import type { Database, Transaction } from './database.ts';
 import {
   type Cursor,
+  type Fact,
   headCursor,
   parseCursor,
   readAfter,
@@ -242,6 +243,38 @@ test('a timeline pages through everything once, in both directions', async () =>
     const expected = all.items.map((item) => item.cursor);
     expect(seen).toEqual(order === 'oldest' ? expected : expected.reverse());
   }
+});
+
+test('the facts of an instance are all there, whoever told them and whatever else they name, and in their order', async () => {
+  const { node_id, node_instance_id } = await fleet.node('ready');
+  const told = (summary: string, fact: Partial<Fact>): Fact => ({
+    at: fleet.now(),
+    layer: 'rule',
+    kind: 'thing.told',
+    summary,
+    node_id,
+    node_instance_id,
+    ...fact,
+  });
+  const facts = [
+    told('by a rule', {}),
+    told('by a stranger who knows the instance alone', { layer: 'api', node_id: null }),
+    told('by a rule, of the life before', { node_instance_id: 'inst_before' as never }),
+    told('by the store', { layer: 'store' }),
+    told('by a rule again', {}),
+  ];
+  for (const fact of facts) await recordEvidence(db, [fact]);
+  const expected = facts.filter((fact) => fact.node_instance_id === node_instance_id).map(({ summary }) => summary);
+  const read = async (order: 'oldest' | 'newest') => {
+    const asked = { node_instance_id: node_instance_id ?? '', kind: 'thing.told', order, limit: 2 };
+    const first = await readTimeline(db, asked);
+    const cursor = parseCursor(first.next_cursor ?? '');
+    const second = await readTimeline(db, { ...asked, ...(cursor && { cursor }) });
+    return [...first.items, ...second.items].map(({ summary }) => summary);
+  };
+  await until('the last fact to be readable', async () => (await read('newest'))[0] === 'by a rule again' || undefined);
+  expect(await read('oldest')).toEqual(expected);
+  expect(await read('newest')).toEqual(expected.toReversed());
 });
 
 test('the head is the newest fact by number, not by letter', async () => {
