@@ -171,8 +171,8 @@ export async function countAllocations(db: Queryable): Promise<Record<string, nu
  * The one answer to "whose node is this": the allocation that holds it, else the one that last failed on it and was not
  * followed by another. What a node says is kept under that allocation, and read by its tenant alone.
  */
-export const holderOf = (node_id: string): string =>
-  `(select case when last.status <> 'released' then last.allocation_id end from allocations last where last.node_id = ${node_id}
+export const holderOf = (node_id: string, what = 'last.allocation_id'): string =>
+  `(select case when last.status <> 'released' then ${what} end from allocations last where last.node_id = ${node_id}
     order by last.status in ('provisioning', 'active', 'releasing', 'release_failed') desc, last.status_since desc limit 1)`;
 
 export async function holdersOf(db: Queryable, nodes: NodeId[]): Promise<Map<NodeId, AllocationId>> {

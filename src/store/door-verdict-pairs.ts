@@ -8,6 +8,7 @@ import type { Transaction } from './database.ts';
 import { type AllocationDeadline, deadlineWithNode, enteringAllocation } from './door-allocation.ts';
 import { evidenceLayerOf, listOf } from './door-rules.ts';
 import { type NodeVerdict, ownEvidence } from './door-verdicts.ts';
+import type { JudgedNode } from './judged.ts';
 
 /** A node has at most one allocation that stands here, and that one holds it. */
 const exclusive: readonly AllocationStatus[] = ['provisioning', 'active'];
@@ -52,13 +53,17 @@ function alikeFor({ pair, node, reason, evidence }: PairedWay, now: Date) {
   return { was: from, becomes: to, ...set, layer: evidenceLayerOf(by), summary, evidence, fact };
 }
 
+/** Of the changes that go with a node's, the one that fits where its allocation was seen to stand; any, where nobody looked. */
+const mayStandAt = ({ holder_status }: JudgedNode, from: AllocationStatus): boolean =>
+  holder_status === undefined || holder_status === from;
+
 /** Their nodes are locked and changed, so nothing else changes these allocations meanwhile; each is found by its id. */
 export async function movePaired(tx: Transaction, ways: readonly PairedWay[], now: Date): Promise<void> {
   const kinds: object[] = [];
   const held: NodeVerdict[] = [];
   const kindOf: number[] = [];
   for (const way of ways) {
-    const members = way.members.filter(({ node }) => node.holder !== null);
+    const members = way.members.filter(({ node }) => node.holder !== null && mayStandAt(node, way.pair.from));
     const alike = members.length > 0 ? alikeFor(way, now) : undefined;
     if (!alike) continue;
     for (const member of members) {

@@ -113,7 +113,7 @@ async function tracesOf(
       const nodes = await readJudged(tx, { moments: {}, alike: {}, rest: locked }, [ids]);
       const byRow = await tx.query(`select ${judgedColumns} ${locked}`, [ids]);
       expect(
-        nodes.map(({ alike: _, ...node }) => node),
+        nodes.map(({ alike: _, holder_status: __, ...node }) => node),
         'read together as one by one',
       ).toEqual(byRow);
       await write(tx, nodes);

@@ -1,5 +1,6 @@
 /** What is read of a node to judge it: what rules decide by and the door writes by. The rest of the row stays where it is. */
 import type { AllocationId } from '../base/ids.ts';
+import type { AllocationStatus } from '../lifecycle/states.ts';
 import { holderOf } from './allocations.ts';
 import type { Transaction } from './database.ts';
 import type { NodeRow } from './nodes.ts';
@@ -34,6 +35,8 @@ const own = [
 export type JudgedNode = Pick<NodeRow, (typeof shared)[number] | (typeof own)[number]> & {
   /** The allocation whose node it is. */
   holder: AllocationId | null;
+  /** Where that one stood, if it was read; nobody but who has locked the node moves it from there. */
+  holder_status?: AllocationStatus;
   /** Whether the provider was asked since the node stands where it stands; what it said is `observed_state`. */
   observed_since: boolean | null;
   /** Where the row lies; as long as it is locked, nothing moves it, and no index need be asked again. */
@@ -43,6 +46,8 @@ export type JudgedNode = Pick<NodeRow, (typeof shared)[number] | (typeof own)[nu
 };
 
 const found = { holder: holderOf('node.node_id'), tid: 'node.ctid::text' };
+/** Both in one value, since each value of each row has its price. */
+const standing = holderOf('node.node_id', `last.status || ' ' || last.allocation_id`);
 const seen = { observed_since: 'node.observed_at >= node.status_since' };
 
 const ofNode = (columns: readonly string[]) =>
@@ -71,6 +76,12 @@ function momentReader(cells: readonly Cell[]): (place: number) => Date | null {
     return moment;
   };
 }
+
+const holderIn = (cell: Cell) => {
+  if (cell === null) return null;
+  const [status, id] = cell.split(' ');
+  return { status, id };
+};
 
 interface Reading {
   /** What is known of each besides, and only moments. */
@@ -112,7 +123,7 @@ export async function readJudged<N extends JudgedNode>(
   { moments, alike, once = {}, rest }: Reading,
   values: unknown[],
 ): Promise<N[]> {
-  const each = { ...ofNode(own), ...found, ...moments };
+  const each = { ...ofNode(own), ...found, holder: standing, ...moments };
   const common = { ...ofNode(shared), ...seen, ...alike };
   const aggregates = [...Object.keys(each), 'alike'].map((name) => `json_agg(${name}) as ${name}`);
   const [columns = {}] = await tx.query<Record<string, Cell[] | Date | null>>(
@@ -128,7 +139,7 @@ export async function readJudged<N extends JudgedNode>(
   const instances = cellsOf('node_instance_id') as JudgedNode['node_instance_id'][];
   const workflows = cellsOf('workflow_id') as JudgedNode['workflow_id'][];
   const correlations = cellsOf('correlation_id') as JudgedNode['correlation_id'][];
-  const holders = cellsOf('holder') as JudgedNode['holder'][];
+  const holders = cellsOf('holder').map(holderIn);
   const tids = cellsOf('tid') as string[];
   const [since, registered] = [momentReader(cellsOf('status_since')), momentReader(cellsOf('registered_at'))];
   const deadline = momentReader(cellsOf('deadline_at'));
@@ -142,7 +153,7 @@ export async function readJudged<N extends JudgedNode>(
       node_instance_id: instances[place],
       workflow_id: workflows[place],
       correlation_id: correlations[place],
-      holder: holders[place],
+      holder: holders[place]?.id ?? null,
       tid: tids[place],
       status_since: since(place),
       registered_at: registered(place),
@@ -163,6 +174,8 @@ export async function readJudged<N extends JudgedNode>(
       alike: kind.alike,
     };
     const besides: Record<string, unknown> = node;
+    const holder = holders[place];
+    if (holder) besides.holder_status = holder.status;
     for (const [name, value] of kind.others) besides[name] = value;
     for (const [name, value] of same) besides[name] = value;
     for (const { name, at } of others) besides[name] = at(place);
