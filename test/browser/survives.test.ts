@@ -15,6 +15,11 @@ let port: number;
 beforeAll(async () => {
   port = await freePort();
   [server, browser] = await Promise.all([spawnServer({ port }), openBrowser()]);
+  // Given up before it can have registered, and given the time to come all the same.
+  await server.client.call('pool-put', {
+    params: { pool: 'late' },
+    body: { driver: 'local', budgets: { provision_seconds: 2, rescue_seconds: 300 }, spec: { setup: 'sleep 6' } },
+  });
   await server.client.call('pool-put', {
     params: { pool: 'slow' },
     body: { driver: 'local', spec: { setup: 'sleep 12' } },
@@ -40,6 +45,22 @@ const watchTheBar = `
     if (now !== window.barWidths.at(-1) && !Number.isNaN(now)) window.barWidths.push(now);
   }).observe(document.body, { subtree: true, childList: true, attributes: true });
 `;
+
+it('shows a machine that was given up come back, without a reload', { timeout: wholeStoryMs }, async () => {
+  const { page, context, complaints } = await visit(browser);
+  const { allocation } = await server.client.call('allocation-create', { body: { pool: 'late', name: 'tardy' } });
+  await signIn(page, server, `/allocations/${allocation.allocation_id}`);
+  await page.evaluate('window.sameDocument = true');
+  await statusOf(page, 'failed').waitFor();
+  await page
+    .getByText(/launched but never registered/)
+    .first()
+    .waitFor();
+  await statusOf(page, 'active').waitFor();
+  expect(await page.evaluate('window.sameDocument')).toBe(true);
+  expect(complaints).toEqual([]);
+  await context.close();
+});
 
 it('keeps the banner over a reload and a killed server, and ends in the truth', { timeout: wholeStoryMs }, async () => {
   const { page, context, complaints } = await visit(browser);

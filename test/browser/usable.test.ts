@@ -1,6 +1,6 @@
 /** Every page for everyone: no barrier that axe can find, in light and dark, by keyboard alone, on a phone, and quickly. */
 import { gzipSync } from 'node:zlib';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Page, Request } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { allocate, becomes, declarePool } from '../support/machine-life.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
@@ -126,20 +126,49 @@ it('is worked by keyboard alone', async () => {
   await context.close();
 });
 
-it('loads little before the first page stands', async () => {
+/** Keeps what moved and how long the page was in coming, from the first moment on. */
+const watchTheStart = `
+  window.shifts = [];
+  new PerformanceObserver((list) => {
+    for (const shift of list.getEntries()) if (!shift.hadRecentInput) window.shifts.push(shift.value);
+  }).observe({ type: 'layout-shift', buffered: true });
+  window.stoodAfterMs = null;
+  new MutationObserver(() => {
+    if (window.stoodAfterMs === null && document.querySelector('#page h1')) window.stoodAfterMs = performance.now();
+  }).observe(document, { subtree: true, childList: true });
+`;
+/** What is called good for pages on the web. */
+const mostShift = 0.1;
+
+it('loads little before the first page stands, and nothing moves when it does', async () => {
   const { page, context } = await visit(browser);
   await signIn(page, server);
-  const scripts = new Set<string>();
-  page.on('request', (request) => {
-    if (request.resourceType() === 'script') scripts.add(request.url());
-  });
-  await page.goto(`${server.url}/fleet`);
-  await page.locator('[data-node]').waitFor();
-  await page.waitForLoadState('load');
-  const sizes = await Promise.all([...scripts].map(async (url) => gzipSync(await (await fetch(url)).bytes()).length));
-  const kilobytes = sizes.reduce((sum, bytes) => sum + bytes, 0) / 1024;
-  console.log(`first load: ${kilobytes.toFixed(0)} KB of script, gzipped, in ${scripts.size} files`);
-  expect(kilobytes).toBeGreaterThan(50);
-  expect(kilobytes).toBeLessThan(250);
+  await page.addInitScript(watchTheStart);
+  for (const [path, there] of [
+    ['/', 'All is well'],
+    ['/fleet', 'staged'],
+    [Object.keys(pages).find((address) => /^\/nodes\/node_[^?]*$/.test(address)) ?? '', 'Ids'],
+  ] as const) {
+    const scripts = new Set<string>();
+    const note = (request: Request) => {
+      if (request.resourceType() === 'script') scripts.add(request.url());
+    };
+    page.on('request', note);
+    await page.goto(server.url + path);
+    await page.getByText(there).first().waitFor();
+    await page.waitForLoadState('load');
+    page.off('request', note);
+    const sizes = await Promise.all([...scripts].map(async (url) => gzipSync(await (await fetch(url)).bytes()).length));
+    const kilobytes = sizes.reduce((sum, bytes) => sum + bytes, 0) / 1024;
+    const shift = (await page.evaluate<number[]>('window.shifts')).reduce((sum, value) => sum + value, 0);
+    const stoodAfterMs = await page.evaluate<number>('window.stoodAfterMs');
+    console.log(
+      `${path}: ${kilobytes.toFixed(0)} KB of script, gzipped, in ${scripts.size} files; ` +
+        `stands after ${stoodAfterMs.toFixed(0)} ms; layout shift ${shift.toFixed(3)}`,
+    );
+    expect(kilobytes).toBeGreaterThan(50);
+    expect(kilobytes, path).toBeLessThan(250);
+    expect(shift, path).toBeLessThan(mostShift);
+  }
   await context.close();
 });

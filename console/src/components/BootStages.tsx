@@ -31,6 +31,7 @@ export function BootStages({ node_id, instance }: { node_id: string; instance: s
           <span className={styles.track}>
             <span
               className={styles.bar}
+              data-slow={(bar.usual_seconds !== null && bar.seconds > 1.5 * bar.usual_seconds) || undefined}
               data-nested={bar.depth > 0 || undefined}
               style={{ left: `${bar.from_percent}%`, width: `${bar.width_percent}%` }}
             />
@@ -48,6 +49,11 @@ export function BootStages({ node_id, instance }: { node_id: string; instance: s
           </span>
         </div>
       ))}
+      {bars.some(({ usual_seconds }) => usual_seconds !== null) && (
+        <p className={styles.legend}>
+          <span className={styles.mark} aria-hidden /> where the stage usually ends: the median of the pool’s last boots
+        </p>
+      )}
       <div className={styles.total}>
         <span>All together</span>
         <span className="tabular">{precise(total_seconds)}</span>

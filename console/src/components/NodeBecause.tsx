@@ -6,6 +6,7 @@ import type { Action } from '../dialogs/action.ts';
 import { nodeAction } from '../dialogs/node-actions.ts';
 import { useTicking } from '../live/clock.ts';
 import { findings, isAhead, isInDoubt, openOffer, waitingWords } from '../words/explanation.ts';
+import { withLocalTimes } from '../words/times.ts';
 import { Ago } from './Ago.tsx';
 import styles from './Because.module.css';
 import { Because, BudgetLine } from './Because.tsx';
@@ -44,7 +45,7 @@ function Reason({ explanation }: { explanation: Explanation }) {
   const { rule, verdict, owner, at } = explanation.because;
   return (
     <>
-      {verdict && <p className={styles.reason}>{verdict}</p>}
+      {verdict && <p className={styles.reason}>{withLocalTimes(verdict)}</p>}
       <p className={styles.dim}>
         {rule && rule !== explanation.status && (
           <>
@@ -60,7 +61,7 @@ function Reason({ explanation }: { explanation: Explanation }) {
         ))}
         {findings(explanation).map((fact) => (
           <li key={fact.cursor}>
-            {fact.summary}, <Ago at={fact.at} />
+            {withLocalTimes(fact.summary)}, <Ago at={fact.at} />
           </li>
         ))}
       </ul>

@@ -41,6 +41,7 @@ export function Timeline({ by, layer, onLayer }: Props) {
           <p>Whatever any layer learns will appear here at once, and stays after the machine is gone.</p>
         </Empty>
       )}
+      {facts && facts.length > 0 && <LaneHeads />}
       {facts && facts.length > 0 && (
         <ol className={styles.facts}>
           {facts.map((fact) => (
@@ -58,6 +59,24 @@ export function Timeline({ by, layer, onLayer }: Props) {
     </div>
   );
 }
+
+/** Each layer has a column of its own; the pills above say which icon is whose. */
+const LaneHeads = () => (
+  <div className={styles.heads} aria-hidden>
+    <span>time</span>
+    <span className={styles.lanes}>
+      {layerNames.map((name) => {
+        const { icon: Icon, means } = layerLooks[name];
+        return (
+          <span key={name} className={styles.lane} title={`${name}: ${means}`}>
+            <Icon size={14} />
+          </span>
+        );
+      })}
+    </span>
+    <span>what</span>
+  </div>
+);
 
 const placeholders = ['a', 'b', 'c', 'd', 'e', 'f'];
 

@@ -2,9 +2,9 @@
 import { IconChevronRight } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { Evidence } from '../../../src/contract/evidence.ts';
-import { layerLooks } from '../layer-looks.ts';
+import { layerLooks, layerNames } from '../layer-looks.ts';
 import { toneStyle } from '../theme.ts';
-import { absolute, timeOfDay } from '../words/times.ts';
+import { absolute, timeOfDay, withLocalTimes } from '../words/times.ts';
 import { Ago } from './Ago.tsx';
 import { CopyId } from './CopyId.tsx';
 import { Facts } from './Facts.tsx';
@@ -20,12 +20,16 @@ export function TimelineRow({ fact }: { fact: Evidence }) {
           <time className={`${styles.time} tabular`} dateTime={fact.at} title={absolute(fact.at)}>
             {timeOfDay(fact.at)}
           </time>
-          <span className={styles.layer} style={toneStyle(tone)} title={means}>
-            <Icon size={14} aria-hidden />
-            {fact.layer}
+          <span className={styles.lanes} style={toneStyle(tone)} title={`${fact.layer}: ${means}`}>
+            {layerNames.map((name) => (
+              <span key={name} className={styles.lane} data-here={name === fact.layer || undefined}>
+                {name === fact.layer && <Icon size={14} aria-hidden />}
+              </span>
+            ))}
+            <span className={styles.layer}>{fact.layer}</span>
           </span>
           <span className={styles.what}>
-            {fact.summary}
+            {withLocalTimes(fact.summary)}
             {fact.actor && <span className={styles.actor}> · {fact.actor.name}</span>}
           </span>
           <IconChevronRight size={14} className={styles.chevron} aria-hidden />
