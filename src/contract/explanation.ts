@@ -7,6 +7,7 @@ import { Finding } from './finding.ts';
 import { budgetSources, Held, Node, NodeStatusName, WouldHave } from './node.ts';
 import { Operation } from './operation.ts';
 import { Id, nullable, PositiveSeconds, Reason, strict, Timestamp } from './primitives.ts';
+import { Progress } from './progress.ts';
 
 export const NodeActionName = Type.Enum([...nodeActionNames]);
 
@@ -61,6 +62,8 @@ export const Explanation = Type.Object(
     held: nullable(Held),
     would_have: nullable(WouldHave),
     next: Type.Array(NextStep),
+    /** Of the operation that works on it now. */
+    progress: nullable(Progress),
     slow_stages: Type.Array(
       Type.Object({
         name: Type.String(),

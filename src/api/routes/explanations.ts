@@ -111,6 +111,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       would_have: node.would_have,
       // biome-ignore lint/suspicious/noThenProperty: the wire contract names it so, and nothing awaits this object.
       next: told.next.map((step) => ({ if: step.if, then: step.leads_to, at: iso(step.at) })),
+      progress: operation && operation.finished_at === null ? operation.progress : null,
       slow_stages: stuck ? [] : await slowStagesOf(node, services),
       holder,
       residue,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Explanation } from '../../contract/explanation.ts';
-import { sampleEvidence, sampleIds, sampleNode } from '../testing/samples.ts';
+import { sampleEvidence, sampleIds, sampleNode, sampleProgress } from '../testing/samples.ts';
 import { sampleExplanation, sampleHeld, sampleNext } from '../testing/supervision-samples.ts';
 import type { ClosingContext } from './closing.ts';
 import { explanationLines } from './explanation.ts';
@@ -44,6 +44,14 @@ test('what it is and since when, because, what it waits for, what next and when,
       `    Read its logs:          slipway logs ${id}`,
     ].join('\n'),
   );
+});
+
+test('what is being done with it, in the words of whoever waits for it', () => {
+  const expected = { p50_seconds: 300, p90_seconds: 600, samples: 40 };
+  const work = { step: 3, total_steps: 5, label: 'Creating', percent: 42, step_elapsed_seconds: 252, expected };
+  const text = told({ progress: sampleProgress({ ...work, message: 'AKS state: Creating', slower_than: 0.62 }) }, 100);
+  expect(text).toContain('  What is being done\n  Step 3/5 · Creating (usually 5–10 min) · 4m 12s\n');
+  expect(text).toMatch(/━+╸?─+ +42 % .*slower than 62 % of earlier ones\n {2}AKS state: Creating\n/);
 });
 
 describe('a verdict that did not take effect comes first', () => {

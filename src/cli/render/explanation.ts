@@ -2,6 +2,7 @@
 import type { Evidence } from '../../contract/evidence.ts';
 import type { Explanation } from '../../contract/explanation.ts';
 import type { BudgetSource, Node } from '../../contract/node.ts';
+import type { Progress } from '../../contract/progress.ts';
 import { openActionLines } from './actions.ts';
 import { type ClosingContext, hintLines } from './closing.ts';
 import { age, ageSince, elapsed, momentInFull, momentsInFull, relative, secondsSince } from './duration.ts';
@@ -9,6 +10,7 @@ import { bothSides } from './finding.ts';
 import { heldSentences, wouldHaveSentence } from './held.ts';
 import { nodeTone, titleLine } from './node.ts';
 import type { Tone } from './palette.ts';
+import { progressLines, raiseBar } from './progress.ts';
 import { failedReleaseSentences, isReleaseFailed } from './release-failure.ts';
 import { type Fact, renderFacts } from './table.ts';
 import { printable, wrap } from './text.ts';
@@ -140,6 +142,10 @@ export const whatToDo = (told: Explanation, context: ClosingContext): string[] =
   ),
 ];
 
+/** The same words and the same bar as for whoever waits for it. */
+const workLines = (progress: Progress | null, fit: ClosingContext): string[] =>
+  progress ? progressLines({ progress, bar: raiseBar(null, progress), seen_seconds_ago: 0 }, fit) : [];
+
 export function explanationLines(told: Explanation, node: Node, context: ClosingContext): string[] {
   const { nowMs } = context;
   const fit = { ...context, width: context.width - indent.length };
@@ -153,6 +159,7 @@ export function explanationLines(told: Explanation, node: Node, context: Closing
     titleLine(told.node_id, node.name, told.status, nodeTone(node), since, fit),
     ...(careful.length > 0 ? [...paragraph(`! ${careful.join(' ')}`, context, 'warn'), ''] : []),
     ...paragraph(story(told, node, nowMs), context),
+    ...section('What is being done', workLines(told.progress, fit), context),
     ...section('What happens next', renderFacts(nextFacts(told, nowMs), fit), context),
     ...section('What this rests on', renderFacts(evidenceFacts(told.because.evidence, nowMs), fit), context),
     ...section(

@@ -40,6 +40,7 @@ export const sampleExplanation = (fields: Partial<Explanation> = {}): Explanatio
     sampleNext('it beats again', 'back to what it was', null),
     sampleNext('it stays silent until then', 'failed, by offline-deadline', at(50)),
   ],
+  progress: null,
   slow_stages: [],
   holder: null,
   residue: [],
