@@ -1,7 +1,7 @@
 /**
  * How many log lines a second reach the store: from one agent with its spool, and from a hundred nodes over one process, against
- * the bare INSERT of the same lines in the same batches, in turn. And whether it gets slower the more is there. Ends with 1 when
- * a ratio is beyond its bound; lines per second depend on the machine and are only printed.
+ * the bare INSERT of the same lines in the same batches, in turn. Whether it gets slower the more is there, and what agent and server take
+ * while the store stands still. Ends with 1 when a ratio or a growth is beyond its bound; lines per second are only printed.
  */
 import { mkdtemp } from 'node:fs/promises';
 import { loadavg, tmpdir } from 'node:os';
@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import type { ShippedLine } from '../src/contract/agent.ts';
 import { type Database, openDatabase } from '../src/store/database.ts';
 import { ndjson, registerWriters, shipAsAgent, shipAsMany, takeLines, type WritingNode } from './log-nodes.ts';
+import { memoryUnderPressure } from './log-pressure.ts';
 import { type Figure, median, quick, report, rounds, secondsOf } from './measure.ts';
 import { freshDirectory, removeDirectory, startWithNpm } from './server-process.ts';
 import { startBenchServer } from './sweep-database.ts';
@@ -103,6 +104,11 @@ try {
     figures.push({ what, value: growth, unit: '×', samples: growths, at_least: bound });
     figures.push({ what: 'memory of the server at the end', value: server.residentMb(), unit: 'MB' });
     if (growth < bound) broken.push(`${more} times the lines come at ${growth.toFixed(2)}× of the rate`);
+    say('a store that stands still');
+    const pressed = await memoryUnderPressure({ client, server, db }, join(directory, 'flooding'), quick ? 10 : 30);
+    figures.push(...pressed);
+    for (const { what, value, target } of pressed)
+      if (target !== undefined && value > target) broken.push(`${what}: ${value.toFixed(0)} MB`);
     await db.query('drop table bare_lines');
     figures.push({ what: 'database with all shipped lines', value: await sizeMb(db), unit: 'MB' });
   } finally {

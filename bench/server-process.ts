@@ -85,7 +85,7 @@ function readOrNothing(path: string): string {
   }
 }
 
-const residentMb = (pid: number) =>
+export const residentMb = (pid: number) =>
   Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 
 async function stop(child: ChildProcess, pid: number): Promise<void> {
