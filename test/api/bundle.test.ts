@@ -40,6 +40,7 @@ const planted = {
   header: 'abcdef0123456789abcdef',
   token: `swt_${'x'.repeat(40)}`,
   key: 'AKIAABCDEFGHIJKLMNOP',
+  private_key: 'plantedKeyLine'.padEnd(64, 'x'),
 };
 
 it('holds everything that is known, and no secret', async () => {
@@ -53,6 +54,8 @@ it('holds everything that is known, and no secret', async () => {
   await machine.log(2, `psql: password=${planted.password}`);
   await machine.log(3, `curl -H "Authorization: Bearer ${planted.header}"`);
   await machine.log(4, `a token of ours: ${planted.token}, a key of theirs: ${planted.key}, and ${world.token}`);
+  await machine.log(5, '-----BEGIN PRIVATE KEY-----');
+  await machine.log(6, planted.private_key);
   const facts = [
     {
       at: '2030-01-01T00:00:00Z',
