@@ -74,15 +74,23 @@ Total Time: 3.66300 seconds
 1 boot records analyzed
 `;
 
-  test('names stages and what they did', () => {
+  test('names stages, what they did, and how far into the boot each began', () => {
     expect(readBootReport(show).stages).toEqual([
-      { name: 'no cache found', parent: 'init-local', seconds: 0.002 },
-      { name: 'found local data', parent: 'search-Azure', seconds: 0.09 },
-      { name: 'search-Azure', parent: 'init-local', seconds: 0.1 },
-      { name: 'init-local', seconds: 0.942 },
-      { name: 'config-growpart', parent: 'init-network', seconds: 1.203 },
-      { name: 'config-mounts', parent: 'init-network', seconds: 0.001 },
-      { name: 'init-network', seconds: 2.721 },
+      { name: 'no cache found', parent: 'init-local', seconds: 0.002, starts_seconds: 0.017 },
+      { name: 'found local data', parent: 'search-Azure', seconds: 0.09, starts_seconds: 0.11 },
+      { name: 'search-Azure', parent: 'init-local', seconds: 0.1, starts_seconds: 0.11 },
+      { name: 'init-local', seconds: 0.942, starts_seconds: 0.017 },
+      { name: 'config-growpart', parent: 'init-network', seconds: 1.203, starts_seconds: 4.795 },
+      { name: 'config-mounts', parent: 'init-network', seconds: 0.001, starts_seconds: 6 },
+      { name: 'init-network', seconds: 2.721, starts_seconds: 4.795 },
+    ]);
+  });
+
+  test('of what ran several times the first start counts, and one before the boot is none', () => {
+    const show = '|`->a @02.00000s +01.00000s\n|`->a @09.00000s +01.00000s\n|`->b @-03.00000s +01.00000s';
+    expect(readBootReport(show).stages).toEqual([
+      { name: 'a', seconds: 2, starts_seconds: 2 },
+      { name: 'b', seconds: 1 },
     ]);
   });
 

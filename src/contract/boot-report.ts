@@ -15,10 +15,12 @@ const seconds = '(-?\\d{1,9}\\.\\d{1,9})';
 /** `config-ssh ran successfully`; newer releases add ` and took 0.120 seconds`. */
 const outcome = / (?:ran successfully|previously ran|failed running).*$/;
 
-const stage = (name: string, took: string, parent?: string): BootStage => ({
+const stage = (name: string, took: string, parent?: string, starts?: string): BootStage => ({
   name: name.slice(0, mostName),
   seconds: Number(took),
   ...(parent && { parent: parent.slice(0, mostName) }),
+  // A clock that was set back meanwhile makes it less than nothing.
+  ...(starts !== undefined && Number(starts) >= 0 && { starts_seconds: Number(starts) }),
 });
 
 /** `init-network/config-growpart` is `config-growpart` of `init-network`. */
@@ -33,22 +35,26 @@ function beginAnew(boot: Boot): void {
   boot.open = [];
 }
 
+/** When a stage itself began is not printed; it did no later than the first thing in it. */
 function finish(boot: Boot, path: string, took: string): void {
   const finished = stageAt(path, took);
   boot.open = boot.open.filter((name) => name !== finished.name);
-  boot.stages.push(finished);
+  const starts = boot.stages.find(
+    ({ parent, starts_seconds }) => parent === finished.name && starts_seconds !== undefined,
+  );
+  boot.stages.push({ ...finished, ...(starts && { starts_seconds: starts.starts_seconds }) });
 }
 
 const skip = () => {};
 
-const lines: readonly [RegExp, (boot: Boot, first: string, second: string) => void][] = [
+const lines: readonly [RegExp, (boot: Boot, first: string, second: string, third: string) => void][] = [
   [/^-- Boot Record \d+ --$/, beginAnew],
   [new RegExp(`^${seconds}s \\((\\S+)\\)$`), (boot, took, path) => boot.stages.push(stageAt(path, took))],
   [/^Starting stage: (\S+)$/, (boot, path) => boot.open.push(stageAt(path).name)],
   [new RegExp(`^Finished stage: \\((\\S+)\\) ${seconds} seconds$`), finish],
   [
-    new RegExp(`^\\| *\`->(.+) @-?[\\d.]+s \\+${seconds}s$`),
-    (boot, what, took) => boot.stages.push(stage(what.replace(outcome, ''), took, boot.open.at(-1))),
+    new RegExp(`^\\| *\`->(.+) @${seconds}s \\+${seconds}s$`),
+    (boot, what, starts, took) => boot.stages.push(stage(what.replace(outcome, ''), took, boot.open.at(-1), starts)),
   ],
   [/^The (?:total )?time [\w ]+ is printed after the "[@+]" character\.$/, skip],
   [/^Total Time: -?[\d.]+ seconds$/, skip],
@@ -56,13 +62,14 @@ const lines: readonly [RegExp, (boot: Boot, first: string, second: string) => vo
   [/^$/, skip],
 ];
 
-/** What ran several times in one boot is one stage that took as long as all of them. */
+/** What ran several times in one boot is one stage that began with the first and took as long as all of them. */
 function together(stages: BootStage[]): BootStage[] {
   const found = new Map<string, BootStage>();
   for (const each of stages) {
     const key = JSON.stringify([each.parent, each.name]);
-    const before = found.get(key)?.seconds ?? 0;
-    found.set(key, { ...each, seconds: Math.round((before + each.seconds) * 1e6) / 1e6 });
+    const before = found.get(key);
+    const seconds = Math.round(((before?.seconds ?? 0) + each.seconds) * 1e6) / 1e6;
+    found.set(key, { ...each, ...before, seconds });
   }
   return [...found.values()];
 }
@@ -77,8 +84,8 @@ export function readBootReport(text: string): { stages: BootStage[] } {
       throw new ApiProblem('invalid_request', `Line ${index + 1} is not what cloud-init analyze prints: ${shown}.`);
     }
     const [pattern, take] = kind;
-    const [, first = '', second = ''] = pattern.exec(line) ?? [];
-    take(boot, first, second);
+    const [, first = '', second = '', third = ''] = pattern.exec(line) ?? [];
+    take(boot, first, second, third);
   }
   if (boot.stages.length === 0) throw new ApiProblem('invalid_request', 'The report names no boot stage.');
   return { stages: together(boot.stages) };

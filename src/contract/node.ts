@@ -132,6 +132,13 @@ export const BootStage = Type.Object(
     seconds: Type.Number({ minimum: 0, maximum: 31_536_000 }),
     started_at: Type.Optional(Moment),
     parent: Type.Optional(Type.String({ maxLength: 128 })),
+    starts_seconds: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 31_536_000,
+        description: 'How far into the boot it began, where no time of day is known.',
+      }),
+    ),
   },
   strict,
 );
@@ -146,7 +153,8 @@ export const Boot = Type.Object(
         ...BootStage.properties,
         started_at: Type.Optional(Timestamp),
         starts_seconds: Type.Number({
-          description: 'From the first start on; for stages without a time, by their order.',
+          description:
+            'From the first start on; as it was told, or by the time it began, or else by the order of the stages.',
         }),
         usual_seconds: nullable(
           Type.Number({ description: 'The median of the pool’s last boots; null until three have told the stage.' }),

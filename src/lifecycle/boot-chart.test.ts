@@ -20,6 +20,14 @@ test('they stand where their own times put them', () => {
   expect(startsOf(stages)).toEqual([0, 30, 40]);
 });
 
+test('what tells how far into the boot it began stands there, and the next one behind it', () => {
+  const stages = [
+    { name: 'a', seconds: 2, starts_seconds: 4.5 },
+    { name: 'b', seconds: 1 },
+  ];
+  expect(startsOf(stages)).toEqual([4.5, 6.5]);
+});
+
 test('parts of something that nobody told of do not all begin at once', () => {
   const stages = [
     { name: 'config-scripts_user', seconds: 381, parent: 'modules-final' },

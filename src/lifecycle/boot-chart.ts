@@ -5,6 +5,8 @@ export interface ChartedStage {
   seconds: number;
   parent?: string | undefined;
   started_at?: string | undefined;
+  /** How far into the boot it began, where somebody told. */
+  starts_seconds?: number | undefined;
 }
 
 /**
@@ -21,7 +23,7 @@ export function startsOf(stages: readonly ChartedStage[]): number[] {
     const stamp = stamps[at] ?? Number.NaN;
     const parent = stage.parent !== undefined && told.has(stage.parent) ? stage.parent : undefined;
     const follows = free.get(parent) ?? began.get(parent ?? '') ?? 0;
-    const from = Number.isNaN(stamp) ? follows : (stamp - first) / 1000;
+    const from = stage.starts_seconds ?? (Number.isNaN(stamp) ? follows : (stamp - first) / 1000);
     free.set(parent, from + stage.seconds);
     began.set(stage.name, from);
     return from;

@@ -25,9 +25,10 @@ export async function storeBootStages(
     // The node first, as everywhere: its door may be waiting for what we write next.
     const node = await lockNode(tx, ids.node_id);
     const fresh = await tx.query<{ name: string; parent: string; seconds: number }>(
-      `insert into boot_stages (node_instance_id, ordinal, name, parent, seconds, started_at, reported_at)
+      `insert into boot_stages (node_instance_id, ordinal, name, parent, seconds, started_at, starts_seconds, reported_at)
        select $1, (select count(*) from boot_stages where node_instance_id = $1) + ordinal, stage ->> 'name', coalesce(stage ->> 'parent', ''),
-         (stage ->> 'seconds')::double precision, (stage ->> 'started_at')::timestamptz, $3
+         (stage ->> 'seconds')::double precision, (stage ->> 'started_at')::timestamptz,
+         (stage ->> 'starts_seconds')::double precision, $3
        from jsonb_array_elements($2::jsonb) with ordinality as list(stage, ordinal)
        on conflict (node_instance_id, name, parent) do update set seconds = excluded.seconds, reported_at = excluded.reported_at
          where boot_stages.seconds is distinct from excluded.seconds
@@ -53,15 +54,24 @@ export async function storeBootStages(
   });
 }
 
+interface StageRow {
+  name: string;
+  seconds: number;
+  started_at: Date | null;
+  starts_seconds: number | null;
+  parent: string;
+}
+
 export async function readBootStages(db: Queryable, node_id: string, node_instance_id: string): Promise<BootStage[]> {
-  const rows = await db.query<{ name: string; seconds: number; started_at: Date | null; parent: string }>(
-    `select stage.name, stage.seconds, stage.started_at, stage.parent from boot_stages stage
+  const rows = await db.query<StageRow>(
+    `select stage.name, stage.seconds, stage.started_at, stage.starts_seconds, stage.parent from boot_stages stage
      join instances instance on instance.node_instance_id = stage.node_instance_id
      where instance.node_id = $1 and stage.node_instance_id = $2 order by stage.ordinal`,
     [node_id, node_instance_id],
   );
-  return rows.map(({ started_at, parent, ...stage }) => ({
+  return rows.map(({ started_at, starts_seconds, parent, ...stage }) => ({
     ...stage,
+    ...(starts_seconds !== null && { starts_seconds }),
     ...(started_at && { started_at: started_at.toISOString() }),
     ...(parent && { parent }),
   }));

@@ -165,6 +165,12 @@ describe('a boot report in the words of cloud-init', () => {
     expect(stages).toContainEqual(expect.objectContaining(growpart));
   });
 
+  it('keeps how far into the boot each part began, where it says so', async () => {
+    expect((await report('|`->config-ssh ran successfully @04.79500s +00.50000s\n')).status).toBe(200);
+    const { stages } = await world.client.call('node-boot', { params: { id: world.acme.machine.node_id } });
+    expect(stages).toContainEqual(expect.objectContaining({ name: 'config-ssh', seconds: 0.5, starts_seconds: 4.795 }));
+  });
+
   it.each<[string, string, ErrorCode]>([
     ['something else', '     01.20300s (a/b)\nKernel panic\n', 'invalid_request'],
     ['nothing', '', 'invalid_request'],
