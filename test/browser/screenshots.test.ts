@@ -6,9 +6,9 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { allBecome, allocate, declarePool } from '../support/machine-life.ts';
+import { plantFleet } from '../../scripts/demo/planted-fleet.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
-import { openBrowser, releaseEverything, signIn, visit } from './support/console.ts';
+import { isLive, openBrowser, signIn, visit } from './support/console.ts';
 
 const inRoot = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const directory = inRoot(process.env.UPDATE_IMAGES ? 'docs/images' : 'reports/images');
@@ -17,23 +17,17 @@ const size = { width: 1280, height: 800 };
 
 let server: TestServer;
 let browser: Browser;
+const ended = new AbortController();
 beforeAll(async () => {
   [server, browser] = await Promise.all([inProcessServer(), openBrowser()]);
-  await declarePool(server.client, 'workspaces', { spec: { boot_stages: [{ name: 'unpack', seconds: 0.2 }] } });
-  await declarePool(server.client, 'gpu', { zone: 'eu-1', spec: { setup: 'sleep 60' } });
-  const ready = await Promise.all(
-    ['local', 'local', 'workspaces', 'workspaces', 'workspaces', 'workspaces'].map((pool) =>
-      allocate(server.client, pool),
-    ),
-  );
-  await allBecome(server.client, ready, 'active');
+  await plantFleet(server, ended.signal);
   mkdirSync(directory, { recursive: true });
 });
 afterAll(async () => {
+  ended.abort();
   await browser?.close();
-  if (!server) return;
-  await releaseEverything(server);
-  await server.stop();
+  // Some of its machines cannot be released, which is what they are for; they end with their server.
+  await server?.stop();
 });
 
 async function picture(page: Page, name: string): Promise<void> {
@@ -42,19 +36,30 @@ async function picture(page: Page, name: string): Promise<void> {
   expect(existsSync(path)).toBe(true);
 }
 
+/** The newest one of a pool that is in this status. */
+async function nodeIn(pool: string, status: 'failed' | 'ready'): Promise<string> {
+  const { items } = await server.client.call('node-list', { query: { pool, status, limit: 1 } });
+  return items[0]?.node_id ?? '';
+}
+
+async function slowAllocation(): Promise<string> {
+  const { items } = await server.client.call('allocation-list', { query: { pool: 'slow-boot', limit: 1 } });
+  return items[0]?.allocation_id ?? '';
+}
+
 it.each(['light', 'dark'] as const)('are taken in %s colours', async (colorScheme) => {
   const { page, context } = await visit(browser, { colorScheme, viewport: size });
-  const { allocation } = await server.client.call('allocation-create', { body: { pool: 'gpu', name: 'train-7' } });
-  await signIn(page, server, `/allocations/${allocation.allocation_id}`);
-  await page.getByText('Waiting for it to register').first().waitFor();
-  await picture(page, `progress-${colorScheme}`);
-
-  await page.getByRole('link', { name: 'Fleet' }).click();
-  await page.locator('[data-status="provisioning"]').first().waitFor();
-  await picture(page, `fleet-${colorScheme}`);
-
-  await page.locator('[data-status="ready"]').first().click();
-  await page.locator('summary').first().waitFor();
-  await picture(page, `node-${colorScheme}`);
+  await signIn(page, server, '/attention');
+  const show = async (path: string, there: string, name: string) => {
+    await page.goto(server.url + path);
+    await page.getByText(there).first().waitFor();
+    await isLive(page);
+    await picture(page, `${name}-${colorScheme}`);
+  };
+  await show('/attention', 'Releases that gave up', 'attention');
+  await show(`/allocations/${await slowAllocation()}`, 'Waiting for it to register', 'progress');
+  await show('/fleet?group=zone', 'releases failed', 'fleet');
+  await show(`/nodes/${await nodeIn('web', 'ready')}`, 'boot stage', 'node');
+  await show('/boots?pool=web&phase=start', 'came in time', 'boots');
   await context.close();
 });

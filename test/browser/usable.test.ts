@@ -98,19 +98,58 @@ it('is walked through on a phone', async () => {
   await context.close();
 });
 
+/** Each place by its chord, and what its page is called. */
+const chords: Record<string, string> = {
+  a: 'Attention',
+  f: 'Fleet',
+  l: 'Allocations',
+  o: 'Operations',
+  p: 'Pools',
+  b: 'Boots',
+  s: 'Supervision',
+  r: 'Residue',
+  d: 'Drift',
+  u: 'Audit',
+  t: 'Settings',
+};
+
+const noteFocus = `document.addEventListener('focusin', ({ target }) => target.setAttribute('data-reached', ''))`;
+/** What a person could press and the tab key does not come by. Of a choice among few it comes by one; arrows do the rest. */
+const missed = `
+  [...document.querySelectorAll('#page :is(a[href], button, input, summary, [role=slider])')]
+    .filter((each) => each.checkVisibility() && !each.disabled && !each.hasAttribute('data-reached'))
+    .filter((each) => !(each.type === 'radio' && !each.checked) && each.getAttribute('aria-selected') !== 'false')
+    .map((each) => each.outerHTML.slice(0, 120))
+`;
+/** Around every page once; the longest of them has no more. */
+const mostTabs = 150;
+
 it('is worked by keyboard alone', async () => {
   const { page, context } = await visit(browser);
   await signIn(page, server, '/fleet');
   await page.locator('[data-node]').waitFor();
+  await page.evaluate(noteFocus);
   const press = async (...keys: string[]) => {
     for (const key of keys) await page.keyboard.press(key);
   };
-  await press('g', 'o');
-  await page.getByRole('heading', { name: 'Operations' }).waitFor();
   await press('?');
-  await page.getByRole('dialog', { name: 'Keyboard' }).waitFor();
+  const help = page.getByRole('dialog', { name: 'Keyboard' });
+  for (const name of Object.values(chords)) await help.getByText(`Go to ${name}`).waitFor();
   await press('Escape');
-  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await help.waitFor({ state: 'detached' });
+  for (const [key, name] of Object.entries(chords)) {
+    await press('g', key);
+    await page.getByRole('heading', { name, level: 1 }).waitFor();
+    await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' });
+    for (let tabs = 0; tabs < mostTabs && (await page.evaluate<string[]>(missed)).length > 0; tabs++)
+      await press('Tab');
+    expect(await page.evaluate(missed), name).toEqual([]);
+  }
+  const budget = page.getByRole('slider', { name: 'Budget' });
+  await page.goto(`${server.url}/boots?pool=staged`);
+  await budget.focus();
+  await press('ArrowLeft');
+  await page.waitForURL(/budget=\d/);
   await press('g', 'f');
   await page.getByRole('heading', { name: 'Fleet' }).waitFor();
   await press('/');
