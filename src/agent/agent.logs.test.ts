@@ -139,6 +139,17 @@ test('a line that the server refuses is given up alone', async () => {
   await until(() => server.lines.some(({ line }) => line.includes('refuses a log line')), 'word of it');
 });
 
+test('behind a proxy that takes less than the server, the lines go in smaller batches', async () => {
+  const command = ['/bin/sh', '-c', 'for i in $(seq 40); do echo "count $i"; done; sleep 60'];
+  server.override(({ path, body }) => {
+    const large = path === '/v1/agent/logs' && Array.isArray(body) && body.length > 3;
+    return large ? { status: 413, body: '<h1>413 Request Entity Too Large</h1>', type: 'text/html' } : null;
+  });
+  bench.start(bench.dir(), { server_url: server.url, command });
+  await until(() => counted().at(-1) === 40, 'the last line');
+  expect(counted()).toEqual(upTo(40));
+});
+
 test('what the command has as a secret is struck out where it prints it, also on the machine', async () => {
   const dir = bench.dir();
   const env = { DB_PASSWORD: 'planted "quoted" 77', COLOUR: 'chartreuse', PIN_SECRET: 'short' };

@@ -21,6 +21,8 @@ export interface LogShipper extends ShipLoop {
   flush(signal: AbortSignal): Promise<void>;
 }
 
+const tooLarge = 413;
+
 export function logShipper({ clock, spool, server, log, timing, signal }: LogShipperParts): LogShipper {
   let most_lines = Number.POSITIVE_INFINITY;
 
@@ -36,19 +38,18 @@ export function logShipper({ clock, spool, server, log, timing, signal }: LogShi
       if (answer.body.acknowledged_seq >= batch.first) return 'more';
       return { ...nothingTaken, detail: `acknowledged ${answer.body.acknowledged_seq} of ${batch.first}` };
     }
-    if (
-      mayPass(answer.failure) ||
-      !['invalid_request', 'malformed_json', 'body_too_large'].includes(answer.failure.code)
-    ) {
-      return answer.failure;
-    }
+    const { failure } = answer;
+    const isRefused =
+      !mayPass(failure) && ['invalid_request', 'malformed_json', 'body_too_large'].includes(failure.code);
+    // A proxy in front may take less than the server does, and would say so for ever.
+    if (!isRefused && (failure.status !== tooLarge || batch.first === batch.last)) return failure;
     // The server refuses something in it: find the line, and give up that one only.
     if (batch.first < batch.last) {
       most_lines = Math.max(1, Math.floor((batch.last - batch.first + 1) / 2));
       return 'more';
     }
     spool.acknowledge(batch.first);
-    log.error('the server refuses a log line; it stays out', { seq: batch.first, detail: answer.failure.detail });
+    log.error('the server refuses a log line; it stays out', { seq: batch.first, detail: failure.detail });
     return 'more';
   };
 
