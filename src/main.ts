@@ -176,6 +176,7 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
     drivers: openDrivers(opening, store),
     server_url,
     public_ca: await publicAuthority(opening.settings),
+    otlp_endpoint: opening.settings.otlp_endpoint,
     other_server_urls: () => otherAddresses(db, executor.replica_id, now(clock)),
     probe: async (target) => {
       const [answer] = await probeMany([target], { clock });

@@ -37,6 +37,34 @@ async function resultOf(task_id: string): Promise<TaskResult> {
 const running = (pid: number) => processRows().some((row) => row.pid === pid);
 const numberIn = (agent: AgentProcess, name: string) => Number(readFileSync(join(agent.dir, name), 'utf8'));
 
+test('what was done for a task is told to a collector as part of the trace that asked for it', async () => {
+  const collector = await protocolServer();
+  try {
+    await ready({ otlp_endpoint: collector.url });
+    const failing = { for: { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` }, nonce: '' };
+    await resultOf(server.queue('ping', { for: { traceparent: `00-${'c'.repeat(32)}-${'d'.repeat(16)}-00` } }));
+    const task_id = server.queue('release.clean', failing);
+    await resultOf(task_id);
+    const sent = () =>
+      collector.heard.filter(({ path }) => path === '/v1/traces').map(({ body }) => JSON.stringify(body));
+    await until(() => sent().length > 0, 'a span');
+    expect(sent()).toHaveLength(1);
+    const [resource] = JSON.parse(sent()[0] ?? '{}').resourceSpans;
+    expect(resource.resource.attributes).toContainEqual({
+      key: 'service.name',
+      value: { stringValue: 'slipway-agent' },
+    });
+    expect(resource.scopeSpans[0].spans).toMatchObject([
+      { traceId: 'a'.repeat(32), parentSpanId: 'b'.repeat(16), name: 'agent release.clean', status: { code: 2 } },
+    ]);
+    expect(resource.scopeSpans[0].spans[0].attributes).toContainEqual({
+      ...{ key: 'task_id', value: { stringValue: task_id } },
+    });
+  } finally {
+    await collector.stop();
+  }
+});
+
 describe('results', () => {
   test("a ping is answered, signed with the key that was registered, under the task's correlation id", async () => {
     await ready();

@@ -1,4 +1,7 @@
 /** The agent's life: boot, register, then beat, work, ship and supervise, all at once, until something ends it. */
+import type { Log as ServerLog } from '../base/log.ts';
+import { openTracer } from '../base/open-tracer.ts';
+import { builtInRedactor } from '../base/redact.ts';
 import type { RegisterReply } from '../contract/agent.ts';
 import { type AgentParts, type AgentSurroundings, agentParts } from './agent-parts.ts';
 import { anyServer } from './any-server.ts';
@@ -45,16 +48,26 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
   const gate = prerequisiteGate({ ...parts, signal: life.signal, first_start: !resumed, begin: work.begin });
   const lost = credentialLost(parts, server, gate, life);
 
+  const tracer = await openTracer({
+    endpoint: config.otlp_endpoint,
+    version: agentVersion,
+    service: 'slipway-agent',
+    replica_id: config.node_instance_id ?? state.read().identity?.node_instance_id ?? '',
+    clock,
+    log: { warn: (facts: object, words: string) => parts.log.warn(words, { ...facts }) } as Pick<ServerLog, 'warn'>,
+    redact: builtInRedactor,
+  });
   let shipper: LogShipper | null = null;
   const live = async () => {
     if (!(await start(parts, server, gate, life))) return;
-    const loops = startLoops(parts, server, life.signal);
+    const loops = startLoops(parts, server, life.signal, tracer);
     shipper = loops.shipper;
     await loops.done;
   };
   await Promise.all([live(), gate.done]).catch((error) => life.end(crashed(error)));
   const how = life.how() ?? crashed(new Error('the agent ended without a reason'));
   await farewell(parts, server, shipper, how);
+  await tracer?.stop();
   http.close();
   spool.close();
   return how;

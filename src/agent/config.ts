@@ -46,6 +46,8 @@ export interface AgentConfig {
   boot_stages: SimulatedStage[];
   requires: Prerequisite[];
   base_url: string | null;
+  /** An OpenTelemetry collector that is sent what was done for tasks; null for none. */
+  otlp_endpoint: string | null;
   labels: Record<string, string>;
 }
 
@@ -93,6 +95,7 @@ export function configFrom(value: unknown): AgentConfig {
     boot_stages: optional(value, 'boot_stages', isStages, 'a list of {name, seconds}') ?? [],
     requires: optional(value, 'requires', isPrerequisites, 'a list of {name, check}') ?? [],
     base_url: optionalText(value, 'base_url'),
+    otlp_endpoint: optionalText(value, 'otlp_endpoint'),
     labels: optional(value, 'labels', isTextRecord, 'an object of texts') ?? {},
   };
 }

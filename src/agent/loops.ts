@@ -1,5 +1,6 @@
 /** Everything that a registered agent does at once, until its life ends. */
 import { mkdirSync } from 'node:fs';
+import type { Tracer } from '../base/trace.ts';
 import type { AgentParts } from './agent-parts.ts';
 import { bootShipper } from './boot-stages.ts';
 import type { ControlPlane } from './control-plane.ts';
@@ -10,8 +11,9 @@ import { type LogShipper, logShipper } from './log-shipper.ts';
 import { prerequisiteShipper } from './prerequisite-shipper.ts';
 import { runShell, type ShellParts } from './shell.ts';
 import { agentDirectory } from './state-file.ts';
-import { taskLoop } from './task-loop.ts';
+import { type TaskLoopParts, taskLoop } from './task-loop.ts';
 import { openTaskResults } from './task-results.ts';
+import { spansOfTask } from './task-span.ts';
 import type { Machine } from './tasks/task.ts';
 
 export interface Loops {
@@ -19,8 +21,8 @@ export interface Loops {
   done: Promise<unknown>;
 }
 
-export function startLoops(parts: AgentParts, server: ControlPlane, signal: AbortSignal): Loops {
-  const { config, facts, work, claims } = parts;
+export function startLoops(parts: AgentParts, server: ControlPlane, signal: AbortSignal, tracer: Tracer | null): Loops {
+  const { config, facts, work, claims, time } = parts;
   const shared = { ...parts, server, signal };
   const shipper = logShipper(shared);
   const factLoop = factShipper(shared);
@@ -38,7 +40,9 @@ export function startLoops(parts: AgentParts, server: ControlPlane, signal: Abor
   const { beat: refreshKeys } = beats;
   const forgetTenant = tenantForgetting({ ...parts, results, loops: [shipper, factLoop] });
   const machine = { ...machineOf(parts), forgetTenant };
-  const tasks = taskLoop({ ...shared, results, machine, refreshKeys, onActive: claims.activeTasks });
+  const onDone: TaskLoopParts['onDone'] = (task, outcome, start_ms) =>
+    tracer?.record(spansOfTask(task, outcome, start_ms, time.nowMs()));
+  const tasks = taskLoop({ ...shared, results, machine, refreshKeys, onActive: claims.activeTasks, onDone });
   const others = [factLoop.done, bootLoop.done, prerequisiteLoop.done];
   return { shipper, done: Promise.all([beats.done, tasks.done, shipper.done, ...others]) };
 }

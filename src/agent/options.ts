@@ -16,6 +16,7 @@ export const usage = `Usage: slipway agent --server URL (--join-token T | --enro
   --name N               the node's name (with a join token; default: this host's name)
   --base-url URL         where the node's own service is reached
   --ca FILE              an authority that vouches for the control plane (PEM); also read from SLIPWAY_CA
+  --otlp-endpoint URL    an OpenTelemetry collector that is sent what was done for tasks; also read from SLIPWAY_OTLP_ENDPOINT
   --dir D                where the agent keeps its state (default: .slipway-agent)
   -- command …           what to supervise; the node is ready once it has been up for a moment, or,
                          with SLIPWAY_READY_LINE=1 in the environment, once it prints SLIPWAY_READY
@@ -31,6 +32,7 @@ const flags = {
   name: { type: 'string' },
   'base-url': { type: 'string' },
   ca: { type: 'string' },
+  'otlp-endpoint': { type: 'string' },
   dir: { type: 'string' },
   help: { type: 'boolean' },
 } as const;
@@ -56,6 +58,7 @@ export function configFromCommandLine(args: string[], env: NodeJS.ProcessEnv): A
     enrollment_token: values['enrollment-token'] ?? env.SLIPWAY_ENROLLMENT_TOKEN,
     name: values.name ?? (join_token ? nodeNameFrom(hostname()) : null),
     base_url: values['base-url'],
+    otlp_endpoint: values['otlp-endpoint'] ?? env.SLIPWAY_OTLP_ENDPOINT,
     ca: readAuthority(values.ca ?? env.SLIPWAY_CA),
     dir: resolve(values.dir ?? '.slipway-agent'),
     work_dir: process.cwd(),

@@ -30,6 +30,7 @@ export interface TaskLoopParts {
   /** Asks the server for its current keys. */
   refreshKeys(): Promise<void>;
   onActive(count: number): void;
+  onDone(task: SignedTask, outcome: TaskOutcome, start_ms: number): void;
 }
 
 export interface TaskLoop {
@@ -79,10 +80,12 @@ async function handle(parts: TaskLoopParts, task: SignedTask): Promise<void> {
     return answer(parts, later, task, given);
   }
   log.info('task begins');
+  const start_ms = parts.time.nowMs();
   onActive(1);
   const outcome = await run(parts, log, task);
   onActive(0);
   if (!outcome) return;
+  parts.onDone(task, outcome, start_ms);
   const result = signedResult(task_id, identity, private_key, outcome);
   results.keep(task_id, result);
   const later = logAfter(parts, log, task, outcome);

@@ -18,9 +18,12 @@ export interface OtlpParts {
   /** Of the collector, like http://localhost:4318; `/v1/traces` is ours to add. */
   endpoint: string;
   version: string;
+  /** Who speaks: the server, unless it is said. */
+  service?: string;
+  /** The replica, or the instance whose agent it is. */
   replica_id: string;
   clock: Clock;
-  log: Log;
+  log: Pick<Log, 'warn'>;
   redact: Redactor;
 }
 
@@ -49,10 +52,18 @@ const spanWire = (span: Span) => ({
   ...(span.error !== null && { status: { code: failedStatus, message: span.error } }),
 });
 
-export function otlpTracer({ endpoint, version, replica_id, clock, log, redact }: OtlpParts): Tracer {
+export function otlpTracer({
+  endpoint,
+  version,
+  service = 'slipway',
+  replica_id,
+  clock,
+  log,
+  redact,
+}: OtlpParts): Tracer {
   const url = `${endpoint.replace(/\/+$/, '')}/v1/traces`;
   const resource = attributesOf({
-    'service.name': 'slipway',
+    'service.name': service,
     'service.version': version,
     'service.instance.id': replica_id,
   });

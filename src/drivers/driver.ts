@@ -35,6 +35,8 @@ export interface EnsureTarget extends DriverTarget {
     ca?: string | null;
     /** Where else the control plane answers, should that replica be gone. */
     other_server_urls?: string[];
+    /** The collector that traces go to, for machines that reach it as the control plane does. */
+    otlp_endpoint?: string | null;
     enrollment_token: string;
     deadline_at: string;
     requires: { name: string; check: string }[];

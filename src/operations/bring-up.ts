@@ -62,6 +62,7 @@ async function launch(context: OperationContext, services: OperationServices): P
         server_url: services.server_url(),
         ca: services.public_ca,
         other_server_urls: await services.other_server_urls(),
+        otlp_endpoint: services.otlp_endpoint ?? null,
         enrollment_token: services.installation.enrollmentToken(current.target),
         deadline_at: (current.node.deadline_at ?? now(services.clock)).toISOString(),
         requires: current.pool.requires ?? [],

@@ -20,6 +20,8 @@ export interface OperationServices {
   server_url(): string;
   /** PEM: the authority that vouches for that address, where it is one of ours. */
   public_ca: string | null;
+  /** The collector that traces go to, where one is named. */
+  otlp_endpoint?: string | null;
   /** Where they find the other replicas that live now. */
   other_server_urls(): Promise<string[]>;
   /** Asks a machine at the address it gave whether it lives: one request, bounded, only where addresses may be asked. */

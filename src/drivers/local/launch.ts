@@ -32,6 +32,7 @@ function agentConfig(target: EnsureTarget, directory: string) {
     server_url: bootstrap.server_url,
     ca: bootstrap.ca ?? null,
     other_server_urls: bootstrap.other_server_urls ?? [],
+    otlp_endpoint: bootstrap.otlp_endpoint ?? null,
     enrollment_token: bootstrap.enrollment_token,
     deadline_at: bootstrap.deadline_at,
     node_id: target.node_id,

@@ -34,6 +34,7 @@ describe('launch', () => {
       server_url: 'http://127.0.0.1:1',
       ca: null,
       other_server_urls: [],
+      otlp_endpoint: null,
       enrollment_token: 'enrolment-secret',
       deadline_at: '2100-01-01T00:00:00Z',
       node_id: target.node_id,
