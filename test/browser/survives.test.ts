@@ -1,4 +1,6 @@
 /** The banner survives what happens to people and servers: a reload, and a server that is killed and comes back. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { freePort } from '../support/free-port.ts';
@@ -15,10 +17,11 @@ let port: number;
 beforeAll(async () => {
   port = await freePort();
   [server, browser] = await Promise.all([spawnServer({ port }), openBrowser()]);
-  // Given up before it can have registered, and given the time to come all the same.
+  // It comes when it is let, which is after it was given up; until then it has the time that a launch may take.
+  const setup = `while [ ! -e ${gate()} ]; do sleep 0.2; done`;
   await server.client.call('pool-put', {
     params: { pool: 'late' },
-    body: { driver: 'local', budgets: { provision_seconds: 2, rescue_seconds: 300 }, spec: { setup: 'sleep 6' } },
+    body: { driver: 'local', budgets: { provision_seconds: 12, rescue_seconds: 300 }, spec: { setup } },
   });
   await server.client.call('pool-put', {
     params: { pool: 'slow' },
@@ -31,6 +34,8 @@ afterAll(async () => {
   await successor?.stop();
   await server?.stop();
 });
+
+const gate = () => join(server.data_dir, 'come');
 
 const stepNow = async (page: Page): Promise<number> => {
   const words = await page.getByText(/^Step \d\/\d/).innerText();
@@ -56,6 +61,7 @@ it('shows a machine that was given up come back, without a reload', { timeout: w
     .getByText(/launched but never registered/)
     .first()
     .waitFor();
+  await writeFile(gate(), '');
   await statusOf(page, 'active').waitFor();
   expect(await page.evaluate('window.sameDocument')).toBe(true);
   expect(complaints).toEqual([]);

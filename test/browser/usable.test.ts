@@ -8,7 +8,7 @@ import { until } from '../support/until.ts';
 import { expectNoBarriers, openBrowser, releaseEverything, signIn, visit } from './support/console.ts';
 
 /** Every page, each looked at by axe, on a loaded machine. */
-const everyPageMs = 180_000;
+const everyPageMs = 300_000;
 
 let server: TestServer;
 let browser: Browser;
