@@ -139,6 +139,21 @@ test('a line that the server refuses is given up alone', async () => {
   await until(() => server.lines.some(({ line }) => line.includes('refuses a log line')), 'word of it');
 });
 
+test('a server that refuses every line is not asked for ever', async () => {
+  let asked = 0;
+  server.override(({ path }) => {
+    if (path !== '/v1/agent/logs') return null;
+    asked += 1;
+    return problem('invalid_request');
+  });
+  bench.start(bench.dir(), { server_url: server.url, command: ['/bin/sh', '-c', 'sleep 60'] });
+  await until(() => server.beats.length > 8, 'some beats');
+  const before = asked;
+  const beats = server.beats.length;
+  await until(() => server.beats.length > beats + 3, 'more beats');
+  expect(asked - before).toBeLessThan(5);
+});
+
 test('behind a proxy that takes less than the server, the lines go in smaller batches', async () => {
   const command = ['/bin/sh', '-c', 'for i in $(seq 40); do echo "count $i"; done; sleep 60'];
   server.override(({ path, body }) => {

@@ -22,6 +22,7 @@ export interface LogShipper extends ShipLoop {
 }
 
 const tooLarge = 413;
+const refused = 'the server refuses a log line; it stays out';
 
 export function logShipper({ clock, spool, server, log, timing, signal }: LogShipperParts): LogShipper {
   let most_lines = Number.POSITIVE_INFINITY;
@@ -49,7 +50,8 @@ export function logShipper({ clock, spool, server, log, timing, signal }: LogShi
       return 'more';
     }
     spool.acknowledge(batch.first);
-    log.error('the server refuses a log line; it stays out', { seq: batch.first, detail: failure.detail });
+    // Said once: where these words are refused as well, they would be said again for ever.
+    if (!batch.body.includes(refused)) log.error(refused, { seq: batch.first, detail: failure.detail });
     return 'more';
   };
 
