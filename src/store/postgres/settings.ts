@@ -26,6 +26,10 @@ export const defaultSettings: Settings = {
   max_connections: '100',
   // A page of a timeline locks every piece of the evidence and its indexes, some four hundred; many are read at once.
   max_locks_per_transaction: '256',
+  // After a checkpoint, each page is logged whole when it is first changed again. Verdicts on a large fleet change pages everywhere, and
+  // with checkpoints as frequent as by default most of what they log is that. A small fleet reaches neither bound.
+  max_wal_size: '4GB',
+  checkpoint_timeout: '15min',
   shared_buffers: `${buffersMb(Math.min(memoryBytes(), totalmem()))}MB`,
   timezone: 'UTC',
   log_timezone: 'UTC',
