@@ -13,12 +13,15 @@ import type { Queryable } from '../store/database.ts';
 import { readNodes } from '../store/nodes.ts';
 import { readOperations } from '../store/operations.ts';
 import type { EvidenceTail } from '../store/tail.ts';
+import { startProgressTicks } from './progress-ticks.ts';
 
 export interface FeedBatch {
   facts: Evidence[];
   nodes: Map<string, Node>;
   allocations: Map<string, Allocation>;
   operations: Map<string, Operation>;
+  /** Operations whose progress moved with the time alone; no fact tells of it. */
+  moved?: string[];
 }
 
 export interface LiveFeed {
@@ -49,20 +52,28 @@ export function createLiveFeed(options: {
   let scheduled: (() => void) | undefined;
   let delivering = false;
 
-  const join = async (facts: Evidence[]): Promise<FeedBatch> => {
+  const joinIds = async (ids: Record<'nodes' | 'allocations' | 'operations', string[]>) => {
     const at = now(clock);
     const [nodes, allocations, operations] = await Promise.all([
-      readNodes(db, idsOf(facts, 'node_id'), null),
-      readAllocations(db, idsOf(facts, 'allocation_id'), null, at),
-      readOperations(db, idsOf(facts, 'workflow_id'), null, at),
+      readNodes(db, ids.nodes, null),
+      readAllocations(db, ids.allocations, null, at),
+      readOperations(db, ids.operations, null, at),
     ]);
     return {
-      facts,
       nodes: new Map(nodes.map((node) => [node.node_id, node])),
       allocations: new Map(allocations.map((allocation) => [allocation.allocation_id, allocation])),
       operations: new Map(operations.map((operation) => [operation.workflow_id, operation])),
     };
   };
+
+  const join = async (facts: Evidence[]): Promise<FeedBatch> => ({
+    facts,
+    ...(await joinIds({
+      nodes: idsOf(facts, 'node_id'),
+      allocations: idsOf(facts, 'allocation_id'),
+      operations: idsOf(facts, 'workflow_id'),
+    })),
+  });
 
   /** One batch after the other, and one that failed again before the next: readers drop what comes out of order. */
   const deliver = async () => {
@@ -89,6 +100,20 @@ export function createLiveFeed(options: {
     });
   };
 
+  const stopTicking = startProgressTicks({
+    db,
+    clock,
+    hasReaders: () => listeners.size > 0,
+    onError: options.onError,
+    async deliver(moved) {
+      const ids = (key: 'node_id' | 'allocation_id') => moved.flatMap((each) => each[key] ?? []);
+      const joined = await joinIds({ nodes: ids('node_id'), allocations: ids('allocation_id'), operations: [] });
+      const operations = new Map(moved.map((each) => [each.workflow_id, each]));
+      const batch = { ...joined, facts: [], operations, moved: [...operations.keys()] };
+      for (const listener of listeners) listener(batch);
+    },
+  });
+
   const unsubscribe = tail.subscribe((fact) => {
     if (listeners.size === 0) return;
     gathered.push(fact);
@@ -104,6 +129,7 @@ export function createLiveFeed(options: {
     },
     stop() {
       unsubscribe();
+      stopTicking();
       scheduled?.();
     },
   };

@@ -15,13 +15,16 @@ export interface Wanted {
 const isOwn = (allocation_id: string | null, batch: FeedBatch, { tenant }: Wanted): boolean =>
   tenant === null || (allocation_id !== null && batch.allocations.get(allocation_id)?.tenant === tenant);
 
-function poolOf(fact: Evidence, batch: FeedBatch): string | undefined {
+/** What a fact, or a thing itself, is about. */
+type About = Pick<Evidence, 'node_id' | 'allocation_id' | 'workflow_id'>;
+
+function poolOf(fact: About, batch: FeedBatch): string | undefined {
   const node = fact.node_id ? batch.nodes.get(fact.node_id) : undefined;
   const allocation = fact.allocation_id ? batch.allocations.get(fact.allocation_id) : undefined;
   return node?.pool ?? allocation?.pool;
 }
 
-function isWanted(fact: Evidence, batch: FeedBatch, wanted: Wanted): boolean {
+function isWanted(fact: About, batch: FeedBatch, wanted: Wanted): boolean {
   if (!isOwn(fact.allocation_id, batch, wanted)) return false;
   if (wanted.node_id && fact.node_id !== wanted.node_id) return false;
   if (wanted.allocation_id && fact.allocation_id !== wanted.allocation_id) return false;
@@ -56,6 +59,11 @@ export function render(batch: FeedBatch, wanted: Wanted): string {
       if (shape && isOwn(shape.allocation_id, batch, wanted)) text += event(name, shape);
     }
   }
+  if (wanted.topics.has('operations'))
+    for (const id of batch.moved ?? []) {
+      const operation = batch.operations.get(id);
+      if (operation && isWanted(operation, batch, wanted)) text += event('operation', operation);
+    }
   if (wanted.topics.has('evidence')) for (const fact of facts) text += event('evidence', fact, fact.cursor);
   // The position moves on even past facts that were not wanted, so that a resume does not read them again.
   return last ? text + position(last.cursor) : text;

@@ -69,9 +69,13 @@ function openReader(response: ServerResponse, person: Person, start: Cursor, wan
   };
   const unsubscribe = services.feed.subscribe((batch) => {
     if (batch.facts.some((fact) => isRevocation(fact, person))) response.destroy();
-    else if (!live) missed = true;
+    else if (!live) missed ||= batch.facts.length > 0;
     else if (response.writableLength > mostUnsentBytes) response.destroy();
-    else {
+    // Who is behind anyway is not burdened with what the next look shows as well.
+    else if (batch.moved) {
+      const text = response.writableNeedDrain ? '' : render(batch, wanted);
+      if (text) response.write(text);
+    } else {
       const facts = batch.facts.filter((fact) => isAfter(fact, reached));
       if (facts.length > 0) write({ ...batch, facts });
     }

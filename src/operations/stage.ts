@@ -2,6 +2,7 @@
  * A stage is one step of an operation's plan as a person sees it: begun and ended durably, skipped when an earlier attempt
  * already finished it. Inside it, engine steps are named `<stage>:<detail>`, so that a retry is shown on the right stage.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { now } from '../base/clock.ts';
 import type { EvidenceLayer } from '../contract/evidence.ts';
 import type { DriverDone, DriverOutcome } from '../drivers/driver.ts';
@@ -15,6 +16,7 @@ import {
 } from '../engine/engine.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import { keepDriverState } from '../store/instances.ts';
+import { operationRow } from '../store/operations.ts';
 import { isStageOver, stepEnded, stepReached, stepStarted } from '../store/steps.ts';
 import type { OperationServices } from './services.ts';
 import type { Subject } from './subject.ts';
@@ -155,6 +157,9 @@ async function tellProvider(
   { ids }: Pick<Subject, 'ids'>,
   answer: { outcome: string; message: string; parts?: unknown },
 ): Promise<void> {
+  // A provider that is asked each second mostly answers the same; what stands on the row already is no news.
+  const said = answer.outcome === 'wait' ? (await operationRow(services.db, context.workflow_id))?.progress : undefined;
+  if (said?.message === answer.message && isDeepStrictEqual(said.parts ?? [], answer.parts ?? [])) return;
   await recordEvidence(services.db, [
     {
       at: now(services.clock),

@@ -15,6 +15,15 @@ export async function openOperationsOf(
   );
 }
 
+/** Operations that run, a few at a time, in the order of their ids. */
+export async function runningOperations(db: Queryable, after: string, limit: number): Promise<WorkflowId[]> {
+  const rows = await db.query<{ workflow_id: WorkflowId }>(
+    `select workflow_id from operations where status = 'running' and workflow_id > $1 order by workflow_id limit $2`,
+    [after, limit],
+  );
+  return rows.map(({ workflow_id }) => workflow_id);
+}
+
 /** An operation of this kind on a node that has not ended. */
 export async function openOperationOnNode(
   db: Queryable,

@@ -3,6 +3,7 @@ import { expect, vi } from 'vitest';
 import type { Progress } from '../../src/contract/progress.ts';
 import type { Composition } from '../../src/main.ts';
 import type * as steps from '../../src/store/steps.ts';
+import { openEvents } from '../api/support/event-reader.ts';
 import { testDatabase } from '../support/database.ts';
 import { openLedger } from '../support/ledger.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
@@ -69,9 +70,16 @@ async function tell(composition: Composition, comes: Comes): Promise<void> {
     // In a long step the bar moves with the time, and keeps away from the step's end.
     const moved = await seen('the bar to move within its step', ({ percent }) => percent > created.percent + 1);
     expect(moved.step).toBe(stepOf(creating));
+    // Whoever only listens sees it move as well, while the provider has nothing new to say.
+    const events = await openEvents(server.url, server.token, `?topics=operations&workflow_id=${id}`);
+    const heard = await events.waitFor('the bar to move on the stream', ({ name, data }) => {
+      const { percent = 0, updated_at } = (data.progress ?? {}) as Partial<Progress>;
+      return name === 'operation' && updated_at === moved.updated_at && percent > moved.percent;
+    });
+    await events.close();
     cluster.answer = waiting('ensuring_rbac', 'assigning roles');
     const next = await seen('the next step', ({ phase }) => phase === 'ensuring_rbac');
-    expect(next.percent).toBeGreaterThan(moved.percent);
+    expect(next.percent).toBeGreaterThan((heard.data.progress as Progress).percent);
     const ledger = await openLedger(database.url);
     const [row] = await ledger.rows<{ percent: number }>('select percent from operations where workflow_id = $1', [id]);
     await ledger.close();
