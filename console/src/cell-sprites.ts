@@ -13,126 +13,18 @@ export interface CellSize {
   side: number;
 }
 
-type Stroke = readonly (readonly [number, number])[];
-
-/** On a square of one; what a person should not miss has strokes that fill it. */
-const strokes: Record<NodeStatus, readonly Stroke[]> = {
-  provisioning: [
-    [
-      [0.5, 0.74],
-      [0.5, 0.28],
-    ],
-    [
-      [0.32, 0.46],
-      [0.5, 0.28],
-      [0.68, 0.46],
-    ],
-  ],
-  starting: [
-    [
-      [0.38, 0.28],
-      [0.7, 0.5],
-      [0.38, 0.72],
-      [0.38, 0.28],
-    ],
-  ],
-  ready: [
-    [
-      [0.28, 0.52],
-      [0.44, 0.68],
-      [0.74, 0.36],
-    ],
-  ],
-  degraded: [
-    [
-      [0.5, 0.24],
-      [0.78, 0.74],
-      [0.22, 0.74],
-      [0.5, 0.24],
-    ],
-    [
-      [0.5, 0.44],
-      [0.5, 0.6],
-    ],
-  ],
-  offline: [
-    [
-      [0.24, 0.76],
-      [0.76, 0.24],
-    ],
-    [
-      [0.3, 0.36],
-      [0.3, 0.3],
-      [0.36, 0.3],
-    ],
-    [
-      [0.64, 0.7],
-      [0.7, 0.7],
-      [0.7, 0.64],
-    ],
-  ],
-  failed: [
-    [
-      [0.28, 0.28],
-      [0.72, 0.72],
-    ],
-    [
-      [0.72, 0.28],
-      [0.28, 0.72],
-    ],
-  ],
-  draining: [
-    [
-      [0.5, 0.24],
-      [0.5, 0.62],
-    ],
-    [
-      [0.34, 0.46],
-      [0.5, 0.62],
-      [0.66, 0.46],
-    ],
-    [
-      [0.28, 0.76],
-      [0.72, 0.76],
-    ],
-  ],
-  cleaning: [
-    [
-      [0.26, 0.34],
-      [0.74, 0.34],
-    ],
-    [
-      [0.34, 0.34],
-      [0.38, 0.76],
-      [0.62, 0.76],
-      [0.66, 0.34],
-    ],
-    [
-      [0.44, 0.26],
-      [0.56, 0.26],
-    ],
-  ],
-  quarantined: [
-    [
-      [0.28, 0.48],
-      [0.72, 0.48],
-      [0.72, 0.76],
-      [0.28, 0.76],
-      [0.28, 0.48],
-    ],
-    [
-      [0.38, 0.48],
-      [0.38, 0.3],
-      [0.62, 0.3],
-      [0.62, 0.48],
-    ],
-  ],
-  retired: [
-    [
-      [0.3, 0.5],
-      [0.7, 0.5],
-    ],
-  ],
+/** On a square of one, as paths are written; what a person should not miss has strokes that fill it. */
+const strokes: Record<NodeStatus, string> = {
+  provisioning: 'M.5 .74V.28M.32 .46L.5 .28L.68 .46',
+  starting: 'M.38 .28L.7 .5L.38 .72Z',
+  ready: 'M.28 .52L.44 .68L.74 .36',
+  degraded: 'M.5 .24L.78 .74H.22ZM.5 .44V.6',
+  offline: 'M.5 .24V.48M.36 .34L.27 .5L.34 .68L.5 .76L.66 .68L.73 .5L.64 .34',
+  failed: 'M.28 .28L.72 .72M.72 .28L.28 .72',
+  draining: 'M.5 .24V.62M.34 .46L.5 .62L.66 .46M.28 .76H.72',
+  cleaning: 'M.26 .34H.74M.34 .34L.38 .76H.62L.66 .34M.44 .26H.56',
+  quarantined: 'M.28 .48H.72V.76H.28ZM.38 .48V.3H.62V.48',
+  retired: 'M.3 .5H.7',
 };
 
 const moving: ReadonlySet<NodeStatus> = new Set(['provisioning', 'starting', 'draining', 'cleaning']);
@@ -212,14 +104,14 @@ export class CellSprites {
   #strokes(pen: CanvasRenderingContext2D, status: NodeStatus, loud: boolean, inset: number): void {
     const { side } = this.#size;
     pen.strokeStyle = this.#colour(`--tone-${nodeLooks[status].tone}-${loud ? 'on' : 'fg'}`);
-    pen.lineWidth = Math.max(0.9, side / 17);
+    pen.lineWidth = Math.max(0.9 / side, 1 / 17);
     pen.lineCap = 'round';
     pen.lineJoin = 'round';
-    for (const stroke of strokes[status]) {
-      pen.beginPath();
-      for (const [x, y] of stroke) pen.lineTo(inset + x * side, inset + y * side);
-      pen.stroke();
-    }
+    pen.save();
+    pen.translate(inset, inset);
+    pen.scale(side, side);
+    pen.stroke(new Path2D(strokes[status]));
+    pen.restore();
   }
 
   /** In the upper right corner, ringed by the ground so that it stands off the cell. */

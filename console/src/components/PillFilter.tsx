@@ -38,7 +38,9 @@ export function PillFilter<Name extends string>({ label, looks, counts = {}, alw
           >
             <Icon size={14} stroke={2.25} className={styles.icon} aria-hidden />
             {name.replaceAll('_', ' ')}
-            {counts[name] !== undefined && <span className={`${styles.count} tabular`}>{counts[name]}</span>}
+            {counts[name] !== undefined && (
+              <span className={`${styles.count} tabular`}>{counts[name].toLocaleString()}</span>
+            )}
           </UnstyledButton>
         );
       })}
