@@ -21,6 +21,10 @@ beforeAll(async () => {
 });
 afterAll(() => browser?.close());
 
+/** Changes are gathered, then drawn with the next frame; both have had their turn. */
+const caughtUp =
+  'new Promise((resolve) => setTimeout(() => requestAnimationFrame(() => setTimeout(resolve, 100)), 200))';
+
 interface TraceEvent {
   name: string;
   ph: string;
@@ -79,6 +83,8 @@ async function measure(count: number, isWhole: boolean) {
   await fleet.change(perSecond, 1);
   await browser.startTracing(page, { categories: ['toplevel', '__metadata'] });
   const changes = await fleet.change(perSecond, seconds);
+  // A page that fell behind has its work still before it, and that counts as well.
+  await page.evaluate(caughtUp);
   const { frames, total_ms } = workPerFrame(await browser.stopTracing());
   const measured = { p95: quantile(frames, 0.95), worst: Math.max(...frames), per_change: total_ms / changes };
   console.log(
@@ -90,7 +96,7 @@ async function measure(count: number, isWhole: boolean) {
     const before = await heapMegabytes(session);
     const more = await fleet.change(perSecond * hurry, minuteOfChanges / perSecond / hurry);
     // Whatever is still on its way is part of it.
-    await page.waitForFunction('new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 500, true)))');
+    await page.evaluate(caughtUp);
     const after = await heapMegabytes(session);
     console.log(`memory over ${more} changes: ${before.toFixed(1)} MB, then ${after.toFixed(1)} MB`);
     expect(after).toBeLessThan(before * 1.25 + 10);
