@@ -32,6 +32,17 @@ const mostAheadMs = 24 * 3600_000;
  */
 const withheldRetryMs = { first: 5, most: 80 };
 
+/**
+ * Left to itself the database would plan for each new cursor, since it takes the guess at an unknown one for worse; and would
+ * read pieces whole that were small when it planned. In the order of the index is right however large they become.
+ */
+const planning = {
+  plan_cache_mode: 'force_generic_plan',
+  enable_seqscan: 'off',
+  enable_bitmapscan: 'off',
+  enable_sort: 'off',
+};
+
 export async function startTail(options: {
   db: Database;
   clock: Clock;
@@ -51,10 +62,7 @@ export async function startTail(options: {
   let connection: Awaited<ReturnType<Database['connect']>> | undefined;
   let connecting = false;
 
-  /**
-   * On its own connection, where the one question it has is planned once; where that was lost, on any. Left to itself the database
-   * would plan for each new cursor, since it takes the guess at an unknown one for worse.
-   */
+  /** On its own connection, where the one question it has is planned once; where that was lost, on any. */
   const reader = (): Pick<Database, 'query'> => {
     const client = connection;
     if (!client) return db;
@@ -129,7 +137,7 @@ export async function startTail(options: {
   const listen = async () => {
     connecting = true;
     try {
-      const client = await db.connect('slipway tail', { plan_cache_mode: 'force_generic_plan' });
+      const client = await db.connect('slipway tail', planning);
       connection = client;
       client.on('notification', poke);
       client.on('error', onError);
