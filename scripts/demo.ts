@@ -2,7 +2,7 @@
  * `npm run demo`: a small fleet with planted faults. `-- --tls`: a server behind a proxy with an authority of its own, to break
  * by hand, layer by layer.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -35,6 +35,7 @@ if (values.help) {
 const say = (text: string) => process.stdout.write(`${text}\n`);
 const isFault = (word: string): word is Fault => faultNames.some((name) => name === word);
 const data_dir = values['data-dir'] ?? mkdtempSync(join(tmpdir(), 'slipway-demo-'));
+mkdirSync(data_dir, { recursive: true });
 const lines = createInterface({ input: process.stdin });
 process.once('SIGINT', () => lines.close());
 process.once('SIGTERM', () => lines.close());

@@ -10,7 +10,12 @@ import { type Found, failed, type Outcome, type Patient, well } from './examinat
 export const hostOf = ({ url }: Pick<Patient, 'url'>) => url.hostname.replace(/^\[|\]$/g, '');
 export const portOf = ({ url }: Pick<Patient, 'url'>) => Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
 
-const words = (error: unknown) => (error instanceof Error ? error.message : String(error));
+/** OpenSSL wraps its words in numbers and in the lines of its own source: of `…:error:…:routines:function:words:file:…` only the words help. */
+const ofOpenSsl = /:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):/;
+const words = (error: unknown) => {
+  const text = error instanceof Error ? error.message : String(error);
+  return ofOpenSsl.exec(text)?.[1] ?? text;
+};
 
 class TooLong extends Error {
   readonly code = 'ETIMEDOUT';
