@@ -87,6 +87,33 @@ describe('what a recovery does next', () => {
   });
 });
 
+describe('when a recovery looks again', () => {
+  it('acts on nobody while the minute has had all that it may', () => {
+    const spent = { ...resting, acted_last_minute: 60, seconds_since_act: 30 };
+    expect(nextOfRecovery(spent).act).toBe(0);
+    expect(nextOfRecovery({ ...spent, acted_last_minute: 59 }).act).toBe(1);
+  });
+
+  it('ever less often where it only waits: for those under way, or for the last of them', () => {
+    const waits = { ...resting, acted_last_minute: 1, seconds_since_act: 8 };
+    expect(nextOfRecovery({ ...waits, acting: mostUnderWay }).wait_seconds).toBe(2);
+    expect(nextOfRecovery({ ...waits, waiting: 0, acting: 1 }).wait_seconds).toBe(2);
+    expect(nextOfRecovery({ ...waits, failed: 3, acting: 1 }).wait_seconds).toBe(2);
+    expect(nextOfRecovery({ ...waits, waiting: 0, acting: 1, seconds_since_act: 400 }).wait_seconds).toBe(10);
+  });
+
+  it('soon, when it has just acted on the last one or on as many as may be under way', () => {
+    expect(nextOfRecovery({ ...resting, waiting: 1 })).toMatchObject({ act: 1, wait_seconds: 0.25 });
+    expect(nextOfRecovery({ ...resting, acting: mostUnderWay - 1 })).toMatchObject({ act: 1, wait_seconds: 0.25 });
+  });
+
+  it('when there is room for those that are left, not for more', () => {
+    const quick = { ...resting, per_minute: 600, waiting: 12, acted_last_minute: 5, seconds_since_act: 0 };
+    expect(nextOfRecovery(quick)).toMatchObject({ act: 0, wait_seconds: 1 });
+    expect(nextOfRecovery({ ...quick, waiting: 5 })).toMatchObject({ act: 0, wait_seconds: 0.5 });
+  });
+});
+
 describe('how a target stands', () => {
   const acted_at = moment(Date.parse('2030-01-01T00:00:00Z'));
   const later = secondsLater(acted_at, 5);

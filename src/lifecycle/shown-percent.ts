@@ -15,11 +15,11 @@ export function createShownPercent(): ShownPercent {
     raise(workflow_id, percent) {
       const raised = Math.max(percent, shown.get(workflow_id) ?? 0);
       // What is whole needs no memory.
-      if (raised >= 100) shown.delete(workflow_id);
-      else {
-        if (shown.size >= most) shown.clear();
-        shown.set(workflow_id, raised);
-      }
+      shown.delete(workflow_id);
+      if (raised < 100) shown.set(workflow_id, raised);
+      // Whoever was not asked for the longest is forgotten first.
+      const [forgotten] = shown.size > most ? shown.keys() : [];
+      if (forgotten !== undefined) shown.delete(forgotten);
       return raised;
     },
   };

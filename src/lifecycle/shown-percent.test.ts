@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { createShownPercent } from './shown-percent.ts';
+
+test('never shows less of an operation than before, and knows each by itself', () => {
+  const shown = createShownPercent();
+  expect([40, 30, 55].map((percent) => shown.raise('op_1', percent))).toEqual([40, 40, 55]);
+  expect(shown.raise('op_2', 10)).toBe(10);
+});
+
+test('forgets what is whole', () => {
+  const shown = createShownPercent();
+  shown.raise('op_1', 90);
+  expect(shown.raise('op_1', 100)).toBe(100);
+  expect(shown.raise('op_1', 5)).toBe(5);
+});
+
+test('remembers as many as there may be under way, and no more', () => {
+  const shown = createShownPercent();
+  for (let i = 0; i < 20_000; i++) shown.raise(`op_${i}`, 50);
+  expect(shown.raise('op_0', 1)).toBe(50);
+  shown.raise('one more', 50);
+  expect(shown.raise('op_0', 1), 'it was asked for a moment ago').toBe(50);
+  expect(shown.raise('op_1', 1), 'nobody asked for it since').toBe(1);
+});
