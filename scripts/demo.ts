@@ -37,22 +37,29 @@ const isFault = (word: string): word is Fault => faultNames.some((name) => name 
 const data_dir = values['data-dir'] ?? mkdtempSync(join(tmpdir(), 'slipway-demo-'));
 mkdirSync(data_dir, { recursive: true });
 const lines = createInterface({ input: process.stdin });
-process.once('SIGINT', () => lines.close());
-process.once('SIGTERM', () => lines.close());
+/** By word or by signal. That there is nobody to type anything, as in the background, ends nothing. */
+const quit = new Promise<'quit'>((resolve) => {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve('quit'));
+  lines.on('line', (line) => line.trim() === 'quit' && resolve('quit'));
+});
 
 async function breakLayers(): Promise<{ stop(): Promise<void> }> {
   say('Starting a server, a proxy and a machine …');
   const demo = await startTlsDemo({ data_dir, port: Number(values.port ?? 7443), say });
   const menu = `Type a layer to break: ${faultNames.join(' ')}; or mend, or quit.`;
   say(menu);
-  for await (const line of lines) {
-    const word = line.trim();
-    if (word === 'quit') break;
+  let typed = Promise.resolve();
+  const take = async (word: string) => {
     if (word === 'mend' || word === '') await demo.doctor(null);
     else if (isFault(word)) await demo.doctor(word);
     else say(`${word} is none of them.`);
     say(`\n${menu}`);
-  }
+  };
+  lines.on('line', (line) => {
+    if (line.trim() !== 'quit') typed = typed.then(() => take(line.trim()));
+  });
+  await quit;
+  await typed;
   return demo;
 }
 
@@ -60,7 +67,7 @@ async function showFleet(): Promise<{ stop(): Promise<void> }> {
   say('Starting a server …');
   const demo = await startFleetDemo({ data_dir, port: Number(values.port ?? 7070), say });
   say('Type quit to end it; the machines and everything about them go with it.');
-  for await (const line of lines) if (line.trim() === 'quit') break;
+  await quit;
   return demo;
 }
 

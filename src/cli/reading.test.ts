@@ -255,7 +255,8 @@ describe('one thing in full', () => {
     );
     expect(server.callsOf('node-logs')[0]).toMatchObject({
       params: { id: sampleIds.node_id },
-      query: { tail: 'true', limit: '5' },
+      // The machine may have been handed on since.
+      query: { tail: 'true', limit: '5', allocation_id: sampleIds.allocation_id },
     });
     server.on('node-logs', () => ({ body: { items: [], next_cursor: null } }));
     server.on('timeline-get', () => ({ body: { items: [], next_cursor: null } }));

@@ -182,6 +182,8 @@ export const LogPage = pageOf(LogLine, 'LogPage');
 export const LogQuery = Type.Object(
   {
     instance: Type.Optional(Id),
+    /** Only what was written while this allocation had the machine. */
+    allocation_id: Type.Optional(Id),
     since: Type.Optional(Moment),
     q: Type.Optional(Type.String({ maxLength: 256 })),
     /** Waits up to half a minute for lines beyond `cursor` instead of answering an empty page. */

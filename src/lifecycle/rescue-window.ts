@@ -6,8 +6,9 @@ interface Standing {
   deadline_at: string | null;
 }
 
+/** One that is over has no deadline any more, or one that has just passed. */
 export const isRescueOver = ({ status, deadline_at }: Standing, nowMs: number): boolean =>
-  status === 'failed' && deadline_at !== null && Date.parse(deadline_at) <= nowMs;
+  status === 'failed' && (deadline_at === null || Date.parse(deadline_at) <= nowMs);
 
 export const allocationMeans = (standing: Standing, nowMs: number): string =>
   isRescueOver(standing, nowMs)

@@ -215,14 +215,19 @@ test('a tenant reads only what was written while the node was its own', async ()
   ] as const)
     await fleet.moveAllocation({ allocation_id: mine.allocation_id, to, by, reason: 'done with it' });
   await logs.store(ids, [line(3)]);
-  await fleet.allocation('active', node, 'next');
+  const next = await fleet.allocation('active', node, 'next');
   await logs.store(ids, [line(4)]);
-  const seen = async (tenant: string | null) =>
-    (await readLines(db, { node_id: node.node_id, limit: 10, tenant })).items.map((item) => item.seq);
+  const seen = async (tenant: string | null, allocation_id?: string) => {
+    const asked = { node_id: node.node_id, limit: 10, tenant, ...(allocation_id && { allocation_id }) };
+    return (await readLines(db, asked)).items.map((item) => item.seq);
+  };
   expect(await seen('mine')).toEqual([2]);
   expect(await seen('next')).toEqual([4]);
   expect(await seen('other')).toEqual([]);
   expect(await seen(null)).toEqual([1, 2, 3, 4]);
+  expect(await seen(null, mine.allocation_id)).toEqual([2]);
+  expect(await seen(null, next.allocation_id)).toEqual([4]);
+  expect(await seen('next', mine.allocation_id)).toEqual([]);
 });
 
 test('a private key over several lines is struck out, wherever batches end and whichever replica takes them', async () => {

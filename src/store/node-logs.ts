@@ -15,6 +15,7 @@ export interface LogFilter {
   /** Every instance of the node; without a node, the one instance alone. */
   node_id?: string;
   instance?: string;
+  allocation_id?: string;
   since?: string;
   q?: string;
   tail?: boolean;
@@ -40,6 +41,7 @@ function nextChunks(db: Queryable, filter: LogFilter, from: LogPosition | undefi
   const where: string[] = [];
   if (filter.node_id) where.push(`node_id = ${bind(filter.node_id)}`);
   if (filter.instance) where.push(`node_instance_id = ${bind(filter.instance)}`);
+  if (filter.allocation_id) where.push(`allocation_id = ${bind(filter.allocation_id)}`);
   if (filter.since) where.push(`last_at >= ${bind(filter.since)}::timestamptz`);
   if (filter.tenant !== null)
     where.push(`allocation_id in (select allocation_id from allocations where tenant = ${bind(filter.tenant)})`);

@@ -1,9 +1,21 @@
 /** A node's log as it grows: the last lines first, then whatever comes, by waiting for it and not by asking again and again. */
 import { useDocumentVisibility } from '@mantine/hooks';
+import { queryOptions } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { pause, systemClock } from '../../../src/base/clock.ts';
-import type { LogLine } from '../../../src/contract/node.ts';
+import type { LogLine, Node } from '../../../src/contract/node.ts';
 import { call } from './client.ts';
+import { keys } from './keys.ts';
+
+/** Looked for once in each status: a machine that is given up is looked at then. */
+export const leftOnMachineQuery = ({ node_id, status_since }: Node) =>
+  queryOptions({
+    queryKey: keys.leftOnMachine(node_id, status_since),
+    queryFn: async ({ signal }) => {
+      const query = { node_id, kind: 'evidence.frozen', layer: 'provider', order: 'newest', limit: 1 } as const;
+      return (await call('timeline-get', { query, signal })).items[0] ?? null;
+    },
+  });
 
 interface Wanted {
   node_id: string;

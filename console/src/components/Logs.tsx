@@ -9,6 +9,7 @@ import { searchMark } from '../keyboard.ts';
 import { shortId } from './CopyId.tsx';
 import { Empty } from './Empty.tsx';
 import { FailurePanel } from './FailurePanel.tsx';
+import { LeftOnMachine } from './LeftOnMachine.tsx';
 import { LogRow } from './LogRow.tsx';
 import styles from './Logs.module.css';
 
@@ -75,11 +76,13 @@ export function Logs({ node, instance, q, onChange }: Props) {
         />
       </Group>
       {error !== null && <FailurePanel error={error} />}
-      {loaded && lines.length === 0 ? (
-        <Empty icon={IconFileText} title={q ? 'No line matches' : 'No lines yet'}>
-          <p>{q ? 'Try other words, or every instance.' : "The agent ships its own and its command's lines here."}</p>
+      {loaded && lines.length === 0 && !q && <LeftOnMachine node={node} />}
+      {loaded && lines.length === 0 && q && (
+        <Empty icon={IconFileText} title="No line matches">
+          <p>Try other words, or every instance.</p>
         </Empty>
-      ) : (
+      )}
+      {(!loaded || lines.length > 0) && (
         <div className={styles.frame}>
           <div
             ref={box}

@@ -39,7 +39,7 @@ export const shelfLooks: Record<ShelfName, ShelfLook> = {
   },
   given_up: {
     title: 'Releases that gave up',
-    means: 'Every automatic try failed; from now on they are only tried once an hour.',
+    means: 'No automatic try is left but one an hour.',
     icon: IconRefreshAlert,
     tone: 'bad',
     all: { to: '/allocations', search: { status: 'release_failed' } },

@@ -11,12 +11,19 @@ import { momentInFull } from '../render/duration.ts';
 import { logLines, noHeading } from '../render/evidence.ts';
 import { printable } from '../render/text.ts';
 import { isPassing, type Session } from '../session.ts';
+import { kindOfId } from '../subject.ts';
 import { fitOf, printJsonLine, printLines } from '../terminal.ts';
 
 interface Options {
   follow?: boolean;
   tail: number;
   grep?: string;
+}
+
+/** Which lines are meant: a machine that is handed on has those of others as well. */
+interface Asked {
+  q?: string;
+  allocation_id?: string;
 }
 
 /** The server holds a follow call open for half a minute; this leaves it time to answer. */
@@ -33,7 +40,7 @@ function tail(text: string): number {
 type Show = (lines: LogLine[]) => void;
 
 /** Reads on behind the cursor until Ctrl-C; a server that is restarted in between is waited for. */
-async function followLogs(session: Session, id: string, options: Options, from: string | null, show: Show) {
+async function followLogs(session: Session, id: string, asked: Asked, from: string | null, show: Show) {
   let cursor = from;
   let told = false;
   while (!session.signal.aborted) {
@@ -42,7 +49,7 @@ async function followLogs(session: Session, id: string, options: Options, from: 
         follow: true,
         limit: largestPage,
         ...(cursor && { cursor }),
-        ...(options.grep && { q: options.grep }),
+        ...asked,
       };
       const bound = { seconds: followBoundSeconds, impatient: true } as const;
       const page = await session.call('node-logs', { params: { id }, query }, bound);
@@ -80,8 +87,13 @@ function shower(session: Session): Show {
 }
 
 /** What a machine wrote that never got as far as sending it, as its provider found it when the machine was given up. */
-async function leftOnMachine(session: Session, node_id: string): Promise<{ at: string; lines: LogLine[] } | undefined> {
-  const query = { node_id, kind: 'evidence.frozen', layer: 'provider', order: 'newest', limit: 1 } as const;
+async function leftOnMachine(
+  session: Session,
+  node_id: string,
+  { allocation_id }: Asked,
+): Promise<{ at: string; lines: LogLine[] } | undefined> {
+  const whose = { node_id, ...(allocation_id && { allocation_id }) };
+  const query = { ...whose, kind: 'evidence.frozen', layer: 'provider', order: 'newest', limit: 1 } as const;
   const [fact] = (await session.call('timeline-get', { query })).items;
   if (!fact) return undefined;
   const node_instance_id = fact.node_instance_id ?? '';
@@ -92,9 +104,9 @@ async function leftOnMachine(session: Session, node_id: string): Promise<{ at: s
 }
 
 /** A person looks here first; where nothing was sent, what was found on the machine is the answer. */
-async function tellLeft(session: Session, node_id: string, { grep, tail }: Options): Promise<void> {
+async function tellLeft(session: Session, node_id: string, asked: Asked, { grep, tail }: Options): Promise<void> {
   const { out, err } = session.terminal;
-  const left = await leftOnMachine(session, node_id);
+  const left = await leftOnMachine(session, node_id, asked);
   const lines = (left?.lines ?? []).filter(({ line }) => grep === undefined || line.includes(grep)).slice(-tail);
   if (left && lines.length > 0) {
     const found = `${node_id} sent nothing. This was found on the machine (${momentInFull(left.at)}):`;
@@ -109,7 +121,7 @@ export const makeLogs: MakeCommand = (cli) =>
     .description(
       'Show the logs of a node: its set-up, its agent and its command, every instance, kept after it is gone.',
     )
-    .argument('<id>', 'the node, or an allocation or operation on it')
+    .argument('<id>', 'the node, or an operation on it; of an allocation, what was written while it had the machine')
     .option('-f, --follow', 'go on with new lines until Ctrl-C')
     .option('--tail <n>', 'how many of the last lines to show', tail, 200)
     .option('-g, --grep <text>', 'only lines that contain this')
@@ -118,13 +130,17 @@ export const makeLogs: MakeCommand = (cli) =>
       cli.run<Options>(async (session, options, [id = '']) => {
         const { node_id } = await nodeBehind(session, id, 'there are no logs');
         const show = shower(session);
+        const asked: Asked = {
+          ...(options.grep && { q: options.grep }),
+          ...(kindOfId(id) === 'allocation' && { allocation_id: id }),
+        };
         const page = await session.call('node-logs', {
           params: { id: node_id },
-          query: { tail: true, limit: options.tail, ...(options.grep && { q: options.grep }) },
+          query: { tail: true, limit: options.tail, ...asked },
         });
         show(page.items);
-        if (options.follow) await followLogs(session, node_id, options, page.next_cursor, show);
-        else if (page.items.length === 0 && !session.json) await tellLeft(session, node_id, options);
+        if (options.follow) await followLogs(session, node_id, asked, page.next_cursor, show);
+        else if (page.items.length === 0 && !session.json) await tellLeft(session, node_id, asked, options);
         return undefined;
       }),
     );
