@@ -19,6 +19,9 @@ export const isSignedOut = (error: unknown): boolean => problemOf(error)?.status
 
 export const isNotFound = (error: unknown): boolean => problemOf(error)?.status === 404;
 
+/** How browsers and the bundler say that a page of the console did not come. */
+const isPartOfConsole = /preload CSS|dynamically imported module|module script failed/i;
+
 export function failureOf(error: unknown): Failure {
   const problem = problemOf(error);
   if (problem) {
@@ -32,13 +35,17 @@ export function failureOf(error: unknown): Failure {
       errors: problem.errors ?? [],
     };
   }
-  const unreachable = error instanceof ServerUnreachable;
+  const words = error instanceof Error ? error.message : String(error);
+  const unfetched = isPartOfConsole.test(words);
+  const unreachable = unfetched || error instanceof ServerUnreachable;
   return {
     title: unreachable ? 'The server does not answer' : 'The console made a mistake',
-    detail: error instanceof Error ? error.message : String(error),
-    remedy: unreachable
-      ? 'Check that the server runs and that this page can reach it. The console tries again by itself.'
-      : 'Reload the page; if it stays, report it with the words above.',
+    detail: unfetched ? 'This page is fetched when it is first opened, and could not be.' : words,
+    remedy: unfetched
+      ? 'Check that the server runs, then try again; the pages that were open before go on as they are.'
+      : unreachable
+        ? 'Check that the server runs and that this page can reach it. The console tries again by itself.'
+        : 'Reload the page; if it stays, report it with the words above.',
     code: null,
     owner_layer: unreachable ? 'transport' : null,
     correlation_id: null,
