@@ -77,8 +77,8 @@ scenario({
     {
       broken: 'a task that is over before anybody may take it',
       composition: {
+        // They begin one after the other, and this one must have been there before anybody asks.
         sweeps: (registry, services) => [
-          ...registry,
           {
             name: 'impatient',
             every_seconds: 60,
@@ -92,6 +92,7 @@ scenario({
               return { decided: 0 };
             },
           },
+          ...registry,
         ],
       },
       fails: /its agent took a task/,
