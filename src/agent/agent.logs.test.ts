@@ -91,37 +91,32 @@ test('told to slow down, it keeps the lines and comes again when it was told to,
   expect(third - second).toBeGreaterThan(950);
 });
 
-test('a spool that is gone is said, and the numbers go on beyond those that the server knows', async () => {
+/** An agent that wrote and sent forty lines and was killed; what it kept is ours to damage. */
+async function killedAfterForty() {
   const dir = bench.dir();
-  const config = {
-    server_url: server.url,
-    command: ['/bin/sh', '-c', 'for i in $(seq 40); do echo "count $i"; done; sleep 60'],
-  };
-  const killed = bench.start(dir, config);
+  const command = ['/bin/sh', '-c', 'for i in $(seq 40); do echo "count $i"; done; sleep 60'];
+  const start = () => bench.start(dir, { server_url: server.url, command });
+  const killed = start();
   await until(() => counted().at(-1) === 40, 'the last line');
   killed.kill('SIGKILL');
   await killed.exit;
-  rmSync(join(agentDirectory(dir), 'spool'), { recursive: true });
-  bench.start(dir, config);
+  return { spool: join(agentDirectory(dir), 'spool'), startAgain: start };
+}
+
+test('a spool that is gone is said, and the numbers go on beyond those that the server knows', async () => {
+  const { spool, startAgain } = await killedAfterForty();
+  rmSync(spool, { recursive: true });
+  startAgain();
   await until(() => counted().length === 80, 'all lines again');
   expect(counted()).toEqual([...upTo(40), ...upTo(40)]);
   expect(server.lines.some(({ line }) => line.includes('dropped lines, nobody knows how many'))).toBe(true);
 });
 
 test('a spool that lost its lines and its place gives no number twice, and what cannot be read keeps nobody from starting', async () => {
-  const dir = bench.dir();
-  const config = {
-    server_url: server.url,
-    command: ['/bin/sh', '-c', 'for i in $(seq 40); do echo "count $i"; done; sleep 60'],
-  };
-  const killed = bench.start(dir, config);
-  await until(() => counted().at(-1) === 40, 'the last line');
-  killed.kill('SIGKILL');
-  await killed.exit;
-  const spool = join(agentDirectory(dir), 'spool');
+  const { spool, startAgain } = await killedAfterForty();
   for (const name of readdirSync(spool))
     writeFileSync(join(spool, name), name === 'acknowledged' ? '' : '{"seq":1,\0\n');
-  bench.start(dir, config);
+  startAgain();
   await until(() => counted().length === 80, 'all lines again');
   expect(counted()).toEqual([...upTo(40), ...upTo(40)]);
   expect(server.lines.some(({ line }) => line.includes('older than what the server has'))).toBe(true);
