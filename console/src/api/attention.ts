@@ -11,6 +11,7 @@ import { seesWholeFleet, useSession } from './session.ts';
 import { brakeQuery, sweepsQuery } from './supervision.ts';
 
 const open = { status: 'open' };
+const failedAllocations = { status: 'failed' };
 const failedReleases = { status: 'release_failed' };
 
 const itemsOf = <T>(list: { data?: { pages: { items: T[] }[] } | undefined }): T[] | undefined =>
@@ -32,11 +33,12 @@ export function useAttention(): Attention {
   const sweeps = useQuery({ ...sweepsQuery, enabled });
   const pools = useQuery({ ...poolsQuery, enabled });
   const releases = useInfiniteQuery(allocationsQuery(failedReleases));
+  const unserved = useInfiniteQuery(allocationsQuery(failedAllocations));
   const quarantined = useInfiniteQuery(nodesIn('quarantined'));
   const failed = useInfiniteQuery(nodesIn('failed'));
   const residue = useInfiniteQuery({ ...residueQuery(open), enabled });
   const findings = useInfiniteQuery({ ...findingsQuery(open), enabled });
-  const lists = [releases, quarantined, failed, residue, findings];
+  const lists = [releases, unserved, quarantined, failed, residue, findings];
   const reads = [brake, sweeps, pools, ...lists];
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: what the lists hold is in their data
@@ -48,10 +50,11 @@ export function useAttention(): Attention {
       release_failed: itemsOf(releases),
       quarantined: itemsOf(quarantined),
       failed: itemsOf(failed),
+      failed_allocations: itemsOf(unserved),
       residue: itemsOf(residue),
       findings: itemsOf(findings),
     }),
-    [brake.data, sweeps.data, pools.data, releases.data, quarantined.data, failed.data, residue.data, findings.data],
+    [brake.data, sweeps.data, pools.data, ...lists.map(({ data }) => data)],
   );
   return {
     shelves: useMemo(() => shelvesOf(known), [known]),

@@ -20,7 +20,7 @@ export function AllIsWell({ known }: { known: Known }) {
       'machine, none failed or set aside',
       'machines, none failed or set aside',
     ),
-    counted(total(overview.allocations, 'released'), 'allocation, no release failed', 'allocations, no release failed'),
+    counted(total(overview.allocations, 'released'), 'allocation, none failed', 'allocations, none failed'),
     counted(known.sweeps?.length ?? 0, 'rule runs, nothing is held', 'rules run, nothing is held'),
     counted(overview.pools, 'pool, nothing left behind, no drift', 'pools, nothing left behind, no drift'),
   ];

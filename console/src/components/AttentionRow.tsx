@@ -45,7 +45,8 @@ function tell(concern: Concern): Told {
       const { name, error } = concern.sweep;
       return { title: <Link to="/supervision">{name}</Link>, name, why: error, facts: ['owner: control_plane'] };
     }
-    case 'release': {
+    case 'release':
+    case 'allocation': {
       const { allocation_id, name, pool, reason, owner_layer, verdict, release_tries, retry_at } = concern.allocation;
       return {
         title: (
@@ -59,7 +60,7 @@ function tell(concern: Concern): Told {
           pool,
           verdict && <Code key="rule">{verdict.rule}</Code>,
           owner_layer && `owner: ${owner_layer}`,
-          release_tries === 1 ? 'failed once' : `failed ${release_tries} times`,
+          concern.kind === 'release' && (release_tries === 1 ? 'failed once' : `failed ${release_tries} times`),
           retry_at && (
             <span key="retry">
               next try <Ago at={retry_at} />

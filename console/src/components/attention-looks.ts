@@ -7,6 +7,7 @@ import {
   IconPlayerPause,
   IconRefresh,
   IconRefreshAlert,
+  IconUserX,
   IconX,
 } from '@tabler/icons-react';
 import type { StatusIcon } from '../status-looks.ts';
@@ -57,6 +58,14 @@ export const shelfLooks: Record<ShelfName, ShelfLook> = {
     icon: IconX,
     tone: 'bad',
     all: { to: '/fleet', search: { status: 'failed' } },
+  },
+  unserved: {
+    title: 'Allocations that failed',
+    means:
+      'Nothing brings them back by itself, and whoever asked has no machine. Each stays here until it is retried or released.',
+    icon: IconUserX,
+    tone: 'bad',
+    all: { to: '/allocations', search: { status: 'failed' } },
   },
   residue: {
     title: 'Left behind',

@@ -1,6 +1,7 @@
 /** The next thing to press about a concern, first the one that usually helps; each opens a dialog with a look ahead. */
 import type { Node } from '../../../src/contract/node.ts';
 import type { NodeActionName } from '../../../src/lifecycle/actions.ts';
+import type { AllocationActionName } from '../../../src/lifecycle/allocation-actions.ts';
 import type { Occupancy } from '../../../src/lifecycle/states.ts';
 import { actionLabel, isEnding } from '../words/actions.ts';
 import type { Concern } from '../words/attention.ts';
@@ -33,6 +34,11 @@ const onNode: Record<'failed' | 'quarantined', Record<Occupancy, readonly (NodeA
   },
 };
 
+const onAllocation = {
+  release: ['retry-release', 'force-release'],
+  allocation: ['retry', 'release'],
+} as const satisfies Record<string, readonly AllocationActionName[]>;
+
 const holderStatus: Record<Occupancy, 'provisioning' | 'active' | 'releasing'> = {
   reserved: 'provisioning',
   occupied: 'active',
@@ -56,7 +62,8 @@ export function nextActions(concern: Concern): NextAction[] {
     case 'rule':
       return [];
     case 'release':
-      return (['retry-release', 'force-release'] as const).map((name) => ({
+    case 'allocation':
+      return onAllocation[concern.kind].map((name) => ({
         label: actionLabel(name),
         ending: isEnding(name),
         open: () => allocationAction(concern.allocation, offerOf(name)),

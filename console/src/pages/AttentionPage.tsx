@@ -107,6 +107,7 @@ function keyOf(concern: Shelf['concerns'][number]): string {
     case 'rule':
       return concern.sweep.name;
     case 'release':
+    case 'allocation':
       return concern.allocation.allocation_id;
     case 'node':
       return concern.node.node_id;

@@ -13,6 +13,7 @@ const nothing: Known = {
   release_failed: undefined,
   quarantined: undefined,
   failed: undefined,
+  failed_allocations: undefined,
   residue: undefined,
   findings: undefined,
 };
@@ -32,6 +33,32 @@ describe('what needs a person', () => {
     expect(gaveUp(failedRelease('p', 1), pools)).toBe(true);
     expect(gaveUp(failedRelease('q', 8), pools)).toBe(false);
     expect(gaveUp(failedRelease('q', 9), undefined)).toBe(true);
+  });
+  it('keeps an allocation that failed until somebody retries or releases it, also when its machine is long retired', () => {
+    const allocation = (allocation_id: string, status?: string) =>
+      ({ allocation_id, status: 'failed', status_since: at(1), progress: status ? { status } : null }) as Allocation;
+    const known = {
+      ...nothing,
+      failed_allocations: [
+        allocation('gone', 'failed'),
+        allocation('standing', 'failed'),
+        allocation('retried', 'running'),
+      ],
+    };
+    const standing = { ...node('n', 1), allocation_id: 'standing' };
+    for (const where of ['failed', 'quarantined'])
+      expect(shelvesOf({ ...known, [where]: [standing] }).map(({ name, concerns }) => [name, concerns.length])).toEqual(
+        [
+          [where, 1],
+          ['unserved', 1],
+        ],
+      );
+    expect(shelvesOf(known)).toMatchObject([
+      {
+        name: 'unserved',
+        concerns: [{ allocation: { allocation_id: 'gone' } }, { allocation: { allocation_id: 'standing' } }],
+      },
+    ]);
   });
   it('goes from the brake down to what is tried again by itself', () => {
     const shelves = shelvesOf({

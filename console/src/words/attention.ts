@@ -14,6 +14,7 @@ export type Concern =
   | { kind: 'rule'; sweep: Sweep }
   | { kind: 'release'; allocation: Allocation; gave_up: boolean }
   | { kind: 'node'; node: Node }
+  | { kind: 'allocation'; allocation: Allocation }
   | { kind: 'residue'; residue: Residue }
   | { kind: 'finding'; finding: Finding };
 
@@ -24,6 +25,7 @@ export const shelfNames = [
   'given_up',
   'quarantined',
   'failed',
+  'unserved',
   'residue',
   'drift',
   'retried',
@@ -43,6 +45,7 @@ export interface Known {
   release_failed: readonly Allocation[] | undefined;
   quarantined: readonly Node[] | undefined;
   failed: readonly Node[] | undefined;
+  failed_allocations: readonly Allocation[] | undefined;
   residue: readonly Residue[] | undefined;
   findings: readonly Finding[] | undefined;
 }
@@ -61,6 +64,7 @@ export function concernedSince(concern: Concern): string {
     case 'rule':
       return concern.sweep.failed_at ?? '';
     case 'release':
+    case 'allocation':
       return concern.allocation.status_since;
     case 'node':
       return concern.node.status_since;
@@ -76,6 +80,19 @@ const longestFirst = (a: Concern, b: Concern) => (concernedSince(a) < concernedS
 const dearestFirst = (a: Residue, b: Residue) =>
   (b.cost_per_hour ?? 0) - (a.cost_per_hour ?? 0) || (a.since < b.since ? -1 : 1);
 
+const underWay: ReadonlySet<string> = new Set(['queued', 'running', 'cancelling']);
+
+/**
+ * Allocations that failed and that nobody would be told of otherwise: their machine does not stand here, because it was taken down or
+ * there never was one. They stay until somebody retries or releases them.
+ */
+function unserved({ failed_allocations, failed, quarantined }: Known): Allocation[] {
+  const standing = new Set([...(failed ?? []), ...(quarantined ?? [])].map(({ allocation_id }) => allocation_id));
+  return (failed_allocations ?? []).filter(
+    ({ allocation_id, progress }) => !standing.has(allocation_id) && !(progress && underWay.has(progress.status)),
+  );
+}
+
 export function shelvesOf(known: Known): Shelf[] {
   const releases = (known.release_failed ?? []).map(
     (allocation) => ({ kind: 'release', allocation, gave_up: gaveUp(allocation, known.pools) }) as const,
@@ -87,6 +104,9 @@ export function shelvesOf(known: Known): Shelf[] {
     given_up: releases.filter(({ gave_up }) => gave_up).toSorted(longestFirst),
     quarantined: (known.quarantined ?? []).map(asNode).toSorted(longestFirst),
     failed: (known.failed ?? []).map(asNode).toSorted(longestFirst),
+    unserved: unserved(known)
+      .map((allocation) => ({ kind: 'allocation', allocation }) as const)
+      .toSorted(longestFirst),
     residue: (known.residue ?? []).toSorted(dearestFirst).map((residue) => ({ kind: 'residue', residue })),
     drift: (known.findings ?? []).map((finding) => ({ kind: 'finding', finding }) as const).toSorted(longestFirst),
     retried: releases.filter(({ gave_up }) => !gave_up).toSorted(longestFirst),
