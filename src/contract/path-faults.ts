@@ -101,6 +101,21 @@ export const pathFaults = {
     cause: 'The node’s instance exists, but its agent never showed its enrolment token here.',
     remedy: 'Run `slipway agent doctor` on the machine; it says how far it comes.',
   },
+  boot_failed: {
+    title: 'The machine ended before it could register',
+    owner_layer: 'node',
+    detail_layer: 'boot',
+    cause: 'Bringing it up came to an end of its own: its set-up failed, a prerequisite is missing, or it crashed.',
+    remedy:
+      '`slipway logs ID` has the last lines it wrote. Mend what they name in the pool’s spec, then retry its allocation.',
+  },
+  node_retired: {
+    title: 'The node is retired',
+    owner_layer: 'request',
+    detail_layer: 'fence',
+    cause: 'Its machine was taken down with proof. Nothing of it is there that could register, beat or answer.',
+    remedy: '`slipway timeline ID` says why and by whom; its allocation, if it still wants a machine, can be retried.',
+  },
   heartbeat_stale: {
     title: 'The agent is silent',
     owner_layer: 'node',

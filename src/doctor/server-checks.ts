@@ -72,7 +72,8 @@ const isJudged = ({ checks }: Record<string, unknown>): boolean => Array.isArray
 /** What the server judged, in the words of an examination. */
 const outcomeOf = (check: LayerCheck | undefined): Outcome => {
   if (!check) return skipped('the server did not say');
-  if (check.ok !== false) return well(check.detail);
+  if (check.ok === null) return skipped(check.detail);
+  if (check.ok) return well(check.detail);
   return {
     state: 'failed',
     code: check.code ?? '',

@@ -11,9 +11,11 @@ describe('a node', () => {
     node_instance_id: 'inst_1',
     registered_at: ago(60),
     fence_reason: null,
+    verdict: null,
     last_seen_at: ago(1),
     stale_seconds: 5,
   };
+  const unheard = { registered_at: null, last_seen_at: null };
   test.for<[Partial<Standing>, string | null]>([
     [{}, null],
     [{ last_seen_at: ago(5) }, null],
@@ -22,10 +24,33 @@ describe('a node', () => {
     [{ last_seen_at: null, stale_seconds: null, registered_at: ago(31) }, 'heartbeat_stale'],
     [{ status: 'quarantined', last_seen_at: ago(50) }, 'node_fenced'],
     [{ status: 'offline', last_seen_at: ago(50) }, 'heartbeat_stale'],
-    [{ status: 'failed', registered_at: null, last_seen_at: null }, 'never_registered'],
+    [{ status: 'provisioning', ...unheard }, 'never_registered'],
+    [{ status: 'failed', ...unheard, verdict: { rule: 'provision-deadline', reason: 'too late' } }, 'never_registered'],
+    [{ status: 'failed', ...unheard, verdict: { rule: 'provision-error', reason: 'setup_failed' } }, 'boot_failed'],
+    [{ status: 'cleaning', ...unheard }, 'node_fenced'],
+    [{ status: 'retired', ...unheard }, 'node_retired'],
+    [{ status: 'retired', last_seen_at: ago(50) }, 'node_retired'],
   ])('%j: %s', ([change, code]) => {
     expect(firstUnwell(judgeStanding({ ...standing, ...change }, now))).toBe(code);
   });
+});
+
+test('a machine that ended before it registered is told with its own reason and owner', () => {
+  const dead: Standing = {
+    status: 'failed',
+    node_instance_id: 'inst_1',
+    registered_at: null,
+    fence_reason: null,
+    verdict: { rule: 'provision-error', reason: 'setup exited with code 7', owner: 'node' },
+    last_seen_at: null,
+    stale_seconds: null,
+  };
+  const [credential, , heartbeat] = judgeStanding(dead, now);
+  expect(credential).toEqual({
+    ...{ layer: 'credential', ok: false, code: 'boot_failed', owner: 'node' },
+    detail: 'it ended before it could register: setup exited with code 7',
+  });
+  expect(heartbeat).toMatchObject({ ok: null, detail: 'it was never heard' });
 });
 
 describe('a ping', () => {

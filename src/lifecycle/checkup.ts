@@ -8,6 +8,8 @@ export interface Judged {
   /** Of the error catalogue; null where nothing is wrong. */
   code: string | null;
   detail: string;
+  /** Whose it is to see to it, where what is on record says so; else as the catalogue has it. */
+  owner?: string;
 }
 
 export interface Standing {
@@ -15,6 +17,7 @@ export interface Standing {
   node_instance_id: string | null;
   registered_at: Date | null;
   fence_reason: string | null;
+  verdict: { rule: string; reason: string; owner?: string | undefined } | null;
   last_seen_at: Date | null;
   stale_seconds: number | null;
 }
@@ -29,6 +32,7 @@ const secondsSince = (then: Date, now: Date) => Math.max(0, Math.round((now.getT
 function heartbeat({ registered_at, last_seen_at, stale_seconds }: Standing, now: Date): Judged {
   // A registration is a sign of life too; the first beat follows it.
   const heard = Math.max(registered_at?.getTime() ?? 0, last_seen_at?.getTime() ?? 0);
+  if (heard === 0) return open('heartbeat', 'it was never heard');
   const stale = stale_seconds ?? usualStaleSeconds;
   const silent = secondsSince(new Date(heard), now);
   return silent > stale
@@ -36,18 +40,33 @@ function heartbeat({ registered_at, last_seen_at, stale_seconds }: Standing, now
     : well('heartbeat', `it was last heard ${silent} s ago`);
 }
 
-export function judgeStanding(standing: Standing, now: Date): Judged[] {
-  const { status, node_instance_id, registered_at, fence_reason } = standing;
-  return [
-    registered_at === null
-      ? unwell('credential', 'never_registered', `the node is ${status}, and no machine has registered for it`)
-      : well('credential', `instance ${node_instance_id} has registered`),
-    isFenced(status)
-      ? unwell('fence', 'node_fenced', `the node is ${status}${fence_reason ? `: ${fence_reason}` : ''}`)
-      : well('fence', `the node is ${status}; nothing is barred for it`),
-    heartbeat(standing, now),
-  ];
+/** A machine that ended before it could register says nothing about credentials: what is on record says what became of it. */
+function credential({ status, node_instance_id, registered_at, verdict }: Standing): Judged {
+  if (registered_at !== null) return well('credential', `instance ${node_instance_id} has registered`);
+  if (status === 'failed' && verdict) {
+    const { rule, reason, owner } = verdict;
+    const ended = unwell('credential', 'boot_failed', `it ended before it could register: ${reason}`);
+    const judged = rule === 'provision-error' ? ended : unwell('credential', 'never_registered', reason);
+    return { ...judged, ...(owner && { owner }) };
+  }
+  if (isFenced(status))
+    return open('credential', `none has registered, and none is waited for any more: the node is ${status}`);
+  return unwell('credential', 'never_registered', `the node is ${status}, and no machine has registered for it yet`);
 }
+
+function fence({ status, fence_reason }: Standing): Judged {
+  if (status === 'retired')
+    return unwell('fence', 'node_retired', `the node is retired${fence_reason ? `: ${fence_reason}` : ''}`);
+  return isFenced(status)
+    ? unwell('fence', 'node_fenced', `the node is ${status}${fence_reason ? `: ${fence_reason}` : ''}`)
+    : well('fence', `the node is ${status}; nothing is barred for it`);
+}
+
+export const judgeStanding = (standing: Standing, now: Date): Judged[] => [
+  credential(standing),
+  fence(standing),
+  heartbeat(standing, now),
+];
 
 export interface PingedTask {
   status: TaskStatus;

@@ -4,6 +4,7 @@ import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Checkup, LayerCheck, Ping } from '../../contract/checkup.ts';
 import { faultEntry } from '../../contract/error-entry.ts';
 import { ApiProblem } from '../../contract/errors.ts';
+import { ownerLayers } from '../../contract/problem.ts';
 import { isPingOver, type Judged, judgeStanding } from '../../lifecycle/checkup.ts';
 import { isFenced, nodeStatuses } from '../../lifecycle/states.ts';
 import { type PingSeen, pingNow, seePing } from '../../operations/ping-now.ts';
@@ -11,13 +12,13 @@ import { explainedNode, readNode } from '../../store/nodes.ts';
 import type { ApiServices, Call, Handlers } from '../services.ts';
 import { untilFact } from '../until-fact.ts';
 
-const checkWire = ({ layer, ok, code, detail }: Judged): LayerCheck => {
+const checkWire = ({ layer, ok, code, detail, owner }: Judged): LayerCheck => {
   const entry = code === null ? null : faultEntry(code);
   return {
     layer,
     ok,
     code,
-    owner_layer: entry?.owner_layer ?? null,
+    owner_layer: entry && (ownerLayers.find((each) => each === owner) ?? entry.owner_layer),
     detail_layer: entry?.detail_layer ?? (entry ? layer : null),
     detail,
   };
