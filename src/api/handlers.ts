@@ -6,6 +6,7 @@ import { checkupHandlers } from './routes/checkup.ts';
 import { driftHandlers } from './routes/drift.ts';
 import { evidenceHandlers } from './routes/evidence.ts';
 import { explanationHandlers } from './routes/explanations.ts';
+import { findHandlers } from './routes/find.ts';
 import { nodeHandlers } from './routes/nodes.ts';
 import { poolHandlers } from './routes/pools.ts';
 import { recoveryHandlers } from './routes/recovery.ts';
@@ -25,6 +26,7 @@ export const handlers: Handlers = {
   ...checkupHandlers,
   ...evidenceHandlers,
   ...explanationHandlers,
+  ...findHandlers,
   ...recoveryHandlers,
   ...supervisionHandlers,
   ...driftHandlers,

@@ -2,7 +2,7 @@
 import { now } from '../base/clock.ts';
 import { createRedactor, type Redactor, struckOut } from '../base/redact.ts';
 import { type Part, parts, type Subjects, whyMissing } from './bundle-parts.ts';
-import { CliFailure } from './failure.ts';
+import { namedThing } from './named-thing.ts';
 import type { Session } from './session.ts';
 import { kindOfId } from './subject.ts';
 import { type Entry, packed } from './tar.ts';
@@ -38,11 +38,8 @@ export async function subjectsOf(session: Session, id: string): Promise<Omit<Sub
     const { workflow_id, node_id, allocation_id } = await session.call('operation-get', { params: { id } });
     return { ...unknown, workflow_id, node_id, allocation_id };
   }
-  const { items } = await session.call('timeline-get', { query: { correlation_id: id, limit: 1 } });
-  if (items.length > 0) return unknown;
-  throw new CliFailure('failed', `Nothing is known about ${id}`, {
-    remedy: 'Name a node, an allocation, an operation, or the correlation id of a request.',
-  });
+  const { as_request } = await session.call('thing-find', { query: { id } });
+  return as_request ? unknown : subjectsOf(session, (await namedThing(session, id)).id);
 }
 
 /** Values of an environment are whatever somebody put there, so none of them is shown, whatever its name. */

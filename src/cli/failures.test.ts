@@ -105,7 +105,6 @@ describe('errors say what, why, what to do and the correlation id', () => {
     [['allocate', '--pool', 'a', '--timeout', 'soon'], 'Expected a time like'],
     [['allocate', '--pool', 'a', '--label', 'novalue'], 'Expected key=value'],
     [['--server', 'ftp://x', 'nodes'], '--server is not an address'],
-    [['watch', 'gpu'], 'names no node, allocation or operation'],
     [['--token-file', '/nonexistent/token', 'nodes'], 'token file /nonexistent/token cannot be read'],
     [['apply', '-f', '/nonexistent/pool.yaml'], 'What to do: Name a file that is there'],
   ])('%j is a usage error: exit 2', async (args, message) => {

@@ -1,16 +1,21 @@
-/** The machine that a person means: named by its own id, or by an allocation or operation that is on it. */
+/** The machine that a person means: named by its own id, by an allocation or operation that is on it, or by anything that leads to one. */
 import type { Allocation } from '../contract/allocation.ts';
 import type { Operation } from '../contract/operation.ts';
 import { CliFailure } from './failure.ts';
+import { namedThing } from './named-thing.ts';
 import { printable } from './render/text.ts';
 import type { Session } from './session.ts';
-import { kindOfId } from './subject.ts';
 
 export interface NodeBehind {
   node_id: string;
+  /** Set where one incarnation of it was named. */
+  node_instance_id: string | null;
   /** What was named instead of the machine. */
   through: Allocation | Operation | null;
 }
+
+export const isAllocation = (through: NodeBehind['through']): through is Allocation =>
+  through !== null && 'tenant' in through;
 
 const saysWhy = (through: Allocation | Operation): string => {
   const reason = 'reason' in through ? through.reason : through.error?.message;
@@ -18,14 +23,14 @@ const saysWhy = (through: Allocation | Operation): string => {
 };
 
 /** `so` ends the sentence that tells of one without a machine. */
-export async function nodeBehind(session: Session, id: string, so: string): Promise<NodeBehind> {
-  const kind = kindOfId(id);
-  if (kind !== 'allocation' && kind !== 'operation') return { node_id: id, through: null };
+export async function nodeBehind(session: Session, word: string, so: string): Promise<NodeBehind> {
+  const { kind, id, node_instance_id } = await namedThing(session, word);
+  if (kind === 'node') return { node_id: id, node_instance_id, through: null };
   const through =
     kind === 'allocation'
       ? await session.call('allocation-get', { params: { id } })
       : await session.call('operation-get', { params: { id } });
-  if (through.node_id) return { node_id: through.node_id, through };
+  if (through.node_id) return { node_id: through.node_id, node_instance_id, through };
   throw new CliFailure('failed', `${id} has no machine yet, so ${so}`, {
     why: saysWhy(through),
     remedy: `Follow it until it has one: ${session.commandLine('watch', id)}`,

@@ -74,7 +74,7 @@ describe('explain', () => {
   });
   test('an unknown id is refused: exit 4', async () => {
     server.refuse('node-explain', { code: 'node_not_found', status: 404, title: 'There is no such node' });
-    const { code, stderr } = await slipway('explain', 'nope');
+    const { code, stderr } = await slipway('explain', 'node_nope');
     expect(code).toBe(4);
     expect(stderr).toMatch(/There is no such node\n.*\n.*slipway nodes --all/);
   });

@@ -120,7 +120,7 @@ export const TimelineQuery = Type.Object(evidenceFilters, strict);
 const about = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 128, description }));
 export const AuditQuery = Type.Object(
   {
-    target_id: about('What it was done to, or was refused to be done to.'),
+    target_id: about('What it was done to, or was refused to be done to; or the correlation id it was done under.'),
     actor: about('By whom: the id or the name of a token, or an address.'),
     action: about('An action, or the operation id of a route.'),
     code: about('The code by which it was refused.'),

@@ -135,6 +135,7 @@ const audit = {
     'node_instance_id',
     'allocation_id',
     'workflow_id',
+    'correlation_id',
   ],
   actor: [`actor ->> 'id'`, `actor ->> 'name'`],
   action: [`data ->> 'action'`, `data ->> 'operation'`],

@@ -44,6 +44,7 @@ export const routes = {
   'operation-cancel': { method: 'POST', path: '/v1/operations/{id}/cancel' },
   'operation-retry': { method: 'POST', path: '/v1/operations/{id}/retry' },
   'fleet-recover': { method: 'POST', path: '/v1/recover' },
+  'thing-find': { method: 'GET', path: '/v1/find' },
   'timeline-get': { method: 'GET', path: '/v1/timeline' },
   'evidence-create': { method: 'POST', path: '/v1/evidence' },
   'audit-list': { method: 'GET', path: '/v1/audit' },

@@ -5,11 +5,11 @@ import { type NodeActionName, nodeActionNames } from '../../lifecycle/actions.ts
 import { type AllocationActionName, allocationActionNames } from '../../lifecycle/allocation-actions.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure } from '../failure.ts';
+import { namedThing } from '../named-thing.ts';
 import { nodeBehind } from '../node-behind.ts';
 import { duration } from '../option-values.ts';
 import { type ActionName, actedLines, enrolLines } from '../render/actions.ts';
 import type { Session } from '../session.ts';
-import { kindOfId } from '../subject.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
 
 interface Options {
@@ -31,9 +31,10 @@ interface Asked {
 }
 
 /** An allocation is acted on itself; what only a machine takes is done to the machine behind it. */
-async function act(session: Session, id: string, action: string, asked: Asked, then: Options['then']) {
+async function act(session: Session, word: string, action: string, asked: Asked, then: Options['then']) {
   const idempotency_key = randomUUID();
-  if (kindOfId(id) === 'allocation' && isForAllocations(action))
+  const { kind, id } = await namedThing(session, word);
+  if (kind === 'allocation' && isForAllocations(action))
     return session.call('allocation-act', { params: { id, action }, body: asked, idempotency_key });
   if (!isForNodes(action))
     throw new CliFailure('usage', `${action} is for allocations, and ${id} is none`, {

@@ -1,5 +1,6 @@
 /** `slipway actions`: what may be done about a machine or an allocation now, what not, and why not. */
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
+import { namedThing } from '../named-thing.ts';
 import { nodeBehind } from '../node-behind.ts';
 import { actionLines } from '../render/actions.ts';
 import { hintLines } from '../render/closing.ts';
@@ -8,8 +9,9 @@ import { kindOfId } from '../subject.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
 
 /** An allocation has actions of its own, which do not need a machine; what is named by an operation is the machine. */
-async function offersFor(session: Session, id: string) {
-  if (kindOfId(id) === 'allocation') return { id, ...(await session.call('allocation-actions', { params: { id } })) };
+async function offersFor(session: Session, word: string) {
+  const { kind, id } = await namedThing(session, word);
+  if (kind === 'allocation') return { id, ...(await session.call('allocation-actions', { params: { id } })) };
   const { node_id } = await nodeBehind(session, id, 'nothing can be done about one');
   return { id: node_id, ...(await session.call('node-actions', { params: { id: node_id } })) };
 }

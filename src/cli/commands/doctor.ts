@@ -1,13 +1,15 @@
 /** `slipway doctor`: which layer fails first between here and a machine, and what to do about it. */
 import { InvalidArgumentError } from 'commander';
+import type { Allocation } from '../../contract/allocation.ts';
 import { RequestRefused, ServerUnreachable } from '../../contract/client.ts';
 import type { LayerReport, Patient } from '../../doctor/examination.ts';
 import { examine } from '../../doctor/examine.ts';
 import { closingLines, examinationJson, exitOf, layerLine } from '../../doctor/telling.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure, Interrupted } from '../failure.ts';
-import { nodeBehind } from '../node-behind.ts';
+import { isAllocation, nodeBehind } from '../node-behind.ts';
 import { duration } from '../option-values.ts';
+import { momentInFull } from '../render/duration.ts';
 import { printable, wrap } from '../render/text.ts';
 import type { Session } from '../session.ts';
 import { kindOfId } from '../subject.ts';
@@ -29,15 +31,19 @@ function patience(text: string): number {
 /** An address rather than an id: it names a scheme, a port or a domain. */
 const isAddress = (text: string) => kindOfId(text) === null && /^[a-z]+:\/\/|[.:]|^localhost$/i.test(text);
 
+const nothingToExamine = (session: Session, { allocation_id, released_at, reason }: Allocation) =>
+  new CliFailure('failed', `${allocation_id} is released, so it has no machine to examine`, {
+    why: `It was given back${released_at ? ` at ${momentInFull(released_at)}` : ''}${reason ? `: ${printable(reason)}` : '.'}`,
+    remedy: `See what became of it: ${session.commandLine('explain', allocation_id)}`,
+  });
+
 /** Null where the server cannot be asked which machine is behind it: then the examination ends before one is needed. */
 async function nodeNamed(session: Session, id: string): Promise<string | null> {
   if (kindOfId(id) === 'node') return id;
-  if (kindOfId(id) === null)
-    throw new CliFailure('usage', `${id} is neither an address nor the id of a node, an allocation or an operation`, {
-      remedy: `See which nodes there are: ${session.commandLine('nodes')}`,
-    });
   try {
-    return (await nodeBehind(session, id, 'there is nothing behind the server to examine')).node_id;
+    const { node_id, through } = await nodeBehind(session, id, 'there is nothing behind the server to examine');
+    if (isAllocation(through) && through.status === 'released') throw nothingToExamine(session, through);
+    return node_id;
   } catch (error) {
     const unasked =
       error instanceof ServerUnreachable || (error instanceof RequestRefused && error.problem.status === 401);
@@ -63,7 +69,7 @@ export const makeDoctor: MakeCommand = (cli) =>
       'Find the first layer that fails between here and a machine: the name, the connection, TLS and who vouches for it, who answers, ' +
         'the token, then the node’s fence and heartbeat, and a ping that its agent has to claim and answer.',
     )
-    .argument('[id|url]', 'a node, an allocation, an operation, or the address of a server; nothing: --server')
+    .argument('[id|url]', 'any id or name that leads to a machine, or the address of a server; nothing: --server')
     .option('--patience <time>', 'how long each layer may take', patience, 10)
     .examples(
       'slipway doctor',

@@ -1,53 +1,103 @@
-/** `slipway explain`: why a machine stands where it stands, and what happens next. */
+/** `slipway explain`: why a machine stands where it stands, and what happens next; of what has none any more, what became of it. */
+import type { Allocation } from '../../contract/allocation.ts';
+import { RequestRefused } from '../../contract/client.ts';
+import type { Node } from '../../contract/node.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
-import { type NodeBehind, nodeBehind } from '../node-behind.ts';
+import { isAllocation, type NodeBehind, nodeBehind } from '../node-behind.ts';
 import { openActionLines } from '../render/actions.ts';
 import type { ClosingContext } from '../render/closing.ts';
 import { explanationLines } from '../render/explanation.ts';
+import { pastAllocationLines } from '../render/past-allocation.ts';
 import { printable } from '../render/text.ts';
 import type { Session } from '../session.ts';
-import { kindOfId } from '../subject.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
 
-/** Who named an allocation wants to hear of it as well. */
-const throughLine = ({ through, node_id }: NodeBehind, id: string): string[] => {
+/** Who named something else than the machine wants to hear of it as well. */
+function throughLine({ through, node_id, node_instance_id }: NodeBehind, node: Node): string[] {
+  if (node_instance_id && node_instance_id !== node.node_instance_id)
+    return [`${node_instance_id} is a former instance of ${node_id}, which stands so now:`, ''];
   if (!through) return [];
-  const reason = 'reason' in through && through.reason ? `: ${printable(through.reason)}` : '';
+  const id = isAllocation(through) ? through.allocation_id : through.workflow_id;
+  const reason = isAllocation(through) && through.reason ? `: ${printable(through.reason)}` : '';
   return [`${id} is ${through.status}${reason}`, `Its machine is ${node_id}:`, ''];
-};
+}
 
 /** Of a machine that is gone nothing is open any more; of the allocation that it leaves behind there is. */
-async function leftToDo(session: Session, id: string, context: ClosingContext): Promise<string[]> {
-  if (kindOfId(id) !== 'allocation') return [];
+async function leftToDo(session: Session, { through }: NodeBehind, context: ClosingContext): Promise<string[]> {
+  if (!isAllocation(through)) return [];
+  const id = through.allocation_id;
   const { items } = await session.call('allocation-actions', { params: { id } });
   const open = openActionLines(id, items, context);
   return open.length > 0 ? ['', context.paint('strong', 'What you can do about the allocation'), ...open] : [];
 }
 
+/** The fact by which it began to be given back; whoever asked for that stands in it. */
+async function askedBack(session: Session, allocation_id: string) {
+  const query = { allocation_id, kind: 'allocation.releasing', order: 'newest', limit: 1 } as const;
+  return (await session.call('timeline-get', { query })).items[0] ?? null;
+}
+
+/** A machine that is not to be seen any more may have served an allocation that is. */
+async function pastOf(session: Session, { through, node_id }: NodeBehind): Promise<Allocation | null> {
+  if (isAllocation(through)) return through;
+  const found = await session.call('thing-find', { query: { id: through?.allocation_id ?? node_id } });
+  const id = found.items.find(({ kind }) => kind === 'allocation')?.id;
+  return id === undefined ? null : session.call('allocation-get', { params: { id } });
+}
+
+const contextOf = (session: Session): ClosingContext => ({
+  ...fitOf(session.terminal.out),
+  nowMs: session.clock.nowMs(),
+  commandLine: session.commandLine,
+});
+
+async function tellPast(session: Session, allocation: Allocation): Promise<void> {
+  const { out } = session.terminal;
+  if (session.json) printJson(out, allocation);
+  else
+    printLines(
+      out,
+      pastAllocationLines(allocation, await askedBack(session, allocation.allocation_id), contextOf(session)),
+    );
+}
+
+async function tellNode(session: Session, behind: NodeBehind): Promise<void> {
+  const params = { id: behind.node_id };
+  const [explanation, node] = await Promise.all([
+    session.call('node-explain', { params }),
+    session.call('node-get', { params }),
+  ]);
+  const { out } = session.terminal;
+  if (session.json) return printJson(out, explanation);
+  const context = contextOf(session);
+  printLines(out, [
+    ...throughLine(behind, node),
+    ...explanationLines(explanation, node, context),
+    ...(node.status === 'retired' ? await leftToDo(session, behind, context) : []),
+  ]);
+}
+
 export const makeExplain: MakeCommand = (cli) =>
   new SlipwayCommand('explain')
-    .description('Say why a node stands where it stands, what it waits for, what happens next and what you can do.')
-    .argument('<id>', 'the node, or an allocation or operation on it')
-    .examples('slipway explain node_…', 'slipway explain alloc_…')
+    .description(
+      'Say why a node stands where it stands, what it waits for, what happens next and what you can do; of an allocation that is over, what became of it.',
+    )
+    .argument('<id>', 'any id or name: a node, an allocation, an operation, an instance, a correlation id')
+    .examples('slipway explain node_…', 'slipway explain alloc_…', 'slipway explain inst_…')
     .action(
       cli.run(async (session, _, [id = '']) => {
         const behind = await nodeBehind(session, id, 'there is nothing to explain');
-        const params = { id: behind.node_id };
-        const [explanation, node] = await Promise.all([
-          session.call('node-explain', { params }),
-          session.call('node-get', { params }),
-        ]);
-        const { out } = session.terminal;
-        if (session.json) {
-          printJson(out, explanation);
+        if (isAllocation(behind.through) && behind.through.status === 'released') {
+          await tellPast(session, behind.through);
           return;
         }
-        const context = { ...fitOf(out), nowMs: session.clock.nowMs(), commandLine: session.commandLine };
-        printLines(out, [
-          ...throughLine(behind, id),
-          ...explanationLines(explanation, node, context),
-          ...(node.status === 'retired' ? await leftToDo(session, id, context) : []),
-        ]);
-        return undefined;
+        try {
+          await tellNode(session, behind);
+        } catch (error) {
+          if (!(error instanceof RequestRefused) || error.problem.code !== 'node_not_found') throw error;
+          const past = await pastOf(session, behind);
+          if (!past) throw error;
+          await tellPast(session, past);
+        }
       }),
     );

@@ -5,13 +5,12 @@ import type { LogLine } from '../../contract/node.ts';
 import { collectedOf } from '../../lifecycle/collected.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { Interrupted } from '../failure.ts';
-import { nodeBehind } from '../node-behind.ts';
+import { isAllocation, nodeBehind } from '../node-behind.ts';
 import { count } from '../option-values.ts';
 import { momentInFull } from '../render/duration.ts';
 import { logLines, noHeading } from '../render/evidence.ts';
 import { printable } from '../render/text.ts';
 import { isPassing, type Session } from '../session.ts';
-import { kindOfId } from '../subject.ts';
 import { fitOf, printJsonLine, printLines } from '../terminal.ts';
 
 interface Options {
@@ -24,6 +23,7 @@ interface Options {
 interface Asked {
   q?: string;
   allocation_id?: string;
+  instance?: string;
 }
 
 /** The server holds a follow call open for half a minute; this leaves it time to answer. */
@@ -121,18 +121,22 @@ export const makeLogs: MakeCommand = (cli) =>
     .description(
       'Show the logs of a node: its set-up, its agent and its command, every instance, kept after it is gone.',
     )
-    .argument('<id>', 'the node, or an operation on it; of an allocation, what was written while it had the machine')
+    .argument(
+      '<id>',
+      'any id or name: a node, one instance of it, an operation or request on it; of an allocation, what was written while it had the machine',
+    )
     .option('-f, --follow', 'go on with new lines until Ctrl-C')
     .option('--tail <n>', 'how many of the last lines to show', tail, 200)
     .option('-g, --grep <text>', 'only lines that contain this')
-    .examples('slipway logs node_… -f', 'slipway logs alloc_… --tail 50')
+    .examples('slipway logs node_… -f', 'slipway logs alloc_… --tail 50', 'slipway logs inst_…')
     .action(
       cli.run<Options>(async (session, options, [id = '']) => {
-        const { node_id } = await nodeBehind(session, id, 'there are no logs');
+        const { node_id, node_instance_id, through } = await nodeBehind(session, id, 'there are no logs');
         const show = shower(session);
         const asked: Asked = {
           ...(options.grep && { q: options.grep }),
-          ...(kindOfId(id) === 'allocation' && { allocation_id: id }),
+          ...(isAllocation(through) && { allocation_id: through.allocation_id }),
+          ...(node_instance_id && { instance: node_instance_id }),
         };
         const page = await session.call('node-logs', {
           params: { id: node_id },

@@ -4,6 +4,7 @@ import { RequestRefused } from '../../contract/client.ts';
 import type { NodeState } from '../../contract/node.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure } from '../failure.ts';
+import { nodeBehind } from '../node-behind.ts';
 import { momentOrAgo, type Since, startOf } from '../option-values.ts';
 import { momentInFull } from '../render/duration.ts';
 import { whatToDo } from '../render/explanation.ts';
@@ -31,11 +32,12 @@ async function stateThen(session: Session, id: string, at: string): Promise<Node
 export const makeNode: MakeCommand = (cli) =>
   new SlipwayCommand('node')
     .description('Show one node: its status and why, its deadline, what it and its provider say, and what you can do.')
-    .argument('<id>', 'the node')
+    .argument('<id>', 'the node by its id or name, or whatever leads to it')
     .addOption(new Option('--at <time>', 'as it stood at this moment, or so long ago: 15m, 2h').argParser(momentOrAgo))
     .examples('slipway node node_…', 'slipway node node_… --at 2h')
     .action(
-      cli.run<{ at?: Since }>(async (session, options, [id = '']) => {
+      cli.run<{ at?: Since }>(async (session, options, [word = '']) => {
+        const { node_id: id } = await nodeBehind(session, word, 'there is none to show');
         const at = startOf(options.at, session.clock);
         if (at !== undefined) {
           const state = await stateThen(session, id, at);

@@ -2,11 +2,10 @@
 import { Option } from 'commander';
 import { type Evidence, type EvidenceLayer, evidenceLayers } from '../../contract/evidence.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
-import { CliFailure } from '../failure.ts';
+import { namedThing, nothingKnownAbout } from '../named-thing.ts';
 import { limitOption, type Since, sinceOption, startOf } from '../option-values.ts';
 import { collect } from '../pages.ts';
 import { inOrderOfTime, timelineLines } from '../render/evidence.ts';
-import { printable } from '../render/text.ts';
 import type { Session } from '../session.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
 
@@ -31,24 +30,31 @@ export const fieldOfId = (id: string): IdField => fields[id.slice(0, id.indexOf(
 /** An id that nobody knows is a mistake of the person, who must hear of it; filters that let nothing through are not. */
 async function mustBeKnown(session: Session, id: string): Promise<void> {
   const { items } = await session.call('timeline-get', { query: { [fieldOfId(id)]: id, limit: 1 } });
-  if (items.length > 0) return;
-  throw new CliFailure('failed', `Nothing is known about ${printable(id)}`, {
-    why: 'No node, instance, allocation, operation or request has this id, or your token may not see it.',
-    remedy: `Check it for a slip; see what there is: ${session.commandLine('nodes', '--all')}`,
-  });
+  if (items.length === 0) throw nothingKnownAbout(session, id);
+}
+
+/** A correlation id as we make them. */
+const traceId = /^[0-9a-f]{32}$/;
+
+/** What is neither of the five ids is a name, or an id that leads to one of them. */
+async function idMeant(session: Session, word: string): Promise<string> {
+  if (fieldOfId(word) !== 'correlation_id' || traceId.test(word)) return word;
+  const { as_request } = await session.call('thing-find', { query: { id: word } });
+  return as_request ? word : (await namedThing(session, word)).id;
 }
 
 export const makeTimeline: MakeCommand = (cli) =>
   new SlipwayCommand('timeline')
     .description('Show the evidence about a thing, from every layer, oldest first.')
-    .argument('<id>', 'a node, an instance, an allocation, an operation or a correlation id')
+    .argument('<id>', 'a node, an instance, an allocation, an operation or a correlation id; or a name')
     .addOption(new Option('--layer <layer>', 'only from this layer').choices(evidenceLayers))
     .option('--kind <kind>', 'only of this kind')
     .addOption(sinceOption())
     .addOption(limitOption(200))
     .examples('slipway timeline alloc_…', 'slipway timeline node_… --layer rule --since 2h')
     .action(
-      cli.run<Options>(async (session, { layer, kind, since, limit }, [id = '']) => {
+      cli.run<Options>(async (session, { layer, kind, since, limit }, [word = '']) => {
+        const id = await idMeant(session, word);
         const start = startOf(since, session.clock);
         const query = {
           [fieldOfId(id)]: id,

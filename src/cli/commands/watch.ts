@@ -3,16 +3,16 @@ import { RequestRefused } from '../../contract/client.ts';
 import type { Operation } from '../../contract/operation.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { streamChanges } from '../event-stream.ts';
-import { CliFailure } from '../failure.ts';
 import { type Fleet, fleetOf, learnFleet } from '../fleet.ts';
 import { look } from '../follow.ts';
 import { openLiveView } from '../live-view.ts';
+import { namedThing } from '../named-thing.ts';
 import { timeoutWaitOption } from '../option-values.ts';
 import { collect } from '../pages.ts';
 import { eventLine } from '../render/event-line.ts';
 import { fleetLines } from '../render/fleet.ts';
 import { isPassing, type Session } from '../session.ts';
-import { kindOfId, nothingKnown } from '../subject.ts';
+import { nothingKnown } from '../subject.ts';
 import { fitOf, printJsonLine, printLines } from '../terminal.ts';
 import { waitUntilSettled } from '../wait.ts';
 import { readWireEvent } from '../wire-event.ts';
@@ -107,12 +107,8 @@ async function watchLines(session: Session, options: Options): Promise<void> {
   }
 }
 
-async function watchOne(session: Session, id: string, options: Options) {
-  const kind = kindOfId(id);
-  if (kind === null)
-    throw new CliFailure('usage', `${id} names no node, allocation or operation`, {
-      remedy: 'Their ids begin with node_, alloc_ and op_.',
-    });
+async function watchOne(session: Session, word: string, options: Options) {
+  const { kind, id } = await namedThing(session, word);
   const target = { kind, id };
   // Asked for once before anything is drawn, so that a mistyped id is an error and not a wait.
   const known = await look(session, target, nothingKnown, session.signal);
@@ -129,7 +125,7 @@ async function watchOne(session: Session, id: string, options: Options) {
 export const makeWatch: MakeCommand = (cli) =>
   new SlipwayCommand('watch')
     .description('Watch the fleet as a live table, or one thing until it is settled.')
-    .argument('[id]', 'a node, an allocation or an operation')
+    .argument('[id]', 'a node, an allocation or an operation; any other id or name that leads to one')
     .option('-p, --pool <pool>', 'without an id: only this pool')
     .addOption(timeoutWaitOption('with an id'))
     .examples('slipway watch', 'slipway watch alloc_…', 'slipway watch --json --pool gpu')

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Allocation } from '../../contract/allocation.ts';
+import type { Found } from '../../contract/find.ts';
 import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
 import { type OperationName, routes } from '../../contract/routes.ts';
@@ -132,7 +133,18 @@ export class ScriptedServer {
     if (name === 'node-list') return page(this.nodes.values());
     if (name === 'allocation-list') return page(this.allocations.values());
     if (name === 'operation-list') return page(this.operations.values());
+    if (name === 'thing-find') return { body: this.found(query.id ?? '') };
     return problem('not_found', 404);
+  }
+
+  private found(id: string): Found {
+    const items = [...this.nodes.values()]
+      .filter(({ name, node_instance_id }) => name === id || node_instance_id === id)
+      .map(({ node_id, name, status, allocation_id, node_instance_id }) => ({
+        ...{ kind: 'node' as const, id: node_id, name, status, over: status === 'retired' },
+        ...{ node_id, allocation_id, node_instance_id: node_instance_id === id ? id : null },
+      }));
+    return { known: items.length > 0, as_request: false, items, requests: [] };
   }
 }
 

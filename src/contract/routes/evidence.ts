@@ -2,6 +2,7 @@
 import { Type } from 'typebox';
 import { fleetOperator, operator, viewer } from '../access.ts';
 import * as evidence from '../evidence.ts';
+import * as find from '../find.ts';
 import { Id, Name, paging, strict } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
 
@@ -23,6 +24,16 @@ const StreamQuery = Type.Object(
 );
 
 export const evidenceRoutes = {
+  'thing-find': {
+    method: 'GET',
+    path: '/v1/find',
+    summary: 'What an id or a name stands for, whichever it is',
+    tag: 'evidence',
+    access: viewer,
+    query: find.FindQuery,
+    success: 200,
+    reply: find.Found,
+  },
   'timeline-get': {
     method: 'GET',
     path: '/v1/timeline',

@@ -95,6 +95,7 @@ export function examplesFor(
     'operation-cancel': operation,
     'operation-retry': operation,
     'fleet-recover': { body: { action: 'retry-release', filter: {}, reason: 'test' } },
+    'thing-find': { query: { id: acme.allocation.allocation_id } },
     'timeline-get': { query: { allocation_id: acme.allocation.allocation_id } },
     'audit-list': {},
     'stream-open': { query: { cursor: '0-0' } },

@@ -1,0 +1,69 @@
+/** What an id or a name stands for: the one door for the command line and the console, whatever somebody has copied from somewhere. */
+import { now } from '../../base/clock.ts';
+import type { FoundThing } from '../../contract/find.ts';
+import { readAllocations } from '../../store/allocations.ts';
+import { requestsOf, whatIsMeant } from '../../store/find.ts';
+import { findingRow } from '../../store/findings.ts';
+import { readNodes } from '../../store/nodes.ts';
+import { readOperations } from '../../store/operations.ts';
+import { residueRow } from '../../store/residue.ts';
+import type { ApiServices, Handlers } from '../services.ts';
+
+const bare = { name: null, node_id: null, node_instance_id: null, allocation_id: null };
+
+async function leftovers(db: ApiServices['db'], residue: string[], findings: string[]): Promise<FoundThing[]> {
+  const rows = await Promise.all([
+    ...residue.map(async (id): Promise<FoundThing[]> => {
+      const row = await residueRow(db, id);
+      if (!row) return [];
+      const { node_id, allocation_id, status } = row;
+      return [{ ...bare, kind: 'residue', id, status, over: status !== 'open', node_id, allocation_id }];
+    }),
+    ...findings.map(async (id): Promise<FoundThing[]> => {
+      const row = await findingRow(db, id);
+      if (!row) return [];
+      const { node_id, allocation_id, status } = row;
+      return [{ ...bare, kind: 'finding', id, status, over: status !== 'open', node_id, allocation_id }];
+    }),
+  ]);
+  return rows.flat();
+}
+
+export const findHandlers: Pick<Handlers, 'thing-find'> = {
+  async 'thing-find'({ query, person }, services) {
+    const { db } = services;
+    const { tenant } = person();
+    const meant = await whatIsMeant(db, query.id, tenant);
+    const at = now(services.clock);
+    const [allocations, operations, nodes, rest] = await Promise.all([
+      readAllocations(db, meant.allocations, tenant, at),
+      readOperations(db, meant.operations, tenant, at),
+      readNodes(db, meant.nodes, tenant),
+      leftovers(db, meant.residue, meant.findings),
+    ]);
+    const { node_instance_id } = meant;
+    const items: FoundThing[] = [
+      ...allocations.map(({ allocation_id, name, status, node_id }) => ({
+        ...{ kind: 'allocation' as const, id: allocation_id, name, status, over: status === 'released' },
+        ...{ node_id, node_instance_id, allocation_id },
+      })),
+      ...operations.map(({ workflow_id, kind, status, finished_at, node_id, allocation_id, ...operation }) => ({
+        ...{ kind: 'operation' as const, id: workflow_id, name: kind, status, over: finished_at !== null },
+        ...{ node_id, node_instance_id: operation.node_instance_id, allocation_id },
+      })),
+      ...nodes.map(({ node_id, name, status, allocation_id }) => ({
+        ...{ kind: 'node' as const, id: node_id, name, status, over: status === 'retired' },
+        ...{ node_id, node_instance_id, allocation_id },
+      })),
+      ...rest,
+    ];
+    const [only] = allocations;
+    const isOneAllocation = allocations.length === 1 && items.length === 1 && only !== undefined;
+    return {
+      known: items.length > 0 || meant.as_request,
+      as_request: meant.as_request,
+      items,
+      requests: isOneAllocation ? await requestsOf(db, only.allocation_id) : [],
+    };
+  },
+};

@@ -1,0 +1,52 @@
+/** What an id or a name stands for, on the wire. It never repeats what was asked: who may not see it learns nothing. */
+import { type Static, Type } from 'typebox';
+import { Id, nullable, strict, Timestamp } from './primitives.ts';
+
+/** The id of a node, instance, allocation, operation, task, residue or finding, a correlation id, or the name of a machine or an allocation. */
+export const FindQuery = Type.Object({ id: Id }, strict);
+
+export const foundKinds = ['allocation', 'operation', 'node', 'residue', 'finding'] as const;
+export type FoundKind = (typeof foundKinds)[number];
+
+/** One thing that has a page and commands of its own. */
+export const FoundThing = Type.Object(
+  {
+    kind: Type.Enum([...foundKinds]),
+    id: Type.String(),
+    name: nullable(Type.String()),
+    status: Type.String(),
+    /** Nothing more will come of it: it is retired, released or ended. */
+    over: Type.Boolean(),
+    node_id: nullable(Type.String()),
+    /** The instance that was asked for, where one was. */
+    node_instance_id: nullable(Type.String()),
+    allocation_id: nullable(Type.String()),
+  },
+  { $id: 'FoundThing' },
+);
+export type FoundThing = Static<typeof FoundThing>;
+
+export const FoundRequest = Type.Object(
+  {
+    correlation_id: Type.String(),
+    /** Its first fact. */
+    at: Timestamp,
+    summary: Type.String(),
+    actor: nullable(Type.String({ description: 'Who asked, where a person or a program did.' })),
+  },
+  { $id: 'FoundRequest' },
+);
+export type FoundRequest = Static<typeof FoundRequest>;
+
+export const Found = Type.Object(
+  {
+    known: Type.Boolean({ description: 'False where nothing visible has this id or name.' }),
+    as_request: Type.Boolean({ description: 'It is a correlation id; the items are what was done under it.' }),
+    items: Type.Array(FoundThing),
+    requests: Type.Array(FoundRequest, {
+      description: 'Of one allocation: every request that touched it, oldest first.',
+    }),
+  },
+  { $id: 'Found' },
+);
+export type Found = Static<typeof Found>;
