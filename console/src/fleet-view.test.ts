@@ -1,12 +1,22 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Node } from '../../src/contract/node.ts';
 import { type NodeStatus, nodeStatusNames } from '../../src/lifecycle/states.ts';
 import { countWords, type FleetFilter } from './fleet.ts';
+import type { FleetNode } from './fleet-node.ts';
 import { FleetView } from './fleet-view.ts';
 
-const node = (node_id: string, pool: string, status: NodeStatus, more: Partial<Node> = {}): Node =>
-  ({ node_id, name: `${pool}-${node_id}`, pool, status, labels: {}, zone: null, deadline_at: null, ...more }) as Node;
+const node = (node_id: string, pool: string, status: NodeStatus, more: Partial<FleetNode> = {}): FleetNode => ({
+  node_id,
+  name: `${pool}-${node_id}`,
+  pool,
+  status,
+  labels: {},
+  zone: null,
+  since_ms: 0,
+  deadline_ms: null,
+  held: false,
+  ...more,
+});
 const fleet = [
   node('n3', 'gpu', 'ready', { labels: { team: 'search' }, zone: 'eu-1' }),
   node('n1', 'gpu', 'failed', { zone: 'eu-2' }),
@@ -49,10 +59,10 @@ describe('the fleet', () => {
   });
 
   it('marks a cell when its deadline passes, once', () => {
-    const late = node('n4', 'gpu', 'provisioning', { deadline_at: '2026-01-01T00:00:10Z' });
+    const at = Date.parse('2026-01-01T00:00:10Z');
+    const late = node('n4', 'gpu', 'provisioning', { deadline_ms: at });
     const [group] = new FleetView([late], everything, 'pool').groups;
     group?.takeDirty();
-    const at = Date.parse('2026-01-01T00:00:10Z');
     group?.passDeadlines(at - 2000, at - 1000);
     expect(group?.takeDirty()).toEqual(new Set());
     group?.passDeadlines(at - 1000, at + 1);

@@ -2,17 +2,16 @@
  * The fleet as it is drawn: groups of cells, each in the order of its birth, and counts; kept up change by change, so that a
  * change costs the same in a fleet of fifty and of fifty thousand. Pure: it reads no clock and draws nothing.
  */
-import type { Node } from '../../src/contract/node.ts';
 import type { NodeStatus } from '../../src/lifecycle/states.ts';
 import { count, type FleetFilter, type GroupBy, groupOf, isMatching, type StatusCounts, wordsOf } from './fleet.ts';
+import type { FleetNode } from './fleet-node.ts';
 
-const deadlineOf = (node: Node): number =>
-  node.deadline_at === null ? Number.POSITIVE_INFINITY : Date.parse(node.deadline_at);
+const deadlineOf = ({ deadline_ms }: FleetNode): number => deadline_ms ?? Number.POSITIVE_INFINITY;
 
 export class CellGroup {
   readonly name: string;
   readonly counts: StatusCounts = {};
-  readonly #nodes: Node[] = [];
+  readonly #nodes: FleetNode[] = [];
   readonly #deadlines: number[] = [];
   /** Cells that look different since they were last taken; null: all of them. */
   #dirty: Set<number> | null = null;
@@ -25,7 +24,7 @@ export class CellGroup {
     return this.#nodes.length;
   }
 
-  get nodes(): readonly Node[] {
+  get nodes(): readonly FleetNode[] {
     return this.#nodes;
   }
 
@@ -46,7 +45,7 @@ export class CellGroup {
   }
 
   /** In any order, before the first cell is drawn. */
-  fill(nodes: Node[]): void {
+  fill(nodes: FleetNode[]): void {
     nodes.sort((a, b) => (a.node_id < b.node_id ? -1 : 1));
     for (const node of nodes) {
       this.#nodes.push(node);
@@ -55,7 +54,7 @@ export class CellGroup {
     }
   }
 
-  insert(node: Node): void {
+  insert(node: FleetNode): void {
     const at = this.placeOf(node.node_id);
     this.#nodes.splice(at, 0, node);
     this.#deadlines.splice(at, 0, deadlineOf(node));
@@ -63,7 +62,7 @@ export class CellGroup {
     this.#dirty = null;
   }
 
-  replace(node: Node): void {
+  replace(node: FleetNode): void {
     const at = this.placeOf(node.node_id);
     const before = this.#nodes[at];
     if (before) count(this.counts, before.status, -1);
@@ -73,7 +72,7 @@ export class CellGroup {
     this.#dirty?.add(at);
   }
 
-  remove(node: Node): void {
+  remove(node: FleetNode): void {
     const at = this.placeOf(node.node_id);
     const [before] = this.#nodes.splice(at, 1);
     this.#deadlines.splice(at, 1);
@@ -113,11 +112,11 @@ export class FleetView {
   /** Matching nodes as they were last counted, and where they were put. */
   readonly #known = new Map<string, { status: NodeStatus; group: CellGroup | null }>();
 
-  constructor(nodes: Iterable<Node>, filter: FleetFilter, by: GroupBy) {
+  constructor(nodes: Iterable<FleetNode>, filter: FleetFilter, by: GroupBy) {
     this.#filter = filter;
     this.#words = wordsOf(filter.q);
     this.#by = by;
-    const members = new Map<string, Node[]>();
+    const members = new Map<string, FleetNode[]>();
     for (const node of nodes) {
       if (!isMatching(node, filter, this.#words)) continue;
       const name = groupOf(node, by);
@@ -145,11 +144,11 @@ export class FleetView {
     return [...this.#groups.values()].filter(({ size }) => size > 0).sort((a, b) => a.name.localeCompare(b.name));
   }
 
-  apply(changed: readonly Node[]): void {
+  apply(changed: readonly FleetNode[]): void {
     for (const node of changed) this.#applyOne(node);
   }
 
-  #applyOne(node: Node): void {
+  #applyOne(node: FleetNode): void {
     const before = this.#known.get(node.node_id);
     const matches = isMatching(node, this.#filter, this.#words);
     const group = matches && this.#isShown(node) ? this.#group(groupOf(node, this.#by)) : null;
@@ -166,13 +165,13 @@ export class FleetView {
     else group.insert(node);
   }
 
-  #learn(node: Node, group: CellGroup | null): void {
+  #learn(node: FleetNode, group: CellGroup | null): void {
     count(this.counts, node.status, 1);
     this.#matched++;
     this.#known.set(node.node_id, { status: node.status, group });
   }
 
-  #isShown({ status }: Node): boolean {
+  #isShown({ status }: FleetNode): boolean {
     return this.#filter.statuses.size === 0 || this.#filter.statuses.has(status);
   }
 

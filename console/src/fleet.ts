@@ -1,6 +1,6 @@
 /** Which nodes the fleet page shows, in which groups, and what is counted. Pure. */
-import type { Node } from '../../src/contract/node.ts';
 import { type NodeStatus, nodeStatusNames } from '../../src/lifecycle/states.ts';
+import type { FleetNode } from './fleet-node.ts';
 
 export interface FleetFilter {
   q: string | undefined;
@@ -10,17 +10,16 @@ export interface FleetFilter {
 
 export type GroupBy = 'pool' | 'zone';
 
-export const groupOf = (node: Node, by: GroupBy): string => (by === 'pool' ? node.pool : (node.zone ?? 'no zone'));
+export const groupOf = (node: FleetNode, by: GroupBy): string => (by === 'pool' ? node.pool : (node.zone ?? 'no zone'));
 
 /** A search looks at the same words of the same node again with every letter. */
-const searchedWords = new WeakMap<Node, string>();
+const searchedWords = new WeakMap<FleetNode, string>();
 
-function searched(node: Node): string {
+function searched(node: FleetNode): string {
   const known = searchedWords.get(node);
   if (known !== undefined) return known;
   const labels = Object.entries(node.labels).map(([key, value]) => `${key}=${value}`);
-  const ids = [node.node_id, node.node_instance_id, node.allocation_id];
-  const words = [node.name, ...ids, node.pool, node.zone, ...labels].join(' ').toLowerCase();
+  const words = [node.name, node.node_id, node.pool, node.zone, ...labels].join(' ').toLowerCase();
   searchedWords.set(node, words);
   return words;
 }
@@ -28,7 +27,7 @@ function searched(node: Node): string {
 export const wordsOf = (q: string | undefined): string[] => q?.toLowerCase().split(/\s+/).filter(Boolean) ?? [];
 
 /** All but the status; counted, it becomes the status filter. Retired nodes count only when asked for. */
-export const isMatching = (node: Node, { pool, statuses }: FleetFilter, words: readonly string[]): boolean =>
+export const isMatching = (node: FleetNode, { pool, statuses }: FleetFilter, words: readonly string[]): boolean =>
   (node.status !== 'retired' || statuses.has('retired')) &&
   (pool === undefined || node.pool === pool) &&
   words.every((word) => searched(node).includes(word));

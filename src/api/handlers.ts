@@ -7,6 +7,7 @@ import { driftHandlers } from './routes/drift.ts';
 import { evidenceHandlers } from './routes/evidence.ts';
 import { explanationHandlers } from './routes/explanations.ts';
 import { findHandlers } from './routes/find.ts';
+import { fleetHandlers } from './routes/fleet.ts';
 import { nodeHandlers } from './routes/nodes.ts';
 import { poolHandlers } from './routes/pools.ts';
 import { recoveryHandlers } from './routes/recovery.ts';
@@ -23,6 +24,7 @@ export const handlers: Handlers = {
   ...poolHandlers,
   ...allocationHandlers,
   ...nodeHandlers,
+  ...fleetHandlers,
   ...checkupHandlers,
   ...evidenceHandlers,
   ...explanationHandlers,

@@ -120,6 +120,13 @@ export const NodeListQuery = Type.Object(
     status: Type.Optional(NodeStatusName),
     q: Type.Optional(Type.String({ maxLength: 128 })),
     held: Type.Optional(Type.Boolean({ description: 'Only nodes whose verdict is held back, or only others.' })),
+    ids: Type.Optional(
+      Type.String({
+        maxLength: 8192,
+        pattern: '^[A-Za-z0-9._:,-]+(_[A-Za-z0-9._:,-]+)*$',
+        description: 'Only these, separated by commas.',
+      }),
+    ),
     sort: Type.Optional(Type.Enum(['newest', 'oldest'])),
     ...paging,
   },

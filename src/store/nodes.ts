@@ -58,15 +58,17 @@ interface JoinedRow extends NodeRow {
 }
 
 /** The allocation that holds a node: a failed one only while its node is failed too and can still be rescued. */
+export const withHolder = `left join lateral (
+    select allocation_id, status from allocations where node_id = node.node_id
+    and (status in ('provisioning', 'active', 'releasing', 'release_failed') or (status = 'failed' and node.status = 'failed'))
+    order by allocation_id desc limit 1) holder on true`;
+
 const joined = `
   select node.*, holder.allocation_id, holder.status as allocation_status, beat.last_seen_at, beat.reported,
     ${hasResidue} as has_residue
   from nodes node
   left join heartbeats beat on beat.node_instance_id = node.node_instance_id
-  left join lateral (
-    select allocation_id, status from allocations where node_id = node.node_id
-    and (status in ('provisioning', 'active', 'releasing', 'release_failed') or (status = 'failed' and node.status = 'failed'))
-    order by allocation_id desc limit 1) holder on true`;
+  ${withHolder}`;
 
 /** The same in words of its own, for rows that are in no table. */
 export const holds = (allocation: AllocationStatus, node: NodeStatus): boolean =>
@@ -136,7 +138,7 @@ function toWire(row: JoinedRow): Node {
 /** Whose eyes: null sees everything, a tenant only the nodes its allocations hold now. */
 export type Tenancy = string | null;
 
-const heldByTenant = (parameter: string) =>
+export const heldByTenant = (parameter: string) =>
   `holder.allocation_id is not null and exists (select 1 from allocations mine where mine.allocation_id = holder.allocation_id and mine.tenant = ${parameter})`;
 
 export async function readNodes(db: Queryable, ids: readonly string[], tenant: Tenancy): Promise<Node[]> {
@@ -179,6 +181,7 @@ export interface NodeFilter {
   status?: string;
   q?: string;
   held?: boolean;
+  ids?: string;
   sort?: 'newest' | 'oldest';
   after?: string;
   limit: number;
@@ -195,6 +198,7 @@ export async function listNodes(db: Queryable, filter: NodeFilter): Promise<Page
     const like = bind(`%${filter.q.replace(/[\\%_]/g, '\\$&')}%`);
     where.push(`(node.name ilike ${like} or node.node_id ilike ${like} or node.node_instance_id ilike ${like})`);
   }
+  if (filter.ids) where.push(`node.node_id = any(${bind(filter.ids.split(','))})`);
   if (filter.held !== undefined) where.push(`node.held is ${filter.held ? 'not null' : 'null'}`);
   if (filter.tenant !== null) where.push(heldByTenant(bind(filter.tenant)));
   const newest = filter.sort !== 'oldest';

@@ -1,8 +1,9 @@
 /** Reads of nodes and their boot stages, why each stands where it stands, and what may be done with one. */
-import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import type { Node } from '../../../src/contract/node.ts';
 import type { NodeActionName } from '../../../src/lifecycle/actions.ts';
-import { type NodeStatus, nodeStatuses, nodeStatusNames } from '../../../src/lifecycle/states.ts';
+import type { NodeStatus } from '../../../src/lifecycle/states.ts';
+import { type FleetNode, fleetNodesOf } from '../fleet-node.ts';
 import { nodeId } from '../live/apply.ts';
 import { FleetStore } from '../live/fleet-store.ts';
 import { journal } from '../live/journal.ts';
@@ -11,35 +12,61 @@ import { keys } from './keys.ts';
 import { firstPage, nextPage, readOne, readPage } from './lists.ts';
 
 const pageSize = 500;
+/** As many as the server gives at once. */
+const mostFleetNodes = 20_000;
+/** More would make an address that is longer than servers like. */
+const idsAtOnce = 100;
 const heartbeatMs = 10_000;
 
-async function readAll(status: NodeStatus, signal: AbortSignal): Promise<Node[]> {
-  const nodes: Node[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await call('node-list', { query: { status, limit: pageSize, cursor }, signal });
-    nodes.push(...page.items);
-    cursor = page.next_cursor ?? undefined;
-  } while (cursor);
-  return nodes;
-}
-
-const livingStatuses = nodeStatusNames.filter((status) => nodeStatuses[status].class !== 'terminal');
-
-/**
- * Every node that is still something. Asked for status by status, because the retired outnumber the living in time, and
- * nobody should wait for them.
- */
+/** Every node that is still something, in as few replies as the server gives it in. */
 export const fleetQuery = queryOptions({
   queryKey: keys.fleet(),
   queryFn: async ({ signal }): Promise<FleetStore> => {
     const mark = journal.mark();
-    const read = (await Promise.all(livingStatuses.map((status) => readAll(status, signal)))).flat();
+    const read: FleetNode[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await call('fleet-get', { query: { limit: mostFleetNodes, cursor }, signal });
+      for (const node of fleetNodesOf(page)) read.push(node);
+      cursor = page.next_cursor ?? undefined;
+    } while (cursor);
     const store = new FleetStore(read);
     store.apply(journal.since(mark, 'node'));
     return store;
   },
 });
+
+/** What the fleet does not keep of the few nodes that are looked at as rows. */
+export const nodeRowsQuery = (ids: readonly string[]) =>
+  queryOptions({
+    queryKey: keys.nodeRows(ids),
+    refetchInterval: heartbeatMs,
+    placeholderData: keepPreviousData,
+    queryFn: async ({ signal }): Promise<ReadonlyMap<string, Node>> => {
+      const some = Array.from({ length: Math.ceil(ids.length / idsAtOnce) }, (_, i) =>
+        ids.slice(i * idsAtOnce, (i + 1) * idsAtOnce),
+      );
+      const pages = await Promise.all(
+        some.map((each) => call('node-list', { query: { ids: each.join(), limit: idsAtOnce }, signal })),
+      );
+      return new Map(pages.flatMap(({ items }) => items.map((node) => [node.node_id, node])));
+    },
+  });
+
+const idOfAnother = /^(inst|alloc)_\w+$/;
+
+/** The node behind an instance or an allocation, which the fleet does not keep. */
+export const nodeBehindQuery = (q: string | undefined) =>
+  queryOptions({
+    queryKey: keys.nodeBehind(q ?? ''),
+    enabled: idOfAnother.test(q ?? ''),
+    retry: false,
+    queryFn: async ({ signal }): Promise<string | null> => {
+      const id = q ?? '';
+      if (id.startsWith('alloc_')) return (await call('allocation-get', { params: { id }, signal })).node_id;
+      return (await call('node-list', { query: { q: id, limit: 1 }, signal })).items[0]?.node_id ?? null;
+    },
+  });
 
 export const nodeQuery = (id: string) =>
   queryOptions({

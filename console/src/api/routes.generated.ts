@@ -28,6 +28,7 @@ export const routes = {
   'allocation-act': { method: 'POST', path: '/v1/allocations/{id}/actions/{action}' },
   'node-create': { method: 'POST', path: '/v1/nodes' },
   'node-list': { method: 'GET', path: '/v1/nodes' },
+  'fleet-get': { method: 'GET', path: '/v1/fleet' },
   'node-get': { method: 'GET', path: '/v1/nodes/{id}' },
   'node-explain': { method: 'GET', path: '/v1/nodes/{id}/explain' },
   'node-actions': { method: 'GET', path: '/v1/nodes/{id}/actions' },

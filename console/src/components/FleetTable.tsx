@@ -1,7 +1,13 @@
 /** The fleet as rows, for those who compare. */
+
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { useMemo } from 'react';
 import type { Node } from '../../../src/contract/node.ts';
 import { nodeStatusNames } from '../../../src/lifecycle/states.ts';
+import { nodeRowsQuery } from '../api/nodes.ts';
+import type { FleetNode } from '../fleet-node.ts';
+import { isoOf } from '../words/times.ts';
 import { Ago } from './Ago.tsx';
 import { CopyId } from './CopyId.tsx';
 import { Countdown } from './Countdown.tsx';
@@ -9,7 +15,10 @@ import { type Column, DataTable } from './DataTable.tsx';
 import { HeldTag } from './HeldSign.tsx';
 import { NodeStatusBadge } from './StatusBadges.tsx';
 
-const columns: Column<Node>[] = [
+/** What the fleet keeps follows the stream; the rest is read for the rows that are shown. */
+type Row = FleetNode & { more: Node | undefined };
+
+const columns: Column<Row>[] = [
   {
     key: 'name',
     heading: 'Name',
@@ -26,47 +35,58 @@ const columns: Column<Node>[] = [
     by: (node) => nodeStatusNames.indexOf(node.status),
     cell: (node) => (
       <span>
-        <NodeStatusBadge status={node.status} /> <HeldTag node={node} />
+        <NodeStatusBadge status={node.status} /> <HeldTag node={{ held: node.held && (node.more?.held ?? true) }} />
       </span>
     ),
   },
   {
     key: 'since',
     heading: 'For',
-    by: (node) => node.status_since,
-    cell: (node) => <Ago at={node.status_since} asAge />,
+    by: (node) => node.since_ms,
+    cell: (node) => <Ago at={isoOf(node.since_ms)} asAge />,
   },
   {
     key: 'deadline',
     heading: 'Deadline',
-    by: (node) => node.deadline_at ?? '~',
-    cell: (node) => node.deadline_at && <Countdown at={node.deadline_at} budget_seconds={node.budget_seconds} />,
+    by: (node) => node.deadline_ms ?? Number.POSITIVE_INFINITY,
+    cell: ({ deadline_ms, more }) =>
+      deadline_ms !== null && <Countdown at={isoOf(deadline_ms)} budget_seconds={more?.budget_seconds ?? null} />,
   },
   { key: 'pool', heading: 'Pool', by: (node) => node.pool, cell: (node) => node.pool },
   { key: 'zone', heading: 'Zone', by: (node) => node.zone ?? '', cell: (node) => node.zone, wideOnly: true },
-  { key: 'occupancy', heading: 'Occupancy', by: (node) => node.occupancy, cell: (node) => node.occupancy },
+  {
+    key: 'occupancy',
+    heading: 'Occupancy',
+    by: ({ more }) => more?.occupancy ?? '',
+    cell: ({ more }) => more?.occupancy,
+  },
   {
     key: 'seen',
     heading: 'Last seen',
-    by: (node) => node.last_seen_at ?? '',
-    cell: (node) => node.last_seen_at && <Ago at={node.last_seen_at} />,
+    by: ({ more }) => more?.last_seen_at ?? '',
+    cell: ({ more }) => more?.last_seen_at && <Ago at={more.last_seen_at} />,
   },
   { key: 'id', heading: 'Id', cell: (node) => <CopyId id={node.node_id} short />, wideOnly: true },
 ];
 
 interface Props {
-  nodes: Node[];
+  nodes: FleetNode[];
   sort: string | undefined;
   onSort: (sort: string | undefined) => void;
 }
 
-export const FleetTable = ({ nodes, sort, onSort }: Props) => (
-  <DataTable
-    label="Nodes"
-    columns={columns}
-    rows={nodes}
-    rowKey={(node) => node.node_id}
-    sort={sort ?? 'name'}
-    onSort={onSort}
-  />
-);
+export function FleetTable({ nodes, sort, onSort }: Props) {
+  const ids = useMemo(() => nodes.map(({ node_id }) => node_id), [nodes]);
+  const { data } = useQuery(nodeRowsQuery(ids));
+  const rows = useMemo(() => nodes.map((node) => ({ ...node, more: data?.get(node.node_id) })), [nodes, data]);
+  return (
+    <DataTable
+      label="Nodes"
+      columns={columns}
+      rows={rows}
+      rowKey={(node) => node.node_id}
+      sort={sort ?? 'name'}
+      onSort={onSort}
+    />
+  );
+}

@@ -2,7 +2,7 @@
 import { IconPlayerPause } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import type { Node } from '../../../src/contract/node.ts';
+import type { Held } from '../../../src/contract/node.ts';
 import { useBrake } from '../api/supervision.ts';
 import { toneStyle } from '../theme.ts';
 import { heldCount, heldHeadline, isOpenHold } from '../words/supervision.ts';
@@ -34,12 +34,12 @@ export function HeldLink() {
 }
 
 /** Beside the status of a machine that is not what its status says. */
-export const HeldTag = ({ node: { held } }: { node: Node }) =>
+export const HeldTag = ({ node: { held } }: { node: { held: Held | boolean | null } }) =>
   held && (
     <span
       className={styles.mark}
       style={toneStyle('held')}
-      title={`${held.rule} would make it ${held.to}: ${held.reason}`}
+      title={held === true ? undefined : `${held.rule} would make it ${held.to}: ${held.reason}`}
     >
       held
     </span>

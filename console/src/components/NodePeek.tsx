@@ -1,6 +1,11 @@
 /** A glance at the node under the pointer or the focus; one for the whole grid, because ten thousand would be too many. */
 import { Portal } from '@mantine/core';
-import type { Node } from '../../../src/contract/node.ts';
+import { useQuery } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import { systemClock } from '../../../src/base/clock.ts';
+import { nodeQuery } from '../api/nodes.ts';
+import type { FleetNode } from '../fleet-node.ts';
+import { isoOf } from '../words/times.ts';
 import { Ago } from './Ago.tsx';
 import { shortId } from './CopyId.tsx';
 import { Countdown } from './Countdown.tsx';
@@ -12,14 +17,24 @@ const widthPx = 288;
 const heightPx = 150;
 const gapPx = 8;
 
+/** Whoever only passes over a cell asks the server nothing. */
+const lingerMs = 120;
+
+function useMore(node_id: string) {
+  const [lingered, setLingered] = useState('');
+  useEffect(() => systemClock.after(lingerMs, () => setLingered(node_id)), [node_id]);
+  return useQuery({ ...nodeQuery(node_id), enabled: lingered === node_id, retry: false }).data;
+}
+
 interface Props {
-  node: Node;
+  node: FleetNode;
   at: DOMRect;
   /** Why its release has failed, where it has. */
   stuck?: string | undefined;
 }
 
 export function NodePeek({ node, at, stuck }: Props) {
+  const more = useMore(node.node_id);
   const left = Math.max(gapPx, Math.min(at.left, window.innerWidth - widthPx - gapPx));
   const fitsBelow = at.bottom + heightPx < window.innerHeight;
   const vertical = fitsBelow ? { top: at.bottom + gapPx } : { bottom: window.innerHeight - at.top + gapPx };
@@ -31,23 +46,23 @@ export function NodePeek({ node, at, stuck }: Props) {
           <NodeStatusBadge status={node.status} />
         </div>
         <div className={styles.row}>
-          {node.status} for <Ago at={node.status_since} asAge />
-          {node.deadline_at && (
+          {node.status} for <Ago at={isoOf(node.since_ms)} asAge />
+          {node.deadline_ms !== null && (
             <>
               {' · '}
-              <Countdown at={node.deadline_at} budget_seconds={node.budget_seconds} /> left
+              <Countdown at={isoOf(node.deadline_ms)} budget_seconds={more?.budget_seconds ?? null} /> left
             </>
           )}
         </div>
-        {node.verdict && <div className={styles.verdict}>{node.verdict.reason}</div>}
+        {more?.verdict && <div className={styles.verdict}>{more.verdict.reason}</div>}
         {stuck && <div className={styles.verdict}>Its release failed: {stuck}</div>}
         {node.held && (
           <div className={styles.verdict}>
-            <HeldTag node={node} /> would be {node.held.to}: {node.held.reason}
+            <HeldTag node={node} /> {more?.held && `would be ${more.held.to}: ${more.held.reason}`}
           </div>
         )}
         <div className={styles.row}>
-          {[node.pool, node.zone, node.occupancy].filter(Boolean).join(' · ')} · <code>{shortId(node.node_id)}</code>
+          {[node.pool, node.zone, more?.occupancy].filter(Boolean).join(' · ')} · <code>{shortId(node.node_id)}</code>
         </div>
       </div>
     </Portal>

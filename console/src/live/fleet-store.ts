@@ -3,12 +3,13 @@
  * it watches what changed instead of comparing values. Retired nodes leave it; they are read elsewhere, when asked for.
  */
 import type { Node } from '../../../src/contract/node.ts';
+import { type FleetNode, fleetNodeOf } from '../fleet-node.ts';
 
 export class FleetStore {
-  readonly #nodes = new Map<string, Node>();
-  readonly #watchers = new Set<(changed: readonly Node[]) => void>();
+  readonly #nodes = new Map<string, FleetNode>();
+  readonly #watchers = new Set<(changed: readonly FleetNode[]) => void>();
 
-  constructor(nodes: Iterable<Node>) {
+  constructor(nodes: Iterable<FleetNode>) {
     for (const node of nodes) this.#nodes.set(node.node_id, node);
   }
 
@@ -16,15 +17,16 @@ export class FleetStore {
     return this.#nodes.size;
   }
 
-  get(node_id: string): Node | undefined {
+  get(node_id: string): FleetNode | undefined {
     return this.#nodes.get(node_id);
   }
 
-  values(): Iterable<Node> {
+  values(): Iterable<FleetNode> {
     return this.#nodes.values();
   }
 
-  apply(changed: readonly Node[]): void {
+  apply(nodes: readonly Node[]): void {
+    const changed = nodes.map(fleetNodeOf);
     for (const node of changed) {
       if (node.status === 'retired') this.#nodes.delete(node.node_id);
       else this.#nodes.set(node.node_id, node);
@@ -32,7 +34,7 @@ export class FleetStore {
     for (const watcher of this.#watchers) watcher(changed);
   }
 
-  watch(watcher: (changed: readonly Node[]) => void): () => void {
+  watch(watcher: (changed: readonly FleetNode[]) => void): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
   }

@@ -1,8 +1,8 @@
 /** A view of the fleet that follows the stream: cells are drawn with the next frame, counts a few times a second. */
 import { useEffect, useMemo, useReducer } from 'react';
 import { systemClock } from '../../../src/base/clock.ts';
-import type { Node } from '../../../src/contract/node.ts';
 import type { FleetFilter, GroupBy } from '../fleet.ts';
+import type { FleetNode } from '../fleet-node.ts';
 import { FleetView } from '../fleet-view.ts';
 import { askForFrame } from './fleet-frame.ts';
 import type { FleetStore } from './fleet-store.ts';
@@ -12,7 +12,7 @@ const recountMs = 250;
 
 export function useFleetView(
   store: FleetStore | undefined,
-  retired: readonly Node[],
+  retired: readonly FleetNode[],
   filter: FleetFilter,
   by: GroupBy,
 ): FleetView {

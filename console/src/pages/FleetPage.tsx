@@ -7,7 +7,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { useDeferredValue, useMemo, useState } from 'react';
 import { nodeStatusNames } from '../../../src/lifecycle/states.ts';
 import { allocationsQuery } from '../api/allocations.ts';
-import { fleetQuery, retiredQuery } from '../api/nodes.ts';
+import { fleetQuery, nodeBehindQuery, retiredQuery } from '../api/nodes.ts';
 import { poolsQuery } from '../api/pools.ts';
 import { mayOperate, seesWholeFleet, useSession } from '../api/session.ts';
 import { Empty } from '../components/Empty.tsx';
@@ -21,6 +21,7 @@ import { PillFilter } from '../components/PillFilter.tsx';
 import { SearchField } from '../components/SearchField.tsx';
 import toolbar from '../components/Toolbar.module.css';
 import { AllocateDialog } from '../dialogs/on-demand.tsx';
+import { fleetNodeOf } from '../fleet-node.ts';
 import { useFleetView } from '../live/use-fleet-view.ts';
 import { asSet, fromSet } from '../search.ts';
 import { nodeLooks } from '../status-looks.ts';
@@ -41,11 +42,13 @@ export function FleetPage() {
   const retired = useInfiniteQuery({ ...retiredQuery, enabled: wantsRetired });
   const pools = useQuery({ ...poolsQuery, enabled: seesWholeFleet(session) });
 
-  const q = useDeferredValue(search.q);
+  const asked = useDeferredValue(search.q);
+  const { data: behind } = useQuery(nodeBehindQuery(asked));
+  const q = behind ?? asked;
   const by = search.group === 'zone' ? 'zone' : 'pool';
   const filter = useMemo(() => ({ q, pool: search.pool, statuses }), [q, search.pool, statuses]);
   const retiredNodes = useMemo(
-    () => (wantsRetired ? (retired.data?.pages.flatMap((page) => page.items) ?? []) : []),
+    () => (wantsRetired ? (retired.data?.pages.flatMap((page) => page.items.map(fleetNodeOf)) ?? []) : []),
     [retired.data, wantsRetired],
   );
   const view = useFleetView(fleet.data, retiredNodes, filter, by);

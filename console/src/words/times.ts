@@ -1,4 +1,5 @@
 /** Moments as a person reads them. Pure: the present is a parameter. */
+import { moment } from '../../../src/base/clock.ts';
 import { elapsed } from './durations.ts';
 
 /** `just now`, `38s ago`, `in 4m 12s`. */
@@ -21,15 +22,18 @@ function coarse(seconds: number): string {
 
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
 
+/** For the few moments that are shown of the many that are kept as numbers. */
+export const isoOf = (ms: number): string => moment(ms).toISOString();
+
 /** The whole truth, for the hover: local time with its zone, and the UTC that logs carry. */
 export const absolute = (iso: string): string => `${local.format(Date.parse(iso))} · ${iso}`;
 
-const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const inSentence = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 const iso = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;
 
 /** The server writes moments in its sentences as logs do; a person reads them in their own time. */
 export const withLocalTimes = (sentence: string): string =>
-  sentence.replaceAll(iso, (at) => moment.format(Date.parse(at)));
+  sentence.replaceAll(iso, (at) => inSentence.format(Date.parse(at)));
 
 const clockFace = new Intl.DateTimeFormat(undefined, {
   hour: '2-digit',

@@ -3,6 +3,7 @@
 import { fleetOperator, viewer } from '../access.ts';
 import * as evidence from '../evidence.ts';
 import * as explanation from '../explanation.ts';
+import * as fleet from '../fleet.ts';
 import * as node from '../node.ts';
 import { IdParams } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
@@ -27,6 +28,16 @@ export const nodeRoutes = {
     query: node.NodeListQuery,
     success: 200,
     reply: node.NodePage,
+  },
+  'fleet-get': {
+    method: 'GET',
+    path: '/v1/fleet',
+    summary: 'Every living node in a compact form, column by column, in big pages by pool and name',
+    tag: 'nodes',
+    access: viewer,
+    query: fleet.FleetQuery,
+    success: 200,
+    reply: fleet.FleetPage,
   },
   'node-get': {
     method: 'GET',

@@ -47,6 +47,7 @@ export function examplesFor(
     },
     'node-create': { body: { pool: 'outside' } },
     'node-list': {},
+    'fleet-get': {},
     'node-get': node,
     'node-state': { ...node, query: { at: now(systemClock).toISOString() } },
     'node-explain': node,

@@ -1,0 +1,38 @@
+/** The whole fleet in a compact form: column by column, with what repeats told once a page. Made for a million machines. */
+import { type Static, Type } from 'typebox';
+import { nodeStatusNames } from '../lifecycle/states.ts';
+import { Labels, nullable, strict } from './primitives.ts';
+
+export const mostFleetNodes = 20_000;
+
+export const FleetQuery = Type.Object(
+  {
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: mostFleetNodes })),
+    cursor: Type.Optional(Type.String({ maxLength: 512 })),
+  },
+  strict,
+);
+
+const each = (description: string) => Type.Array(Type.Integer({ minimum: 0 }), { description });
+const epoch = 'milliseconds since 1970, UTC';
+
+export const FleetPage = Type.Object(
+  {
+    statuses: Type.Array(Type.Enum([...nodeStatusNames]), { description: 'Those that occur on this page.' }),
+    pools: Type.Array(Type.String()),
+    zones: Type.Array(nullable(Type.String())),
+    labels: Type.Array(Labels),
+    node_ids: Type.Array(Type.String(), { description: 'One for each node, as are the columns below.' }),
+    names: Type.Array(Type.String()),
+    status: each('Index into `statuses`.'),
+    pool: each('Index into `pools`.'),
+    zone: each('Index into `zones`.'),
+    label: each('Index into `labels`.'),
+    status_since_ms: Type.Array(Type.Integer(), { description: `Each in ${epoch}.` }),
+    deadline_ms: Type.Array(nullable(Type.Integer()), { description: `Each in ${epoch}; null without a deadline.` }),
+    held: each('Positions of the nodes whose verdict is held back.'),
+    next_cursor: nullable(Type.String()),
+  },
+  { $id: 'FleetPage' },
+);
+export type FleetPage = Static<typeof FleetPage>;

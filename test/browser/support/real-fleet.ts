@@ -1,0 +1,100 @@
+/**
+ * A fleet of any size in a real database behind a real server. Machines are put there by SQL, as they would stand after
+ * months; from then on they change through the store's own door, and the server tells of it as it always does.
+ */
+import { now, pause, secondsLater, systemClock } from '../../../src/base/clock.ts';
+import type { NodeId } from '../../../src/base/ids.ts';
+import { openDatabase } from '../../../src/store/database.ts';
+import { type NodeMove, transition } from '../../../src/store/door.ts';
+import { defaultEnvironment } from '../../../src/store/door-rules.ts';
+import { declarePool } from '../../../src/store/pools.ts';
+import { beatAs, placeNodes } from '../../../src/store/testing/placed-nodes.ts';
+import { type SpawnedServer, spawnServer } from '../../support/server.ts';
+
+const pools = ['web', 'gpu', 'edge', 'batch', 'cache'];
+const zones = ['eu-0', 'eu-1'];
+/** Nobody falls silent by himself while it is measured. */
+const heartbeat = { interval_seconds: 3600, stale_after_seconds: 6 * 3600 };
+
+/** Each goes one step on with each change, and after three of them stands where it stood. */
+const steps: Omit<NodeMove, 'node_id'>[] = [
+  { to: 'degraded', by: 'degraded', reason: 'it reported errors' },
+  { to: 'offline', by: 'liveness', reason: 'it fell silent' },
+  { to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' },
+];
+
+const tickMs = 40;
+
+export interface RealFleet {
+  server: SpawnedServer;
+  /** Until there are so many; a multiple of ten. */
+  grow(count: number): Promise<void>;
+  /** How many stand where, as the changes left them. */
+  counts(): Record<string, number>;
+  /** So many changes a second, for so long; as many as were made. */
+  change(per_second: number, seconds: number): Promise<number>;
+  stop(): Promise<void>;
+}
+
+export async function realFleet(): Promise<RealFleet> {
+  const server = await spawnServer();
+  const db = openDatabase({ url: server.database_url, max_connections: 2 });
+  const born = secondsLater(now(systemClock), -3600);
+  const ids: NodeId[] = [];
+  const changed: number[] = [];
+  let turn = 0;
+  for (const pool of pools) await db.transaction((tx) => declarePool(tx, pool, { driver: 'external' }, born));
+
+  const next = (): NodeMove => {
+    // A prime apart, so that changes fall all over the fleet and come back to where they were.
+    const at = (turn++ * 7919) % ids.length;
+    const [node_id, before] = [ids[at], changed[at] ?? 0];
+    const step = steps[before % steps.length];
+    if (!node_id || !step) throw new Error('the fleet is empty');
+    changed[at] = before + 1;
+    return { ...step, node_id };
+  };
+
+  return {
+    server,
+    async grow(count) {
+      const share = (count - ids.length) / pools.length / zones.length;
+      const known = ids.length / pools.length;
+      for (const pool of pools)
+        for (const [i, zone] of zones.entries()) {
+          const labels = { rack: `${zone}-${pool}` };
+          const placed = { pool, zone, labels, count: share, after: known + i * share, since: born };
+          ids.push(...(await placeNodes(db, placed)));
+        }
+      await beatAs(db, ids, heartbeat, now(systemClock));
+      for (const table of ['nodes', 'instances', 'heartbeats']) await db.query(`vacuum (analyze) ${table}`);
+    },
+    counts() {
+      const counts: Record<string, number> = {};
+      for (const at of ids.keys()) {
+        const { to } = steps[((changed[at] ?? 0) + steps.length - 1) % steps.length] ?? { to: 'ready' };
+        counts[to] = (counts[to] ?? 0) + 1;
+      }
+      return counts;
+    },
+    async change(per_second, seconds) {
+      let made = 0;
+      const begunMs = systemClock.nowMs();
+      for (let passedMs = 0; passedMs < seconds * 1000; passedMs = systemClock.nowMs() - begunMs) {
+        const moves = Array.from({ length: Math.round((passedMs / 1000) * per_second) - made }, next);
+        if (moves.length > 0) {
+          const outcomes = await db.transaction((tx) => transition(tx, moves, now(systemClock), defaultEnvironment));
+          const refused = outcomes.find(({ moved }) => !moved);
+          if (refused && !refused.moved) throw new Error(`the door refused a change: ${refused.because}`);
+          made += moves.length;
+        }
+        await pause(systemClock, tickMs);
+      }
+      return made;
+    },
+    async stop() {
+      await db.close();
+      await server.stop();
+    },
+  };
+}
