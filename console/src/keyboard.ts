@@ -1,4 +1,4 @@
-/** Keys that work everywhere: `/` to search, `g` then a letter to go, `?` for help. Typing in a field is left alone. */
+/** Keys that work everywhere: `/` to search, `g` then a letter to go (`g i` to any id), `?` for help. Typing in a field is left alone. */
 import { useEffect, useRef } from 'react';
 import { serverNowMs } from './live/clock.ts';
 
@@ -7,6 +7,9 @@ const chordMs = 1500;
 
 /** A page marks its search field with this attribute; `/` finds it. */
 export const searchMark = { 'data-search': true } as const;
+
+/** The frame marks its own box, which takes any id, with this one. */
+export const findMark = { 'data-find': true } as const;
 
 /** A choice among few is made by clicking or by arrows; letters mean nothing to it. */
 const isChoice = (target: HTMLElement): boolean =>
@@ -35,6 +38,8 @@ export function useKeyboard(keys: Keys): void {
       const nowMs = serverNowMs();
       if (nowMs < goUntilMs) {
         goUntilMs = 0;
+        // The letter must not be typed into the field that it leads to.
+        event.preventDefault();
         latest.current.onGo(event.key);
       } else if (event.key === 'g') goUntilMs = nowMs + chordMs;
       else if (event.key === '?') latest.current.onHelp();
@@ -48,9 +53,14 @@ export function useKeyboard(keys: Keys): void {
   }, []);
 }
 
-export function focusSearch(): boolean {
-  const field = document.querySelector<HTMLInputElement>('input[data-search]');
+function focusField(selector: string): boolean {
+  const field = document.querySelector<HTMLInputElement>(selector);
   field?.focus();
   field?.select();
-  return field !== null;
+  return field !== null && document.activeElement === field;
 }
+
+export const focusSearch = (): boolean => focusField('input[data-search]');
+
+/** False where it is out of sight, as on a phone. */
+export const focusFind = (): boolean => focusField('input[data-find]');

@@ -146,6 +146,13 @@ const settingsRoute = createRoute({
   component: lazyRouteComponent(() => import('./pages/SettingsPage.tsx'), 'SettingsPage'),
 });
 
+const findRoute = createRoute({
+  getParentRoute: () => frameRoute,
+  path: '/find',
+  validateSearch: fields('id'),
+  component: lazyRouteComponent(() => import('./pages/FindPage.tsx'), 'FindPage'),
+});
+
 const nowhereRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '$',
@@ -170,6 +177,7 @@ const routeTree = rootRoute.addChildren([
     bootsRoute,
     auditRoute,
     settingsRoute,
+    findRoute,
     nowhereRoute,
   ]),
 ]);

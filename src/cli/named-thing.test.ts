@@ -1,16 +1,14 @@
-/** What is meant by a word that carries none of the prefixes: found by the server, and chosen here. */
+/** What is done about a word that carries none of the prefixes: the server finds what it means, and a person hears when it cannot. */
 import { beforeEach, expect, test } from 'vitest';
-import type { FoundThing } from '../contract/find.ts';
+import type { Found, FoundThing } from '../contract/find.ts';
 import { runCli } from './testing/run-cli.ts';
-import { sampleAllocation, sampleIds, sampleNode, sampleOperation } from './testing/samples.ts';
+import { sampleNode } from './testing/samples.ts';
 import { ScriptedServer } from './testing/scripted-server.ts';
 
 let server: ScriptedServer;
 beforeEach(async () => {
   server = await new ScriptedServer().start();
-  server.allocations.set(sampleIds.allocation_id, sampleAllocation({ status: 'active' }));
-  server.operations.set(sampleIds.workflow_id, sampleOperation());
-  for (const node_id of ['node_1', 'node_2', sampleIds.node_id]) server.nodes.set(node_id, sampleNode({ node_id }));
+  server.nodes.set('node_1', sampleNode({ node_id: 'node_1' }));
   return () => server.stop();
 });
 
@@ -19,47 +17,34 @@ const thing = (fields: Partial<FoundThing>): FoundThing => ({
   ...{ node_id: 'node_1', node_instance_id: null, allocation_id: null },
   ...fields,
 });
-const retired = thing({ id: 'node_2', node_id: 'node_2', status: 'retired', over: true });
 
-async function watched(word: string, items: FoundThing[], as_request = false) {
-  server.on('thing-find', () => ({ body: { known: items.length > 0 || as_request, as_request, items, requests: [] } }));
-  server.calls.length = 0;
-  const { code, stderr } = await runCli(['watch', word], { server: server.url });
-  const asked = server.calls.find(({ name }) => name === 'node-get' || name === 'allocation-get');
-  return { code, stderr, id: asked?.params.id };
+async function watched(word: string, found: Partial<Found>) {
+  const known = { known: true, as_request: false, items: [], meant: null, requests: [] };
+  server.on('thing-find', () => ({ body: { ...known, ...found } }));
+  return runCli(['watch', word], { server: server.url });
 }
 
-test('a name is the machine that bears it now, not one that bore it', async () => {
-  expect(await watched('web', [retired, thing({})])).toMatchObject({ code: 0, id: 'node_1' });
-  expect(await watched('web', [retired])).toMatchObject({ code: 0, id: 'node_2' });
+test('what is meant is asked for, wherever its id came from', async () => {
+  const meant = { kind: 'node', id: 'node_1', node_instance_id: 'inst_1' } as const;
+  expect((await watched('inst_1', { items: [thing({})], meant })).code).toBe(0);
+  expect(server.callsOf('thing-find')[0]?.query).toEqual({ id: 'inst_1' });
+  expect(server.callsOf('node-get')[0]?.params).toEqual({ id: 'node_1' });
 });
 
-test('a request is the claim it was about, before its operation and its machine', async () => {
-  const { allocation_id } = sampleIds;
-  const items = [
-    thing({}),
-    thing({ kind: 'operation', id: sampleIds.workflow_id, allocation_id }),
-    thing({ kind: 'allocation', id: allocation_id, allocation_id }),
-  ];
-  expect(await watched('ticket-7', items, true)).toMatchObject({ code: 0, id: allocation_id });
-});
-
-test('residue and findings lead to their machine', async () => {
-  expect(await watched('res_1', [thing({ kind: 'residue', id: 'res_1' })])).toMatchObject({ code: 0, id: 'node_1' });
-});
-
-test('several are named, so that one can be chosen', async () => {
-  const two = await watched('web', [thing({}), thing({ id: 'node_2', node_id: 'node_2', status: 'failed' })]);
-  expect(two).toMatchObject({ code: 2, id: undefined });
-  expect(two.stderr).toContain('web names several things');
-  expect(two.stderr).toContain('node_1 (node, ready), node_2 (node, failed)');
+test('several are named, so that one can be chosen: exit 2', async () => {
+  const items = [thing({}), thing({ id: 'node_2', status: 'failed' })];
+  const { code, stderr } = await watched('web', { items });
+  expect(code).toBe(2);
+  expect(stderr).toContain('web names several things');
+  expect(stderr).toContain('node_1 (node, ready), node_2 (node, failed)');
 });
 
 test('what nobody has, and a request that touched nothing, are said to be that: exit 1', async () => {
-  const nothing = await watched('web', []);
-  expect(nothing).toMatchObject({ code: 1, stderr: expect.stringContaining('Nothing is known about web') });
-  const denied = await watched('ticket-8', [], true);
-  expect(denied).toMatchObject({
+  expect(await watched('web', { known: false })).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('Nothing is known about web'),
+  });
+  expect(await watched('ticket-8', { as_request: true })).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('ticket-8 was a request that touched no machine'),
   });

@@ -1,9 +1,9 @@
 /** What a person means by an id or a name that was copied from anywhere: a table, a log line, an error, the console. */
-import type { Found, FoundThing } from '../contract/find.ts';
+import type { Found } from '../contract/find.ts';
 import { CliFailure } from './failure.ts';
 import { printable } from './render/text.ts';
 import type { Session } from './session.ts';
-import { kindOfId, type Target, type TargetKind } from './subject.ts';
+import { kindOfId, type Target } from './subject.ts';
 
 export interface NamedThing extends Target {
   /** Set where one incarnation of the machine was named. */
@@ -15,28 +15,6 @@ export const nothingKnownAbout = (session: Session, word: string): CliFailure =>
     why: 'No node, instance, allocation, operation or request has this id or name, or your token may not see it.',
     remedy: `Check it for a slip; see what there is: ${session.commandLine('nodes', '--all')}`,
   });
-
-const isTarget = (kind: FoundThing['kind']): kind is TargetKind => kind !== 'residue' && kind !== 'finding';
-
-/** What is on a list of its own is about a machine or an allocation, which is what has a story. */
-function targetOf({ kind, id, node_id, node_instance_id, allocation_id }: FoundThing): NamedThing[] {
-  if (isTarget(kind)) return [{ kind, id, node_instance_id: kind === 'node' ? node_instance_id : null }];
-  if (node_id) return [{ kind: 'node', id: node_id, node_instance_id: null }];
-  return allocation_id ? [{ kind: 'allocation', id: allocation_id, node_instance_id: null }] : [];
-}
-
-/** Of a request, the claim says more than its operation, and the operation more than the machine. */
-const order: TargetKind[] = ['allocation', 'operation', 'node'];
-
-/** The one that all the others belong to; undefined where there are several of it. */
-function theOne(items: FoundThing[]): NamedThing | undefined {
-  const targets = items.flatMap(targetOf);
-  for (const kind of order) {
-    const [first, second] = targets.filter((target) => target.kind === kind);
-    if (first) return second ? undefined : first;
-  }
-  return undefined;
-}
 
 const listed = 5;
 
@@ -50,14 +28,11 @@ function severalMeant(session: Session, word: string, { items, as_request }: Fou
   });
 }
 
-/** What is over gives way to what is not: a name may be borne again. */
 export async function namedThing(session: Session, word: string): Promise<NamedThing> {
   const kind = kindOfId(word);
   if (kind !== null) return { kind, id: word, node_instance_id: null };
   const found = await session.call('thing-find', { query: { id: word } });
-  const live = found.items.filter(({ over }) => !over);
-  const meant = theOne(live.length > 0 && !found.as_request ? live : found.items);
-  if (meant) return meant;
+  if (found.meant) return found.meant;
   if (found.items.length > 0) throw severalMeant(session, word, found);
   if (!found.known) throw nothingKnownAbout(session, word);
   throw new CliFailure('failed', `${printable(word)} was a request that touched no machine`, {

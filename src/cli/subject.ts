@@ -3,11 +3,12 @@
  * late, or from a stream and a poll at once, and the newest must win.
  */
 import type { Allocation } from '../contract/allocation.ts';
+import type { TargetKind } from '../contract/find.ts';
 import type { Node } from '../contract/node.ts';
 import type { Operation } from '../contract/operation.ts';
 import { isOver, type ReadableProgress } from './render/progress.ts';
 
-export type TargetKind = 'allocation' | 'node' | 'operation';
+export type { TargetKind };
 
 export interface Target {
   kind: TargetKind;

@@ -38,11 +38,25 @@ export const FoundRequest = Type.Object(
 );
 export type FoundRequest = Static<typeof FoundRequest>;
 
+/** What has a story of its own, and may be asked for it. */
+export const targetKinds = ['allocation', 'operation', 'node'] as const;
+export type TargetKind = (typeof targetKinds)[number];
+
 export const Found = Type.Object(
   {
     known: Type.Boolean({ description: 'False where nothing visible has this id or name.' }),
     as_request: Type.Boolean({ description: 'It is a correlation id; the items are what was done under it.' }),
     items: Type.Array(FoundThing),
+    meant: nullable(
+      Type.Object(
+        {
+          kind: Type.Enum([...targetKinds]),
+          id: Type.String(),
+          node_instance_id: nullable(Type.String()),
+        },
+        { description: 'The one that the others belong to; null where there are several of it, or none.' },
+      ),
+    ),
     requests: Type.Array(FoundRequest, {
       description: 'Of one allocation: every request that touched it, oldest first.',
     }),

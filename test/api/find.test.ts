@@ -37,14 +37,15 @@ describe('any id', () => {
         const { known, ids } = await found(client, id);
         expect({ known, ids }, kind).toEqual({ known: true, ids: expect.arrayContaining([leads_to]) });
       }
-    const { as_request, ids } = await found(world.client, world.acme.allocation.correlation_id);
+    const { as_request, ids, meant } = await found(world.client, world.acme.allocation.correlation_id);
+    expect(meant?.id).toBe(world.acme.allocation.allocation_id);
     expect(as_request).toBe(true);
     expect(ids).toContain(world.acme.allocation.workflow_id);
   });
 
   it('of another tenant is as unknown as one that nobody has', async () => {
     const nobodys = await world.globex.client.call('thing-find', { query: { id: 'node_nobodys' } });
-    expect(nobodys).toEqual({ known: false, as_request: false, items: [], requests: [] });
+    expect(nobodys).toEqual({ known: false, as_request: false, items: [], meant: null, requests: [] });
     for (const [kind, [id]] of Object.entries(namesOf(world.acme)))
       expect(await world.globex.client.call('thing-find', { query: { id } }), kind).toEqual(nobodys);
   });
@@ -110,6 +111,7 @@ describe('on the command line', () => {
     expect(doctor.stderr).toContain(`${id} is released, so it has no machine to examine`);
     const { requests } = await globex.client.call('thing-find', { query: { id } });
     expect(requests.length).toBeGreaterThan(1);
-    expect(requests.map((request) => request.correlation_id)).toContain(globex.allocation.correlation_id);
+    const { stdout } = await slipway(globex.token, 'allocation', id);
+    for (const { correlation_id } of [globex.allocation, ...requests]) expect(stdout).toContain(correlation_id);
   });
 });

@@ -169,6 +169,24 @@ it('is worked by keyboard alone', async () => {
   await page.getByRole('tab', { name: 'Timeline' }).focus();
   await press('ArrowRight');
   await page.waitForURL(/tab=logs/);
+  const { items } = await server.client.call('allocation-list', {});
+  const claim = items.find(({ node_id }) => node_id !== null);
+  for (const [id, leads_to] of [
+    [claim?.allocation_id, `/allocations/${claim?.allocation_id}`],
+    [claim?.node_id, `/nodes/${claim?.node_id}`],
+    [claim?.correlation_id, `/find?id=${claim?.correlation_id}`],
+  ]) {
+    await press('g', 'i');
+    await page.keyboard.type(id ?? '');
+    await press('Enter');
+    await page.waitForURL(`${server.url}${leads_to}`);
+    await page.locator('#page h1').waitFor();
+  }
+  await page
+    .getByRole('table', { name: 'What it stands for' })
+    .getByText(claim?.allocation_id ?? '')
+    .first()
+    .waitFor();
   await context.close();
 });
 

@@ -34,6 +34,7 @@ export const keys = {
   residueList: (by: Filters) => ['residue', by] as const,
   audits: () => ['audit'] as const,
   audit: (by: Filters) => ['audit', by] as const,
+  found: (id: string, as_of: string) => ['found', id, as_of] as const,
   tokens: () => ['tokens'] as const,
   settings: () => ['settings'] as const,
   poolBoots: () => ['pool-boots'] as const,

@@ -7,11 +7,12 @@ import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useEffect } from 'react';
 import { sessionQuery, useSession } from '../api/session.ts';
 import { KeyboardHelp } from '../dialogs/on-demand.tsx';
-import { useKeyboard } from '../keyboard.ts';
+import { focusFind, useKeyboard } from '../keyboard.ts';
 import { startLive } from '../live/live.ts';
 import { type Place, places } from '../navigation.ts';
 import { Account } from './Account.tsx';
 import { Brand } from './Brand.tsx';
+import { FindBox } from './FindBox.tsx';
 import styles from './Frame.module.css';
 import { HeldLink, HeldMark } from './HeldSign.tsx';
 import { AttentionMark, DriftMark, ResidueMark } from './OpenMark.tsx';
@@ -48,14 +49,18 @@ export function Frame() {
   // Asking who one is ends in the sign-in page when the answer is nobody.
   useEffect(() => startLive(cache, () => void cache.invalidateQueries(sessionQuery)), [cache]);
 
+  const findAnyId = () => {
+    if (!focusFind()) void navigate({ to: '/find' });
+  };
   const open = places.filter((place) => place.isFor?.(session) ?? true);
   useKeyboard({
     onGo: (letter) => {
+      if (letter === 'i') return findAnyId();
       const place = open.find(({ key }) => key === letter);
       if (place) void navigate({ to: place.to });
     },
     onHelp: help.open,
-    onSearchElsewhere: () => void navigate({ to: '/fleet' }),
+    onSearchElsewhere: findAnyId,
   });
 
   return (
@@ -84,6 +89,7 @@ export function Frame() {
           <Brand />
           <Burger hiddenFrom="sm" opened={opened} onClick={menu.toggle} size="sm" aria-label="Close navigation" />
         </Group>
+        <FindBox onGone={menu.close} />
         <AppShell.Section grow component={ScrollArea}>
           <nav aria-label="Places">
             {open.map(({ to, covers, label, icon: Icon, key }) => (

@@ -13,7 +13,7 @@ import { TimelineRow } from './TimelineRow.tsx';
 
 interface Props {
   /** Which of the five ids joins it. */
-  by: { node_id: string } | { allocation_id: string } | { workflow_id: string };
+  by: { node_id: string } | { allocation_id: string } | { workflow_id: string } | { correlation_id: string };
   layer: string | undefined;
   onLayer: (layer: string | undefined) => void;
 }

@@ -12,6 +12,7 @@ interface Props {
 export function KeyboardHelp({ opened, onClose, places }: Props) {
   const rows = [
     { keys: ['/'], does: 'Search' },
+    { keys: ['g', 'i'], does: 'Find any id' },
     ...places.map(({ key, label }) => ({ keys: ['g', key], does: `Go to ${label}` })),
     { keys: ['←', '↑', '↓', '→'], does: 'Move between the cells of the fleet' },
     { keys: ['Esc'], does: 'Close a dialog' },

@@ -9,6 +9,7 @@ import { isNotFound } from '../api/failure.ts';
 import { mayOperate, useSession } from '../api/session.ts';
 import { Ago } from '../components/Ago.tsx';
 import { AllocationBecause } from '../components/AllocationBecause.tsx';
+import { AllocationRequests } from '../components/AllocationRequests.tsx';
 import columns from '../components/Columns.module.css';
 import { CopyId, shortId } from '../components/CopyId.tsx';
 import { Facts } from '../components/Facts.tsx';
@@ -113,5 +114,6 @@ const AllocationFacts = ({ allocation }: { allocation: Allocation }) => (
         ]}
       />
     </Panel>
+    <AllocationRequests allocation={allocation} />
   </div>
 );

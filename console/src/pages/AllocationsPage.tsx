@@ -1,9 +1,9 @@
 /** Every claim on a machine, newest first, and the way to make one. */
 
-import { Button } from '@mantine/core';
+import { Button, Group } from '@mantine/core';
 import { IconBox, IconPlus } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { getRouteApi } from '@tanstack/react-router';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import { type AllocationStatus, allocationStatusNames } from '../../../src/lifecycle/states.ts';
@@ -31,7 +31,15 @@ const isStatus = (word: string | undefined): word is AllocationStatus =>
   allocationStatusNames.some((status) => status === word);
 
 const says = (allocation: Allocation, q: string) =>
-  [allocation.name, allocation.allocation_id, allocation.node_id, allocation.pool, allocation.tenant]
+  [
+    allocation.name,
+    allocation.allocation_id,
+    allocation.node_id,
+    allocation.workflow_id,
+    allocation.correlation_id,
+    allocation.pool,
+    allocation.tenant,
+  ]
     .join(' ')
     .toLowerCase()
     .includes(q);
@@ -41,6 +49,7 @@ export function AllocationsPage() {
   const navigate = route.useNavigate();
   const change = (next: Partial<typeof search>) =>
     void navigate({ search: (known) => ({ ...known, ...next }), replace: true });
+  const goTo = useNavigate();
   const session = useSession();
   const [action, setAction] = useState<Action | null>(null);
 
@@ -96,9 +105,16 @@ export function AllocationsPage() {
         {shown?.length === 0 &&
           (filtered ? (
             <Empty icon={IconBox} title="No allocation matches">
-              <Button variant="default" onClick={() => change({ q: undefined, status: undefined, pool: undefined })}>
-                Show all
-              </Button>
+              <Group justify="center">
+                {search.q && (
+                  <Button onClick={() => void goTo({ to: '/find', search: { id: search.q?.trim() } })}>
+                    Find {search.q} anywhere
+                  </Button>
+                )}
+                <Button variant="default" onClick={() => change({ q: undefined, status: undefined, pool: undefined })}>
+                  Show all
+                </Button>
+              </Group>
             </Empty>
           ) : (
             <Empty icon={IconBox} title="Nothing is allocated">

@@ -7,6 +7,7 @@ import { findingRow } from '../../store/findings.ts';
 import { readNodes } from '../../store/nodes.ts';
 import { readOperations } from '../../store/operations.ts';
 import { residueRow } from '../../store/residue.ts';
+import { meantOf } from '../meant.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 
 const bare = { name: null, node_id: null, node_instance_id: null, allocation_id: null };
@@ -63,6 +64,7 @@ export const findHandlers: Pick<Handlers, 'thing-find'> = {
       known: items.length > 0 || meant.as_request,
       as_request: meant.as_request,
       items,
+      meant: meantOf(items, meant.as_request),
       requests: isOneAllocation ? await requestsOf(db, only.allocation_id) : [],
     };
   },

@@ -4,7 +4,7 @@ import { RequestRefused } from '../../contract/client.ts';
 import type { Node } from '../../contract/node.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { openActionLines } from '../render/actions.ts';
-import { allocationLines } from '../render/allocation.ts';
+import { allocationLines, requestLines } from '../render/allocation.ts';
 import type { Session } from '../session.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
 
@@ -33,10 +33,12 @@ export const makeAllocation: MakeCommand = (cli) =>
         }
         const machine = await machineOf(session, allocation);
         const { items } = await session.call('allocation-actions', { params: { id } });
+        const { requests } = await session.call('thing-find', { query: { id } });
         const context = { ...fitOf(out), nowMs: session.clock.nowMs(), commandLine: session.commandLine };
         const open = openActionLines(id, items, context);
         printLines(out, [
           ...allocationLines(allocation, machine, context.nowMs, context),
+          ...requestLines(requests, context.nowMs, context),
           ...(open.length > 0 ? ['', context.paint('strong', 'What you can do'), ...open] : []),
         ]);
         return undefined;

@@ -1,5 +1,6 @@
 /** Allocations as a person reads them. */
 import type { Allocation } from '../../contract/allocation.ts';
+import type { FoundRequest } from '../../contract/find.ts';
 import type { Node } from '../../contract/node.ts';
 import { allocationMeans, isRescueOver } from '../../lifecycle/rescue-window.ts';
 import { ageSince, momentAndDistance, relative } from './duration.ts';
@@ -8,7 +9,7 @@ import { allocationTones } from './palette.ts';
 import { isOver } from './progress.ts';
 import { failedReleaseConcern, isReleaseFailed, nextTrySentence } from './release-failure.ts';
 import { type Column, type Fact, type Fit, renderFacts } from './table.ts';
-import { printable } from './text.ts';
+import { printable, truncate } from './text.ts';
 
 /** What it is doing, or why it stands still. That one is in use because its machine came up needs no word. */
 export function allocationConcern(allocation: Allocation, nowMs: number): string {
@@ -36,6 +37,19 @@ const machineOf = (machine: Node, nowMs: number) =>
   [`${machine.status} for ${ageSince(machine.status_since, nowMs)}`, printable(machine.verdict?.reason ?? '')]
     .filter(Boolean)
     .join(': ');
+
+/** Every request that touched it, oldest first. One is the allocation's own, which is told with its facts. */
+export function requestLines(requests: FoundRequest[], nowMs: number, { paint, width }: Fit): string[] {
+  if (requests.length < 2) return [];
+  return [
+    '',
+    paint('strong', 'Requests that touched it'),
+    ...requests.map(({ correlation_id, at, summary, actor }) => {
+      const told = `${relative(at, nowMs)}  ${printable(summary)}${actor ? ` — by ${printable(actor)}` : ''}`;
+      return `  ${correlation_id}  ${truncate(told, width - correlation_id.length - 4)}`;
+    }),
+  ];
+}
 
 export function allocationLines(allocation: Allocation, machine: Node | null, nowMs: number, fit: Fit): string[] {
   // That its machine was ready once is no reason any more.

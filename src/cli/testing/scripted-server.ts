@@ -144,7 +144,9 @@ export class ScriptedServer {
         ...{ kind: 'node' as const, id: node_id, name, status, over: status === 'retired' },
         ...{ node_id, allocation_id, node_instance_id: node_instance_id === id ? id : null },
       }));
-    return { known: items.length > 0, as_request: false, items, requests: [] };
+    const [only] = items;
+    const meant = only && { kind: only.kind, id: only.id, node_instance_id: only.node_instance_id };
+    return { known: items.length > 0, as_request: false, items, meant: meant ?? null, requests: [] };
   }
 }
 

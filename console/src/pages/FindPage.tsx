@@ -1,0 +1,96 @@
+/** Where any id leads: to the page of what it names; of a request, to all that was done under it. */
+import { Text } from '@mantine/core';
+import { IconFocus2, IconMapOff } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Navigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import type { Found } from '../../../src/contract/find.ts';
+import { findQuery } from '../api/find.ts';
+import columns from '../components/Columns.module.css';
+import { CopyId } from '../components/CopyId.tsx';
+import { Empty } from '../components/Empty.tsx';
+import { FailurePanel } from '../components/FailurePanel.tsx';
+import { FoundThings } from '../components/FoundThings.tsx';
+import { PageHeader } from '../components/PageHeader.tsx';
+import { Panel } from '../components/Panel.tsx';
+import { DetailSkeleton } from '../components/Skeletons.tsx';
+import { Timeline } from '../components/Timeline.tsx';
+
+const route = getRouteApi('/frame/find');
+
+export function FindPage() {
+  const { id = '' } = route.useSearch();
+  const { data: found, error } = useQuery(findQuery(id));
+  if (id === '')
+    return (
+      <Told title="Find any id">
+        <Empty icon={IconFocus2} title="Paste any id">
+          <p>Of a node, an instance, an allocation, an operation or a request; or the name of a machine.</p>
+        </Empty>
+      </Told>
+    );
+  if (error)
+    return (
+      <>
+        <PageHeader title="Find any id" tab="Find" below={<CopyId id={id} />} />
+        <FailurePanel error={error} />
+      </>
+    );
+  if (!found) return <DetailSkeleton />;
+  if (found.as_request) return <Request id={id} found={found} />;
+  if (found.meant) return <GoTo meant={found.meant} />;
+  if (found.items.length > 0)
+    return (
+      <>
+        <PageHeader title={`Several are called ${id}`} tab={id} />
+        <Panel flush>
+          <FoundThings items={found.items} />
+        </Panel>
+      </>
+    );
+  return (
+    <Told title="Not found">
+      <Empty icon={IconMapOff} title={`Nothing is known about ${id}`}>
+        <p>
+          No node, instance, allocation, operation or request has this id or name, or you may not see it. A letter may
+          be missing.
+        </p>
+      </Empty>
+    </Told>
+  );
+}
+
+const Told = ({ title, children }: { title: string; children: React.ReactNode }) => (
+  <>
+    <PageHeader title={title} tab="Find" />
+    <Panel>{children}</Panel>
+  </>
+);
+
+function GoTo({ meant: { kind, id, node_instance_id } }: { meant: NonNullable<Found['meant']> }) {
+  if (kind === 'allocation') return <Navigate to="/allocations/$id" params={{ id }} replace />;
+  if (kind === 'operation') return <Navigate to="/operations/$id" params={{ id }} replace />;
+  const search = node_instance_id ? { tab: 'logs', instance: node_instance_id } : {};
+  return <Navigate to="/nodes/$id" params={{ id }} search={search} replace />;
+}
+
+function Request({ id, found }: { id: string; found: Found }) {
+  const [layer, setLayer] = useState<string | undefined>(undefined);
+  return (
+    <>
+      <PageHeader title="Request" tab="Request" below={<CopyId id={id} />} />
+      <div className={columns.stack}>
+        <Panel title="What it was about" flush={found.items.length > 0}>
+          {found.items.length > 0 ? (
+            <FoundThings items={found.items} />
+          ) : (
+            <Text c="dimmed">No machine and no allocation.</Text>
+          )}
+        </Panel>
+        <Panel title="Timeline" flush>
+          <Timeline by={{ correlation_id: id }} layer={layer} onLayer={setLayer} />
+        </Panel>
+      </div>
+    </>
+  );
+}

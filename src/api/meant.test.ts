@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import type { FoundThing } from '../contract/find.ts';
+import { meantOf } from './meant.ts';
+
+const thing = (fields: Partial<FoundThing>): FoundThing => ({
+  ...{ kind: 'node', id: 'node_1', name: 'web', status: 'ready', over: false },
+  ...{ node_id: 'node_1', node_instance_id: null, allocation_id: null },
+  ...fields,
+});
+const retired = thing({ id: 'node_2', node_id: 'node_2', status: 'retired', over: true });
+const idOf = (items: FoundThing[], as_request = false) => meantOf(items, as_request)?.id;
+
+test('a name is the machine that bears it now, not one that bore it', () => {
+  expect(idOf([retired, thing({})])).toBe('node_1');
+  expect(idOf([retired])).toBe('node_2');
+});
+
+test('a request is the claim it was about, before its operation and its machine, and also when that is over', () => {
+  const operation = thing({ kind: 'operation', id: 'op_1' });
+  const allocation = thing({ kind: 'allocation', id: 'alloc_1', over: true });
+  expect(idOf([thing({}), operation, allocation], true)).toBe('alloc_1');
+  expect(idOf([thing({}), operation], true)).toBe('op_1');
+  expect(idOf([thing({}), retired], true)).toBeUndefined();
+});
+
+test('an instance is its machine, and the instance is kept', () => {
+  expect(meantOf([thing({ node_instance_id: 'inst_1' })], false)).toEqual({
+    kind: 'node',
+    id: 'node_1',
+    node_instance_id: 'inst_1',
+  });
+});
+
+test('residue and findings lead to their machine, or to the allocation that left them', () => {
+  expect(idOf([thing({ kind: 'residue', id: 'res_1' })])).toBe('node_1');
+  expect(idOf([thing({ kind: 'finding', id: 'find_1', node_id: null, allocation_id: 'alloc_1' })])).toBe('alloc_1');
+  expect(idOf([thing({ kind: 'residue', id: 'res_1', node_id: null })])).toBeUndefined();
+});
+
+test('of several alike none is meant', () => {
+  expect(idOf([thing({}), thing({ id: 'node_3' })])).toBeUndefined();
+});
