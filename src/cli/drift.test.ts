@@ -38,9 +38,9 @@ describe('drift', () => {
       params: { id: 'find_1' },
       body: { reason: 'the rack was sold' },
     });
-    const predicted = await slipway('drift', 'accept', 'find_1', '--reason', 'x', '--dry-run');
+    const predicted = await slipway('drift', 'accept', 'find_1', '--dry-run');
     expect(predicted.stdout).toMatch(/^○ Nothing was done\. To accept find_1 would mean: /);
-    expect(server.callsOf('drift-accept')[0]?.body).toEqual({ reason: 'x', dry_run: true });
+    expect(server.callsOf('drift-accept')[0]?.body).toEqual({ reason: expect.any(String), dry_run: true });
     expect((await slipway('drift', 'repair', 'find_1')).code).toBe(2);
     server.refuse('drift-repair', { code: 'action_illegal', status: 409, title: 'That cannot be done in this state' });
     const { stderr } = await slipway('drift', 'repair', 'find_1', '--reason', 'x');

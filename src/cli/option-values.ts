@@ -40,6 +40,10 @@ export const timeoutWaitOption = (where = 'with --wait') =>
 
 export const waitOption = () => new Option('-w, --wait', 'show its progress until it is settled');
 
+/** Nothing is done, so nobody has to say why; the server wants a word all the same, and keeps none of a dry run. */
+export const dryRunOption = (says: string) =>
+  new Option('--dry-run', `${says}; needs no --reason`).implies({ reason: 'only to see what would come of it' });
+
 export const limitOption = (fallback: number) =>
   new Option('--limit <n>', 'how many to show at most').argParser(count).default(fallback);
 

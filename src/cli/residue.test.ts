@@ -50,7 +50,7 @@ test('nothing is done without a reason: exit 2', async () => {
 test('a dry run says what would come of it, and that nothing was done', async () => {
   const predicts = { says: 'it is destroyed and proven gone' };
   server.on('residue-delete', () => ({ body: { residue: entry, operation: null, dry_run: true, predicts } }));
-  const { stdout } = await slipway('residue', 'delete', 'res_1', '--reason', 'because', '--dry-run');
+  const { stdout } = await slipway('residue', 'delete', 'res_1', '--dry-run');
   expect(stdout).toBe('○ Nothing was done. To delete res_1 would mean: it is destroyed and proven gone\n');
-  expect(server.callsOf('residue-delete')[0]?.body).toEqual({ reason: 'because', dry_run: true });
+  expect(server.callsOf('residue-delete')[0]?.body).toEqual({ reason: expect.any(String), dry_run: true });
 });

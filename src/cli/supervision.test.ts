@@ -125,10 +125,18 @@ describe('actions and act', () => {
     const predicts = { status: 'offline', deadline_at: null, says: 'liveness takes effect: ready → offline' } as const;
     const node = sampleNode({ status: 'ready', held: sampleHeld() });
     server.on('node-act', () => ({ body: sampleActed({ dry_run: true, node, predicts }) }));
-    const { stdout } = await slipway('act', sampleIds.node_id, 'apply-held-verdict', '--dry-run', '-r', 'burned');
+    const { stdout } = await slipway('act', sampleIds.node_id, 'apply-held-verdict', '--dry-run');
     expect(stdout).toMatch(/^○ Nothing was done\. apply-held-verdict on \S+ would mean: liveness takes effect/);
     expect(stdout).toContain('status  ready → offline');
+    expect(server.callsOf('node-act')[0]?.body).toEqual({ reason: expect.any(String), dry_run: true });
+  });
+  test('a dry run needs no reason, keeps one that is given, and nothing is done without one: exit 2', async () => {
+    const act = (...more: string[]) => slipway('act', sampleIds.node_id, 'retire', ...more);
+    expect((await act('--dry-run', '--reason', 'burned')).code).toBe(0);
     expect(server.callsOf('node-act')[0]?.body).toEqual({ reason: 'burned', dry_run: true });
+    const without = await act();
+    expect(without).toMatchObject({ code: 2, stderr: expect.stringContaining("'-r, --reason <text>' not specified") });
+    expect(server.callsOf('node-act')).toHaveLength(1);
   });
   test('a machine that enrols again: its token and the line to start its agent with', async () => {
     server.on('node-act', () => ({ body: sampleActed({ enrollment_token: 'swe_once' }) }));
@@ -246,7 +254,7 @@ describe('recover', () => {
   test('a dry run says how many there are and which go first', async () => {
     const preview = { ...recovery, dry_run: true, matched: 12, eligible: 12, first: ['alloc_1', 'alloc_2'] };
     server.on('fleet-recover', () => ({ status: 202, body: preview }));
-    const { stdout } = await slipway('recover', '--status', 'release_failed', '--dry-run', '-r', 'x');
+    const { stdout } = await slipway('recover', '--status', 'release_failed', '--dry-run');
     expect(stdout).toContain('Would recover 12: tries failed releases again; nothing was changed');
     expect(stdout).toContain('alloc_1 · alloc_2 · and 10 more');
   });

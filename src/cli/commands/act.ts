@@ -7,7 +7,7 @@ import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure } from '../failure.ts';
 import { namedThing } from '../named-thing.ts';
 import { nodeBehind } from '../node-behind.ts';
-import { duration } from '../option-values.ts';
+import { dryRunOption, duration } from '../option-values.ts';
 import { type ActionName, actedLines, enrolLines } from '../render/actions.ts';
 import type { Session } from '../session.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
@@ -55,11 +55,11 @@ export const makeAct: MakeCommand = (cli) =>
     .requiredOption('-r, --reason <text>', 'why; kept as evidence under your name')
     .option('--seconds <time>', 'extend-deadline: by how much, like 600 or 10m', duration)
     .addOption(new Option('--then <end>', 'drain: what becomes of it once it is empty').choices(['hold', 'retire']))
-    .option('--dry-run', 'only say what would come of it')
+    .addOption(dryRunOption('only say what would come of it'))
     .examples(
       'slipway act node_… extend-deadline --seconds 10m --reason "the image is large today"',
       'slipway act node_… drain --then retire --reason "the host is replaced"',
-      'slipway act node_… apply-held-verdict --reason "it burned down" --dry-run',
+      'slipway act node_… apply-held-verdict --dry-run',
       'slipway act node_… reimage --reason "a new kernel"',
       'slipway act alloc_… retry-release --reason "the disk is writable again"',
     )

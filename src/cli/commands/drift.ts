@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import { findingKinds, findingStatuses } from '../../lifecycle/findings.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../command.ts';
-import { limitOption } from '../option-values.ts';
+import { dryRunOption, limitOption } from '../option-values.ts';
 import { collect } from '../pages.ts';
 import { countByStatus, printListing } from '../print-listing.ts';
 import { decidedLines, findingColumns } from '../render/finding.ts';
@@ -49,7 +49,7 @@ const makeDecision = (cli: Cli, verb: 'repair' | 'accept', description: string, 
     .description(description)
     .argument('<id>', 'the finding')
     .requiredOption('-r, --reason <text>', 'why; kept as evidence under your name')
-    .option('--dry-run', 'only say what would come of it')
+    .addOption(dryRunOption('only say what would come of it'))
     .examples(example)
     .action(
       cli.run<DecideOptions>(async (session, { reason, dryRun }, [id = '']) => {
@@ -74,7 +74,7 @@ export const makeDrift: MakeCommand = (cli) =>
         cli,
         'repair',
         'Take a machine that is gone down with proof, or bring a row to what its evidence says.',
-        'slipway drift repair find_… --reason "the rack was sold" --dry-run',
+        'slipway drift repair find_… --dry-run',
       ),
     )
     .addCommand(

@@ -5,7 +5,7 @@ import { type Recovery, type RecoveryRequest, recoverableStatuses } from '../../
 import { type BulkActionName, bulkAction, bulkActionNames, recoveryDefaults } from '../../lifecycle/recovery.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure } from '../failure.ts';
-import { count, duration, labels, timeoutWaitOption, waitOption } from '../option-values.ts';
+import { count, dryRunOption, duration, labels, timeoutWaitOption, waitOption } from '../option-values.ts';
 import { recoveryLines } from '../render/recovery.ts';
 import { nothingKnown } from '../subject.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
@@ -85,11 +85,11 @@ export const makeRecover: MakeCommand = (cli) =>
         .argParser(count)
         .default(recoveryDefaults.stop_after_failures),
     )
-    .option('--dry-run', 'only say how many it would touch, which first, and which not and why')
+    .addOption(dryRunOption('only say how many it would touch, which first, and which not and why'))
     .addOption(waitOption())
     .addOption(timeoutWaitOption())
     .examples(
-      'slipway recover --status release_failed --reason "the disk is free again" --dry-run',
+      'slipway recover --status release_failed --dry-run',
       'slipway recover --status release_failed --pool gpu --per-minute 30 --reason "the disk is free again" --wait',
       'slipway recover --action quarantine --zone eu-1 --reason "water in rack 7"',
     )

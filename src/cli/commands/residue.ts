@@ -4,7 +4,7 @@ import { Option } from 'commander';
 import type { Residue } from '../../contract/residue.ts';
 import { type ResidueStatus, residueStatuses } from '../../lifecycle/residue.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../command.ts';
-import { limitOption } from '../option-values.ts';
+import { dryRunOption, limitOption } from '../option-values.ts';
 import { collect } from '../pages.ts';
 import { countByStatus, printListing } from '../print-listing.ts';
 import { hintLines } from '../render/closing.ts';
@@ -73,7 +73,7 @@ const makeDeed = (cli: Cli, name: keyof typeof deeds) => {
     .description(does)
     .argument('<id>', 'the entry, from slipway residue')
     .requiredOption('-r, --reason <text>', 'why; kept as evidence under your name')
-    .option('--dry-run', 'only say what would come of it')
+    .addOption(dryRunOption('only say what would come of it'))
     .examples(example)
     .action(
       cli.run<{ reason: string; dryRun?: boolean }>(async (session, { reason, dryRun }, [id = '']) => {
