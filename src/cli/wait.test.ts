@@ -201,6 +201,15 @@ describe('release --wait', () => {
     const cli = release();
     await cli.printed('Step 1/3');
     progress({ status: 'failed' });
+    const offer = { does: 'ends it without proof', open: true, why_not: null, leads_to: null };
+    server.on('allocation-actions', () => ({
+      body: {
+        items: [
+          { ...offer, action: 'force-release' },
+          { ...offer, action: 'extend-deadline', open: false, why_not: 'No deadline runs.' },
+        ],
+      },
+    }));
     const retry_at = new Date(systemClock.nowMs() + 290_000).toISOString();
     become({
       status: 'release_failed',
@@ -214,6 +223,9 @@ describe('release --wait', () => {
     expect(stdout).toMatch(
       /clean failed: exit 1\n {2}It is tried again in 4m \d\ds \(try 2\)\. That goes on until it works;/,
     );
+    for (const way of [`explain ${id}`, `logs ${id}`, `release ${id} --wait`, `act ${id} force-release --reason "…"`])
+      expect(stdout).toMatch(new RegExp(`slipway ${way}\n`));
+    expect(stdout).not.toContain('extend-deadline');
   });
 });
 

@@ -14,6 +14,7 @@ import { isPassing, type Session } from './session.ts';
 import { type Goal, settlementOf } from './settlement.ts';
 import { progressOf, type Subject, setbackOf, type Target } from './subject.ts';
 import { fitOf, printLines, type Surface } from './terminal.ts';
+import { waysOut } from './ways-out.ts';
 
 export interface WaitRequest {
   target: Target;
@@ -143,7 +144,8 @@ export async function waitUntilSettled(session: Session, request: WaitRequest): 
   if ('exit' in outcome) {
     if (!json) {
       const left_behind = await leftBehind(session, outcome.subject);
-      const closing = { ...context, ...(left_behind !== undefined && { left_behind }) };
+      const ways_out = await waysOut(session, outcome.subject, context);
+      const closing = { ...context, ways_out, ...(left_behind !== undefined && { left_behind }) };
       printLines(surface, closingLines(outcome.subject, outcome.exit, closing));
     }
     return outcome;

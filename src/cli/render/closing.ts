@@ -12,6 +12,8 @@ import { flow, pad, printable, wrap } from './text.ts';
 export interface ClosingContext {
   /** What a forced release left on the residue ledger, where it ended without proof. */
   left_behind?: number;
+  /** What may be done about a release that failed, each with its command. */
+  ways_out?: string[];
   paint: Paint;
   width: number;
   nowMs: number;
@@ -143,11 +145,14 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
       ...blame(allocation, context),
       ...hintLines(
         [
+          ['Why, and what next', commandLine('explain', id)],
           ['See what happened', commandLine('timeline', id)],
+          ['Read its logs', commandLine('logs', id)],
           ['Try again now', commandLine('release', id, '--wait')],
         ],
         paint,
       ),
+      ...(context.ways_out?.length ? ['', paint('strong', 'What else you can do'), ...context.ways_out] : []),
     ];
   },
 };
