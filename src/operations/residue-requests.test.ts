@@ -41,7 +41,11 @@ const refused = (detail: string) => ({ code: 'action_illegal', message: expect.s
 
 test('what a live node runs is not deleted; what a quarantined or a retired one left is', async () => {
   const id = await left();
-  for (const status of ['ready', 'cleaning', 'starting']) {
+  await nodeIs('cleaning');
+  await expect(requestResidueDelete(services, id, asker)).rejects.toMatchObject(
+    refused('is being taken down, and this with it'),
+  );
+  for (const status of ['ready', 'starting']) {
     await nodeIs(status);
     await expect(requestResidueDelete(services, id, asker)).rejects.toMatchObject(refused(`which is ${status}`));
   }

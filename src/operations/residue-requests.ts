@@ -120,8 +120,10 @@ function whyNotDeleted(row: ResidueWithMachine, services: OperationServices): st
     return 'It names no instance of ours, so nothing here may destroy it; remove it by hand, and adopt it.';
   if (row.present_instance_id && !services.drivers.get(row.driver)?.launches)
     return 'Its machine is brought by others and not ours to destroy; retire its node, or adopt it.';
+  if (row.present && row.node_status === 'cleaning')
+    return `Node ${row.node_id} is being taken down, and this with it: with a proof the entry is closed. \`slipway explain ${row.node_id}\` says how far that is; to delete it here instead, quarantine the node first, which stops that.`;
   if (row.present && row.node_status !== 'quarantined')
-    return `It is what node ${row.node_id} runs, which is ${row.node_status}; only what a quarantined or retired node left is deleted.`;
+    return `It is what node ${row.node_id} runs, which is ${row.node_status}; quarantine the node first: only what a quarantined or retired node left is deleted.`;
   return null;
 }
 

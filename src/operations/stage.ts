@@ -97,10 +97,21 @@ export interface DriveOptions {
   policy: RetryPolicy;
   /** What it is about, for the evidence. */
   subject: Pick<Subject, 'node_instance_id' | 'ids'>;
+  /**
+   * Each try begins the work anew and is then waited for, as a script that is run again: its tries are those of all rounds together, else
+   * one that always fails would be begun for ever. Where only looking failed, each round has its own.
+   */
+  begins_anew?: boolean;
 }
 
 /** A shorter wait is over before anybody has read about it. */
 const worthTellingSeconds = 5;
+
+const leftOf = ({ tries, base_seconds, max_seconds }: RetryPolicy, failed: number): RetryPolicy => ({
+  tries: tries - failed,
+  base_seconds: Math.min(base_seconds * 2 ** failed, max_seconds),
+  max_seconds,
+});
 
 /**
  * Calls a driver until it is done. The driver never waits inside, so between its calls the operation sleeps durably and
@@ -113,10 +124,11 @@ export async function drive(
   call: () => Promise<DriverOutcome>,
   options: DriveOptions,
 ): Promise<DriverDone> {
+  let failed = 0;
   for (let round = 1; ; round++) {
     const outcome = await context.step(
       `${name}:${round}`,
-      async () => {
+      async ({ try: tried }) => {
         const answer = await call();
         if (answer.phase) {
           const { db, executor, clock } = services;
@@ -134,11 +146,12 @@ export async function drive(
           await keepDriverState(services.db, options.subject.node_instance_id, answer.state);
         }
         await tellProvider(context, services, name, options.subject, answer);
-        return answer as unknown as Json;
+        return { ...answer, failed_tries: tried - 1 } as unknown as Json;
       },
-      options.policy,
+      leftOf(options.policy, failed),
     );
-    const answer = outcome as unknown as Exclude<DriverOutcome, { outcome: 'failed' }>;
+    const answer = outcome as unknown as Exclude<DriverOutcome, { outcome: 'failed' }> & { failed_tries?: number };
+    if (options.begins_anew) failed += answer.failed_tries ?? 0;
     if (answer.outcome === 'done') return answer;
     await context.emit({
       message: answer.message,

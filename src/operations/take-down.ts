@@ -156,7 +156,8 @@ async function clean(
         tries,
       });
     }
-    await drive(context, services, 'clean:driver', () => subject.driver.clean(subject.target), { policy, subject });
+    const cleanIt = () => subject.driver.clean(subject.target);
+    await drive(context, services, 'clean:driver', cleanIt, { policy, subject, begins_anew: true });
     break;
   }
   if (!reuse) await endMachine(context, services, 'clean', subject, policy);
