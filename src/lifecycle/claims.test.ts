@@ -103,6 +103,15 @@ describe('a ready node', () => {
   test('is told why', () => {
     expect(reasonOf(standing('ready'), { status: 'stopping' })).toBe('the node said goodbye');
     expect(reasonOf(standing('ready'), { status: 'degraded' })).toBe('the node says it is degraded');
+    expect(reasonOf(standing('ready'), { status: 'degraded', message: ' it ended 3 times\n within 60 s ' })).toBe(
+      'the node says it is degraded: it ended 3 times within 60 s',
+    );
+    expect(reasonOf(standing('ready'), { error_rate: 0.5, message: 'the disk is full' })).toBe(
+      '50 % of its work fails (degraded from 50 %): the disk is full',
+    );
+    const silent = { ...standing('offline'), verdict: { rule: 'goodbye' } };
+    expect(reasonOf(silent, { status: 'degraded', message: 'still ill' })).toBe('it beats again: still ill');
+    expect(reasonOf(silent, { status: 'ready', message: 'well' })).toBe('it beats again');
     expect(reasonOf(standing('ready'), { error_rate: 0.756 })).toBe('76 % of its work fails (degraded from 50 %)');
   });
 });

@@ -8,6 +8,8 @@ export type Claim = 'starting' | 'ready' | 'degraded' | 'stopping';
 export interface Beat {
   status?: Claim;
   error_rate?: number;
+  /** Why, in the machine's own words. */
+  message?: string;
 }
 
 /** The node as the door reads it under its lock. */
@@ -40,6 +42,12 @@ export const wellBelow = 0.1;
 const isIll = (beat: Beat) => beat.status === 'degraded' || (beat.error_rate ?? 0) >= degradedFrom;
 const percent = (rate: number | undefined) => `${Math.round((rate ?? 0) * 100)} %`;
 
+/** What the machine says about it belongs to the reason: it alone knows what is wrong. */
+const inItsWords = (reason: string, { message }: Beat) => {
+  const words = message?.replaceAll(/\s+/g, ' ').trim();
+  return words ? `${reason}: ${words}` : reason;
+};
+
 const lateness = (node: ClaimingNode, now: Date) => ((now.getTime() - node.status_since.getTime()) / 1000).toFixed(1);
 
 /** Prerequisites are looked at before `ready`, whoever promotes. */
@@ -69,17 +77,22 @@ function whenOffline(node: ClaimingNode, beat: Beat, now: Date): ClaimChange | u
   const said = beat.status ?? node.reported_status;
   const wasIll = node.verdict?.from === 'degraded' && !silenced;
   const ill = said === 'degraded' || isIll(beat) || (wasIll && (beat.error_rate ?? degradedFrom) >= wellBelow);
-  return { to: ill ? 'degraded' : 'ready', by: 'heartbeat-returned', reason: 'it beats again' };
+  return {
+    to: ill ? 'degraded' : 'ready',
+    by: 'heartbeat-returned',
+    reason: ill ? inItsWords('it beats again', beat) : 'it beats again',
+  };
 }
 
 function whenReady(_: ClaimingNode, beat: Beat): ClaimChange | undefined {
   if (beat.status === 'stopping') return { to: 'offline', by: 'goodbye', reason: 'the node said goodbye' };
-  if (beat.status === 'degraded') return { to: 'degraded', by: 'degraded', reason: 'the node says it is degraded' };
+  if (beat.status === 'degraded')
+    return { to: 'degraded', by: 'degraded', reason: inItsWords('the node says it is degraded', beat) };
   if (!isIll(beat)) return undefined;
   return {
     to: 'degraded',
     by: 'degraded',
-    reason: `${percent(beat.error_rate)} of its work fails (degraded from ${percent(degradedFrom)})`,
+    reason: inItsWords(`${percent(beat.error_rate)} of its work fails (degraded from ${percent(degradedFrom)})`, beat),
   };
 }
 

@@ -1,16 +1,22 @@
 /** Everything that may need a person, read once and kept live by the stream; the mark beside its place reads the same. */
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
+import { useTicking } from '../live/clock.ts';
 import { type Known, type Shelf, shelvesOf } from '../words/attention.ts';
 import { allocationsQuery } from './allocations.ts';
 import { findingsQuery } from './findings.ts';
 import { nodesIn } from './nodes.ts';
+import { operationsQuery } from './operations.ts';
 import { poolsQuery } from './pools.ts';
 import { residueQuery } from './residue.ts';
 import { seesWholeFleet, useSession } from './session.ts';
 import { brakeQuery, sweepsQuery } from './supervision.ts';
 
+/** What only lasts becomes a concern without any news. */
+const lookEveryMs = 10_000;
+
 const open = { status: 'open' };
+const running = { status: 'running' };
 const failedAllocations = { status: 'failed' };
 const failedReleases = { status: 'release_failed' };
 
@@ -29,6 +35,7 @@ export interface Attention {
 
 export function useAttention(): Attention {
   const enabled = seesWholeFleet(useSession());
+  const passed = useTicking((nowMs) => Math.floor(nowMs / lookEveryMs));
   const brake = useQuery({ ...brakeQuery, enabled });
   const sweeps = useQuery({ ...sweepsQuery, enabled });
   const pools = useQuery({ ...poolsQuery, enabled });
@@ -36,10 +43,13 @@ export function useAttention(): Attention {
   const unserved = useInfiniteQuery(allocationsQuery(failedAllocations));
   const quarantined = useInfiniteQuery(nodesIn('quarantined'));
   const failed = useInfiniteQuery(nodesIn('failed'));
+  const degraded = useInfiniteQuery(nodesIn('degraded'));
+  const cleaning = useInfiniteQuery({ ...nodesIn('cleaning'), enabled });
+  const operations = useInfiniteQuery({ ...operationsQuery(running), enabled });
   const residue = useInfiniteQuery({ ...residueQuery(open), enabled });
   const findings = useInfiniteQuery({ ...findingsQuery(open), enabled });
-  const lists = [releases, unserved, quarantined, failed, residue, findings];
-  const reads = [brake, sweeps, pools, ...lists];
+  const lists = [releases, unserved, quarantined, failed, degraded, cleaning, residue, findings];
+  const reads = [brake, sweeps, pools, operations, ...lists];
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: what the lists hold is in their data
   const known = useMemo(
@@ -51,13 +61,16 @@ export function useAttention(): Attention {
       quarantined: itemsOf(quarantined),
       failed: itemsOf(failed),
       failed_allocations: itemsOf(unserved),
+      degraded: itemsOf(degraded),
+      cleaning: itemsOf(cleaning),
+      running: itemsOf(operations),
       residue: itemsOf(residue),
       findings: itemsOf(findings),
     }),
-    [brake.data, sweeps.data, pools.data, ...lists.map(({ data }) => data)],
+    [brake.data, sweeps.data, pools.data, operations.data, ...lists.map(({ data }) => data)],
   );
   return {
-    shelves: useMemo(() => shelvesOf(known), [known]),
+    shelves: useMemo(() => shelvesOf(known, passed * lookEveryMs), [known, passed]),
     known,
     // What is disabled is pending for ever, and idle.
     isRead: reads.every(({ isPending, fetchStatus }) => !isPending || fetchStatus === 'idle'),

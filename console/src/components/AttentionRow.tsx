@@ -91,6 +91,29 @@ function tell(concern: Concern): Told {
         ],
       };
     }
+    case 'take_down': {
+      const { node, operation, step } = concern;
+      return {
+        title: (
+          <Link to="/operations/$id" params={{ id: operation.workflow_id }}>
+            {node.name}
+          </Link>
+        ),
+        name: node.name,
+        why: `${step.label}: ${step.error?.message}`,
+        facts: [
+          node.pool,
+          <Code key="kind">{operation.kind}</Code>,
+          step.error && `owner: ${step.error.owner_layer}`,
+          step.tries === 1 ? 'tried once' : `tried ${step.tries} times`,
+          step.retry_at && (
+            <span key="retry">
+              next try <Ago at={step.retry_at} />
+            </span>
+          ),
+        ],
+      };
+    }
     case 'residue': {
       const { residue } = concern;
       return {

@@ -1,5 +1,6 @@
 /** What each shelf of Attention is called, looks like and means, and where all of it is. */
 import {
+  IconActivityHeartbeat,
   IconAlertTriangle,
   IconGavel,
   IconLeaf,
@@ -66,6 +67,20 @@ export const shelfLooks: Record<ShelfName, ShelfLook> = {
     icon: IconUserX,
     tone: 'bad',
     all: { to: '/allocations', search: { status: 'failed' } },
+  },
+  degraded: {
+    title: 'Degraded for long',
+    means: 'They serve, but badly, and did not get well by themselves. Read what each says of itself.',
+    icon: IconActivityHeartbeat,
+    tone: 'warn',
+    all: { to: '/fleet', search: { status: 'degraded' } },
+  },
+  taken_down: {
+    title: 'Take-downs that fail',
+    means: 'Each is tried again by itself; after its last try the machine is set aside.',
+    icon: IconRefreshAlert,
+    tone: 'leaving',
+    all: { to: '/fleet', search: { status: 'cleaning' } },
   },
   residue: {
     title: 'Left behind',

@@ -19,12 +19,21 @@ export interface NextAction {
 }
 
 /** As the table of actions opens them; what is served is given back first. */
-const onNode: Record<'failed' | 'quarantined', Record<Occupancy, readonly (NodeActionName | 'release')[]>> = {
+const onNode: Record<
+  'failed' | 'quarantined' | 'degraded',
+  Record<Occupancy, readonly (NodeActionName | 'release')[]>
+> = {
   failed: {
     reserved: ['retry', 'extend-deadline'],
     occupied: ['release'],
     cleanup: ['retire'],
     free: ['reimage', 'retire'],
+  },
+  degraded: {
+    reserved: ['collect-diagnostics', 'drain'],
+    occupied: ['collect-diagnostics', 'drain'],
+    cleanup: ['collect-diagnostics'],
+    free: ['collect-diagnostics', 'reimage'],
   },
   quarantined: {
     free: ['reactivate', 'retire'],
@@ -70,9 +79,11 @@ export function nextActions(concern: Concern): NextAction[] {
       }));
     case 'node': {
       const { node } = concern;
-      if (node.status !== 'failed' && node.status !== 'quarantined') return [];
+      if (node.status !== 'failed' && node.status !== 'quarantined' && node.status !== 'degraded') return [];
       return onNode[node.status][node.occupancy].flatMap((name) => nodeNext(node, name));
     }
+    case 'take_down':
+      return nodeNext(concern.node, 'quarantine');
     case 'residue':
       return (['verify', 'delete'] as const).map((deed) => ({
         label: deeds[deed].label,

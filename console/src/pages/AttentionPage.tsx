@@ -110,6 +110,7 @@ function keyOf(concern: Shelf['concerns'][number]): string {
     case 'allocation':
       return concern.allocation.allocation_id;
     case 'node':
+    case 'take_down':
       return concern.node.node_id;
     case 'residue':
       return concern.residue.residue_id;

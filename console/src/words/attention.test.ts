@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import type { Node } from '../../../src/contract/node.ts';
+import type { Operation } from '../../../src/contract/operation.ts';
 import type { Pool } from '../../../src/contract/pool.ts';
 import type { Residue } from '../../../src/contract/residue.ts';
 import type { Brake } from '../../../src/contract/supervision.ts';
@@ -14,10 +15,14 @@ const nothing: Known = {
   quarantined: undefined,
   failed: undefined,
   failed_allocations: undefined,
+  degraded: undefined,
+  cleaning: undefined,
+  running: undefined,
   residue: undefined,
   findings: undefined,
 };
 const at = (minute: number) => `2026-01-01T00:${String(minute).padStart(2, '0')}:00Z`;
+const nowMs = Date.parse(at(30));
 const failedRelease = (pool: string, release_tries: number, minute = 0) =>
   ({ allocation_id: `${pool}${minute}`, pool, release_tries, status_since: at(minute) }) as Allocation;
 const node = (name: string, minute: number) => ({ name, status_since: at(minute) }) as Node;
@@ -25,7 +30,7 @@ const hold = (ended_at: string | null) => ({ hold_id: 'h', since: at(1), ended_a
 
 describe('what needs a person', () => {
   it('is nothing while nothing is known to', () => {
-    expect(shelvesOf(nothing)).toEqual([]);
+    expect(shelvesOf(nothing, nowMs)).toEqual([]);
     expect(attentionHeadline(0, true)).toBe('Nothing needs a person');
   });
   it('has a release as given up once it was tried more often than its pool allows', () => {
@@ -47,34 +52,63 @@ describe('what needs a person', () => {
     };
     const standing = { ...node('n', 1), allocation_id: 'standing' };
     for (const where of ['failed', 'quarantined'])
-      expect(shelvesOf({ ...known, [where]: [standing] }).map(({ name, concerns }) => [name, concerns.length])).toEqual(
-        [
-          [where, 1],
-          ['unserved', 1],
-        ],
-      );
-    expect(shelvesOf(known)).toMatchObject([
+      expect(
+        shelvesOf({ ...known, [where]: [standing] }, nowMs).map(({ name, concerns }) => [name, concerns.length]),
+      ).toEqual([
+        [where, 1],
+        ['unserved', 1],
+      ]);
+    expect(shelvesOf(known, nowMs)).toMatchObject([
       {
         name: 'unserved',
         concerns: [{ allocation: { allocation_id: 'gone' } }, { allocation: { allocation_id: 'standing' } }],
       },
     ]);
   });
-  it('goes from the brake down to what is tried again by itself', () => {
-    const shelves = shelvesOf({
-      ...nothing,
-      brake: { holds: [hold(null), hold(at(2))] } as unknown as Brake,
-      sweeps: [{ name: 'liveness', error: 'no such column' } as Sweep, { name: 'drift', error: null } as Sweep],
-      pools: [],
-      release_failed: [failedRelease('p', 1), failedRelease('p', 9, 1)],
-      quarantined: [node('young', 9), node('old', 3)],
-      failed: [node('f', 1)],
-      residue: [
-        { cost_per_hour: null, since: at(0) },
-        { cost_per_hour: 2, since: at(5) },
-      ] as Residue[],
-      findings: [],
+  it('has a machine that stays degraded, and not one that is for a moment', () => {
+    const [shelf, ...others] = shelvesOf({ ...nothing, degraded: [node('lasting', 28), node('brief', 29)] }, nowMs);
+    expect(shelf).toMatchObject({ name: 'degraded', concerns: [{ node: { name: 'lasting' } }] });
+    expect([shelf?.concerns.length, others]).toEqual([1, []]);
+  });
+  it('has a take-down of which a try failed, with what failed and when it is tried again', () => {
+    const step = (error: object | null) => ({
+      name: 'clean',
+      status: 'waiting',
+      error,
+      retry_at: at(31),
+      finished_at: at(29),
     });
+    const running = [
+      { workflow_id: 'failing', allocation_id: null, steps: [step({ message: 'exited with code 3' })] },
+      { workflow_id: 'well', allocation_id: null, steps: [step(null)] },
+      { workflow_id: 'release', allocation_id: 'a', steps: [step({ message: 'exited with code 3' })] },
+    ] as unknown as Operation[];
+    const cleaning = running.map(({ workflow_id }) => ({ ...node(workflow_id, 1), workflow_id }));
+    expect(shelvesOf({ ...nothing, cleaning, running }, nowMs)).toMatchObject([
+      {
+        name: 'taken_down',
+        concerns: [{ node: { name: 'failing' }, step: { error: { message: 'exited with code 3' } } }],
+      },
+    ]);
+  });
+  it('goes from the brake down to what is tried again by itself', () => {
+    const shelves = shelvesOf(
+      {
+        ...nothing,
+        brake: { holds: [hold(null), hold(at(2))] } as unknown as Brake,
+        sweeps: [{ name: 'liveness', error: 'no such column' } as Sweep, { name: 'drift', error: null } as Sweep],
+        pools: [],
+        release_failed: [failedRelease('p', 1), failedRelease('p', 9, 1)],
+        quarantined: [node('young', 9), node('old', 3)],
+        failed: [node('f', 1)],
+        residue: [
+          { cost_per_hour: null, since: at(0) },
+          { cost_per_hour: 2, since: at(5) },
+        ] as Residue[],
+        findings: [],
+      },
+      nowMs,
+    );
     expect(shelves.map(({ name, concerns }) => [name, concerns.length])).toEqual([
       ['held', 1],
       ['rules', 1],

@@ -2,6 +2,7 @@
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import type { Finding } from '../../../src/contract/finding.ts';
 import type { Node } from '../../../src/contract/node.ts';
+import type { Operation, Step } from '../../../src/contract/operation.ts';
 import type { Pool } from '../../../src/contract/pool.ts';
 import type { Residue } from '../../../src/contract/residue.ts';
 import type { Brake, SweepRuns } from '../../../src/contract/supervision.ts';
@@ -15,6 +16,7 @@ export type Concern =
   | { kind: 'release'; allocation: Allocation; gave_up: boolean }
   | { kind: 'node'; node: Node }
   | { kind: 'allocation'; allocation: Allocation }
+  | { kind: 'take_down'; node: Node; operation: Operation; step: Step }
   | { kind: 'residue'; residue: Residue }
   | { kind: 'finding'; finding: Finding };
 
@@ -26,6 +28,8 @@ export const shelfNames = [
   'quarantined',
   'failed',
   'unserved',
+  'degraded',
+  'taken_down',
   'residue',
   'drift',
   'retried',
@@ -46,6 +50,9 @@ export interface Known {
   quarantined: readonly Node[] | undefined;
   failed: readonly Node[] | undefined;
   failed_allocations: readonly Allocation[] | undefined;
+  degraded: readonly Node[] | undefined;
+  cleaning: readonly Node[] | undefined;
+  running: readonly Operation[] | undefined;
   residue: readonly Residue[] | undefined;
   findings: readonly Finding[] | undefined;
 }
@@ -67,6 +74,7 @@ export function concernedSince(concern: Concern): string {
     case 'allocation':
       return concern.allocation.status_since;
     case 'node':
+    case 'take_down':
       return concern.node.status_since;
     case 'residue':
       return concern.residue.since;
@@ -93,7 +101,27 @@ function unserved({ failed_allocations, failed, quarantined }: Known): Allocatio
   );
 }
 
-export function shelvesOf(known: Known): Shelf[] {
+/** A machine that is ill for a moment comes back by itself; one that stays so, as a command that ends again and again, wants a person. */
+export const lastingSeconds = 120;
+const lasts =
+  (nowMs: number) =>
+  ({ status_since }: Node) =>
+    nowMs - Date.parse(status_since) >= lastingSeconds * 1000;
+
+/** Take-downs of a machine's own of which a try has failed: a failed release stands on shelves of its own. */
+function triedAgain({ cleaning, running }: Known): Concern[] {
+  return (cleaning ?? []).flatMap((node) => {
+    const operation = running?.find(({ workflow_id }) => workflow_id === node.workflow_id);
+    const step = operation?.steps.find(
+      ({ error, finished_at, status }) => error && (!finished_at || status === 'waiting'),
+    );
+    return operation && step && operation.allocation_id === null
+      ? [{ kind: 'take_down', node, operation, step } as const]
+      : [];
+  });
+}
+
+export function shelvesOf(known: Known, nowMs: number): Shelf[] {
   const releases = (known.release_failed ?? []).map(
     (allocation) => ({ kind: 'release', allocation, gave_up: gaveUp(allocation, known.pools) }) as const,
   );
@@ -107,6 +135,8 @@ export function shelvesOf(known: Known): Shelf[] {
     unserved: unserved(known)
       .map((allocation) => ({ kind: 'allocation', allocation }) as const)
       .toSorted(longestFirst),
+    degraded: (known.degraded ?? []).filter(lasts(nowMs)).map(asNode).toSorted(longestFirst),
+    taken_down: triedAgain(known).toSorted(longestFirst),
     residue: (known.residue ?? []).toSorted(dearestFirst).map((residue) => ({ kind: 'residue', residue })),
     drift: (known.findings ?? []).map((finding) => ({ kind: 'finding', finding }) as const).toSorted(longestFirst),
     retried: releases.filter(({ gave_up }) => !gave_up).toSorted(longestFirst),
