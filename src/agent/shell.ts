@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import type { Clock } from '../base/clock.ts';
 import { carryOutput, type OutputParts } from './child-output.ts';
+import { strikeKnown } from './known-secrets.ts';
 import { endGroup } from './process-group.ts';
 import type { LogStream } from './spool.ts';
 
@@ -53,7 +54,8 @@ export function runShell(parts: ShellParts, { script, stream, signal, timeout_ms
     const finish = (ok: boolean, how: string) => {
       signal.removeEventListener('abort', abort);
       cancel?.();
-      resolve({ ok, how: ended_because ?? how, last_lines });
+      // They go where the log does not, and carry no more secrets there than the log does.
+      resolve({ ok, how: ended_because ?? how, last_lines: last_lines.map(strikeKnown(env)) });
     };
     for (const output of [child.stdout, child.stderr]) carryOutput(output, stream, { ...parts, onLine });
     child.on('error', (error) => finish(false, `could not be started: ${error.message}`));

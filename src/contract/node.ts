@@ -25,6 +25,9 @@ export const Verdict = Type.Object(
     at: Timestamp,
     owner: Type.Optional(Type.String({ description: 'Whose it is to see to it: a layer, or `operator`.' })),
     from: Type.Optional(Type.String({ description: 'Where it stood before.' })),
+    certain: Type.Optional(
+      Type.Boolean({ description: 'The machine was seen to have ended: waiting does not bring it back.' }),
+    ),
   },
   { $id: 'Verdict' },
 );

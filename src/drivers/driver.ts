@@ -103,6 +103,8 @@ export interface Diagnosis {
   summary: string;
   /** A certain crash: waiting longer cannot help. */
   certain: boolean;
+  /** What the machine itself calls its end, where it left a word: `setup_failed`. */
+  code?: string;
   /** Named texts that only the machine or its upstream knows: console output, last lines, process list. */
   attachments: { name: string; text: string }[];
 }

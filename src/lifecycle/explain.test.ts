@@ -152,6 +152,18 @@ describe('a person reads of a node that is', () => {
     ]);
   });
 
+  test('failed, and seen to have ended', () => {
+    const verdict = { rule: 'provision-error', certain: true };
+    expect(reads('failed', { verdict })).toEqual([
+      'waits for a person to retry it, or the end of its rescue window; its machine has ended, and waiting does not bring it back',
+      'if nobody retries it before: cleaning, by rescue-over: destroyed, with proof [deadline]',
+    ]);
+    expect(reads('failed', { verdict }, { holder: null })).toEqual([
+      'waits for a person, or the end of its rescue window; its machine has ended, and waiting does not bring it back',
+      'if nobody does anything before: cleaning, by rescue-over: destroyed, with proof [deadline]',
+    ]);
+  });
+
   test('draining', () => {
     expect(reads('draining')).toEqual([
       'waits for running work to end',
@@ -306,5 +318,10 @@ describe('a verdict that is held back', () => {
 });
 
 test('where it stands is told in one sentence', () => {
-  for (const status of nodeStatusNames) expect(meaningOf(status)).toMatch(/^[A-Z].+\.$/);
+  for (const status of nodeStatusNames)
+    for (const verdict of [null, { rule: 'x', certain: true }])
+      expect(meaningOf({ status, verdict })).toMatch(/^[A-Z].+\.$/);
+  const means = (certain?: boolean) => meaningOf({ status: 'failed', verdict: { rule: 'provision-error', certain } });
+  expect(means()).toMatch(/can still come back/);
+  expect(means(true)).toMatch(/waiting does not bring it back/);
 });

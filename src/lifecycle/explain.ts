@@ -17,7 +17,8 @@ export interface ExplainedNode {
   prerequisites: Prerequisites;
   last_seen_at: Date | null;
   stale_seconds: number | null;
-  verdict: { rule: string } | null;
+  /** `certain`: the machine was seen to have ended. */
+  verdict: { rule: string; certain?: boolean | undefined } | null;
   held: { rule: string; reason: string; held_until: string } | null;
   would_have: { rule: string } | null;
 }
@@ -143,13 +144,26 @@ const offline: Way = ({ node }) => ({
   ],
 });
 
-const failed: Way = ({ node }) => ({
+const endOfWindow = (condition: string, { deadline_at }: ExplainedNode): NextStep => ({
+  if: condition,
+  leads_to: 'cleaning, by rescue-over: destroyed, with proof',
+  at: deadline_at,
+});
+
+const ended: Way = ({ node, holder }) => ({
+  waiting_for: `a person${holder ? ' to retry it' : ''}, or the end of its rescue window; its machine has ended, and waiting does not bring it back`,
+  next: [endOfWindow(holder ? 'nobody retries it before' : 'nobody does anything before', node)],
+});
+
+const mayComeBack: Way = ({ node }) => ({
   waiting_for: 'the end of its rescue window, or a sign of life',
   next: [
     { if: 'it registers or beats before then', leads_to: 'starting, rescued by late-registration', at: null },
-    { if: 'it does not', leads_to: 'cleaning, by rescue-over: destroyed, with proof', at: node.deadline_at },
+    endOfWindow('it does not', node),
   ],
 });
+
+const failed: Way = (facts) => (facts.node.verdict?.certain ? ended : mayComeBack)(facts);
 
 const draining: Way = ({ node }) => ({
   waiting_for: 'running work to end',
@@ -257,4 +271,7 @@ export function explain(facts: ExplainFacts): Explanation {
 }
 
 /** One sentence on where it stands. */
-export const meaningOf = (status: NodeStatus): string => nodeStatuses[status].means;
+export const meaningOf = ({ status, verdict }: Pick<ExplainedNode, 'status' | 'verdict'>): string =>
+  status === 'failed' && verdict?.certain
+    ? 'Given up by a verdict. Its machine has ended, and waiting does not bring it back.'
+    : nodeStatuses[status].means;

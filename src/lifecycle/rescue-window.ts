@@ -4,13 +4,21 @@ import { type AllocationStatus, allocationStatuses } from './states.ts';
 interface Standing {
   status: AllocationStatus;
   deadline_at: string | null;
+  verdict: { certain?: boolean | undefined } | null;
 }
 
 /** One that is over has no deadline any more, or one that has just passed. */
-export const isRescueOver = ({ status, deadline_at }: Standing, nowMs: number): boolean =>
+export const isRescueOver = ({ status, deadline_at }: Omit<Standing, 'verdict'>, nowMs: number): boolean =>
   status === 'failed' && (deadline_at === null || Date.parse(deadline_at) <= nowMs);
 
-export const allocationMeans = (standing: Standing, nowMs: number): string =>
-  isRescueOver(standing, nowMs)
-    ? 'Could not be served, and its rescue window is over; retry it or release it.'
-    : allocationStatuses[standing.status].means;
+/** Its machine was seen to have ended: the window still runs, and nobody will come through it. */
+export const hasEnded = ({ status, verdict }: Pick<Standing, 'status' | 'verdict'>): boolean =>
+  status === 'failed' && verdict?.certain === true;
+
+export function allocationMeans(standing: Standing, nowMs: number): string {
+  if (isRescueOver(standing, nowMs))
+    return 'Could not be served, and its rescue window is over; retry it or release it.';
+  if (hasEnded(standing))
+    return 'Could not be served: its machine has ended, and waiting does not bring it back; retry it or release it.';
+  return allocationStatuses[standing.status].means;
+}

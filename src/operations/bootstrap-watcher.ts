@@ -43,15 +43,17 @@ export function bootstrapWatcher(services: OperationServices, workflow_id: Workf
       const lines = await lastLines(services.db, subject.node_instance_id);
       const sign = readSigns([...diagnosis.attachments.map(({ text }) => text), ...lines].join('\n'));
       const crashed = gone && diagnosis.certain;
+      // Its own word for its end, where it left one; that it crashed is all that others can say.
+      const code = diagnosis.code ?? 'machine_crashed';
       const finding: Finding | undefined = crashed
-        ? { code: sign?.code ?? 'machine_crashed', says: diagnosis.summary, certain: true, line: sign?.line ?? '' }
+        ? { code: sign?.code ?? code, says: diagnosis.summary, certain: true, line: sign?.line ?? '' }
         : sign;
       if (!finding) return undefined;
       await attach(services, subject, workflow_id, finding);
       // Looking takes its time. What is found after the deadline explains the rule's verdict; it does not forestall it.
       if (!finding.certain || now(services.clock) > deadline_at) return undefined;
       const shown = crashed ? diagnosis.summary : `${finding.says}: ${finding.line}`;
-      return { code: crashed ? 'machine_crashed' : finding.code, message: shown };
+      return { code: crashed ? code : finding.code, message: shown };
     },
   };
 }

@@ -74,6 +74,9 @@ async function launch(context: OperationContext, services: OperationServices): P
   await drive(context, services, 'launch:ensure', ensure, { policy: launchPolicy, subject });
 }
 
+/** What a step fails by that saw its machine end, in contrast to one that ended because a rule had decided. */
+class MachineEnded extends StepFailed {}
+
 /** Waits until the node has left `status`; a machine that crashed for certain is not waited for. */
 async function awaitLeaving(
   context: OperationContext,
@@ -102,7 +105,7 @@ async function awaitLeaving(
   );
   const after = seen as { status: string; reason: string | null; rule: string | null } | undefined;
   if (after?.status === 'crashed') {
-    throw new StepFailed({
+    throw new MachineEnded({
       step: name,
       code: after.rule ?? 'machine_crashed',
       owner_layer: 'node',
@@ -129,7 +132,8 @@ async function giveUp(context: OperationContext, services: OperationServices, fa
     const at = now(services.clock);
     await once(services.db, context.workflow_id, 'give-up', services.executor, at, async (tx, operation) => {
       const reason = `${failure.message} (step ${failure.step}, owner ${failure.owner_layer})`;
-      const data = { code: failure.code, owner_layer: failure.owner_layer, step: failure.step, tries: failure.tries };
+      const { code, owner_layer, step, tries } = failure;
+      const data = { code, owner_layer, step, tries, ...(failure instanceof MachineEnded && { certain: true }) };
       const cited = { by: 'provision-error', reason, data } as const;
       const node = operation.node_id && (await nodeRow(tx, operation.node_id));
       if (node && node.status === 'provisioning' && node.workflow_id === operation.workflow_id) {

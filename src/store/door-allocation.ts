@@ -2,6 +2,7 @@
 import { secondsLater } from '../base/clock.ts';
 import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../base/ids.ts';
 import type { Actor } from '../contract/evidence.ts';
+import type { Verdict } from '../contract/node.ts';
 import type { PoolDocument } from '../contract/pool.ts';
 import type { OwnerLayer } from '../contract/problem.ts';
 import { type AllocationStatus, allocationStatuses, type NodeStatus } from '../lifecycle/states.ts';
@@ -91,16 +92,21 @@ function deadlineOf(
   };
 }
 
+const verdictOf = ({ by, reason, data }: Pick<AllocationMove, 'by' | 'reason' | 'data'>, now: Date): Verdict => ({
+  ...{ rule: by, reason, at: now.toISOString() },
+  ...(data?.certain === true && { certain: true }),
+});
+
 /** What entering a status makes of the columns that the door itself owns. */
 export const enteringAllocation = (
-  move: Pick<AllocationMove, 'to' | 'by' | 'reason' | 'owner_layer'>,
+  move: Pick<AllocationMove, 'to' | 'by' | 'reason' | 'owner_layer' | 'data'>,
   deadline: AllocationDeadline,
   now: Date,
 ) => ({
   status: move.to,
   status_since: now,
   ...deadline,
-  verdict: isVerdict(move.by) ? { rule: move.by, reason: move.reason, at: now.toISOString() } : null,
+  verdict: isVerdict(move.by) ? verdictOf(move, now) : null,
   reason: move.reason,
   owner_layer: move.owner_layer ?? (move.to === 'failed' || move.to === 'release_failed' ? 'node' : null),
   ...(move.to === 'active' && { active_at: now }),

@@ -32,7 +32,8 @@ const reborn = (pool: PoolDocument, now: Date) => ({
 
 function verdictOf(from: NodeStatus | 'new', to: NodeStatus, { by, reason, data }: Cited, now: Date): Verdict {
   const owner = ownerOf(by, to, data?.owner_layer);
-  return { rule: by, reason, at: now.toISOString(), from, ...(owner !== null && { owner }) };
+  const certain = data?.certain === true && { certain: true };
+  return { rule: by, reason, at: now.toISOString(), from, ...(owner !== null && { owner }), ...certain };
 }
 
 export function entering(

@@ -47,7 +47,7 @@ function alikeFor({ pair, node, reason, evidence }: PairedWay, now: Date) {
   const { from, to, by } = pair;
   const deadline = deadlineWithNode(to, node);
   if (!deadline || !findEdge(allocationEdges, from, to, by)) return undefined;
-  const { status_since: _, ...set } = enteringAllocation({ to, by, reason }, deadline, now);
+  const { status_since: _, ...set } = enteringAllocation({ to, by, reason, data: evidence }, deadline, now);
   const fact = { from, to, by, reason, set: { ...set, status_since: now } };
   const summary = `${from} → ${to}: ${reason}`;
   return { was: from, becomes: to, ...set, layer: evidenceLayerOf(by), summary, evidence, fact };

@@ -130,7 +130,7 @@ function alikeFor(
 ) {
   const { status, requested_provision_seconds, registered_at, waiting_for } = node;
   const evidence = moments ? data : {};
-  const set = entering(status, to, { by, reason }, pool, requested_provision_seconds, now, environment);
+  const set = entering(status, to, { by, reason, data }, pool, requested_provision_seconds, now, environment);
   return {
     was: status,
     set,

@@ -16,6 +16,8 @@ export interface DeadlineRule extends Pick<VerdictRule, 'apply' | 'batch'> {
   where?: readonly (readonly DueCondition[])[];
   /** A sentence for a tired person; `waited` says how long and where the budget came from. */
   reason(waited: string, node: DueNode): string;
+  /** Whether the machine was seen to have ended, so that waiting does not bring it back. */
+  certain?(node: DueNode): boolean;
 }
 
 /** A new deadline wakes the rule, which then knows when to look; without news it looks this often. */
@@ -54,7 +56,8 @@ export function deadlineRule(services: SweepServices, rule: DeadlineRule): Sweep
       const due = await lockDueNodes(tx, question(now), limit, except);
       return due.map((node) => {
         const { budget_seconds, budget_source, stale_seconds, reported_status } = node;
-        const data = { budget_seconds, budget_source, stale_seconds, reported_status };
+        const ended = rule.certain?.(node) && { certain: true };
+        const data = { budget_seconds, budget_source, stale_seconds, reported_status, ...ended };
         const moments = { deadline_at: node.deadline_at, last_seen_at: node.last_seen_at };
         return {
           node,

@@ -12,6 +12,7 @@ export const offlineDeadline = (services: SweepServices) =>
     name: 'offline-deadline',
     from: 'offline',
     to: 'failed',
+    certain: isGone,
     reason: (waited, node) =>
       isGone(node)
         ? `it fell silent, and its machine is gone: the provider shows it as ${node.observed_state}`

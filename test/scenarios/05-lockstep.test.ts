@@ -37,7 +37,7 @@ scenario({
       const [only] = (await world.client.call('operation-list', { query: {} })).items;
       return only?.status === 'failed' ? only : undefined;
     });
-    expect(operation).toMatchObject({ error: { code: 'machine_crashed', step: 'register' } });
+    expect(operation).toMatchObject({ error: { code: 'setup_failed', step: 'register' } });
   },
   counters: [
     {

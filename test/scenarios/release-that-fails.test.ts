@@ -85,8 +85,9 @@ it('a set-up that fails fails the provision at once with its cause, and another 
   });
   const id = await allocate(server.client, 'unset');
   const failed = await becomes(server.client, id, 'failed');
-  expect(failed.reason).toContain('setup exited with code 7');
-  expect(failed).toMatchObject({ owner_layer: 'node', verdict: { rule: 'node-failed' } });
+  expect(failed.reason).toContain('setup exited with code 7: the mirror is away (the agent gave up: setup_failed)');
+  // Its machine is seen to have ended, so nobody is told that it might come back.
+  expect(failed).toMatchObject({ owner_layer: 'node', verdict: { rule: 'node-failed', certain: true } });
   const frozen = await until('what the machine knew to be kept', async () => {
     const [kept] = await ledger.rows<{ data: object }>(
       `select data from evidence where allocation_id = $1 and kind = 'evidence.frozen'`,

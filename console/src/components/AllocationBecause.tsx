@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import type { Evidence } from '../../../src/contract/evidence.ts';
-import { allocationMeans, isRescueOver } from '../../../src/lifecycle/rescue-window.ts';
+import { allocationMeans, hasEnded, isRescueOver } from '../../../src/lifecycle/rescue-window.ts';
 import { allocationStatuses, type BudgetPhase, type StatusDeclaration } from '../../../src/lifecycle/states.ts';
 import { statusFactQuery } from '../api/timeline.ts';
 import { useTicking } from '../live/clock.ts';
@@ -95,7 +95,7 @@ function Next({ allocation }: { allocation: Allocation }) {
     <>
       <p className={styles.deadline}>
         <Countdown at={deadline_at} budget_seconds={budget_seconds} />{' '}
-        {declared.deadline && windowWords[declared.deadline]}
+        {hasEnded(allocation) ? 'until its machine is taken down' : declared.deadline && windowWords[declared.deadline]}
       </p>
       <BudgetLine {...allocation} />
     </>

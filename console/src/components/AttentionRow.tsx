@@ -85,7 +85,8 @@ function tell(concern: Concern): Told {
           verdict?.owner && `owner: ${verdict.owner}`,
           status === 'failed' && deadline_at && (
             <span key="end">
-              taken down with proof in <Countdown at={deadline_at} />
+              {verdict?.certain ? 'it has ended; ' : 'it may come back until then; '}taken down with proof in{' '}
+              <Countdown at={deadline_at} />
             </span>
           ),
         ],

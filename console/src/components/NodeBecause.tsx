@@ -5,6 +5,7 @@ import type { Node } from '../../../src/contract/node.ts';
 import type { Action } from '../dialogs/action.ts';
 import { nodeAction } from '../dialogs/node-actions.ts';
 import { useTicking } from '../live/clock.ts';
+import { actionLabel } from '../words/actions.ts';
 import { findings, isAhead, isInDoubt, openOffer, waitingWords } from '../words/explanation.ts';
 import { withLocalTimes } from '../words/times.ts';
 import { Ago } from './Ago.tsx';
@@ -71,7 +72,8 @@ function Reason({ explanation }: { explanation: Explanation }) {
 
 function Next({ node, explanation, onAction }: Props) {
   const { waiting_for, next, held } = explanation;
-  const extend = openOffer(explanation, 'extend-deadline');
+  // More time helps what may still come; one that has ended is tried again instead.
+  const helps = openOffer(explanation, node.verdict?.certain ? 'retry' : 'extend-deadline');
   return (
     <>
       {waiting_for && !held && <p className={styles.waits}>{waitingWords(waiting_for)}</p>}
@@ -82,14 +84,14 @@ function Next({ node, explanation, onAction }: Props) {
       </ul>
       {next.length === 0 && !waiting_for && <p className={styles.dim}>Nothing follows.</p>}
       <BudgetLine {...explanation} />
-      {onAction && extend && (
+      {onAction && helps && (
         <Button
           className={styles.extend}
           size="compact-sm"
           variant="default"
-          onClick={() => onAction(nodeAction(node, extend))}
+          onClick={() => onAction(nodeAction(node, helps))}
         >
-          Extend deadline
+          {actionLabel(helps.action)}
         </Button>
       )}
     </>

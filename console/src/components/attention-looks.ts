@@ -55,7 +55,8 @@ export const shelfLooks: Record<ShelfName, ShelfLook> = {
   },
   failed: {
     title: 'Failed machines',
-    means: 'A verdict ended them. Each may still come back by itself until its window ends.',
+    means:
+      'A verdict ended them. Those that were only late may come back until their window ends; the others are taken down.',
     icon: IconX,
     tone: 'bad',
     all: { to: '/fleet', search: { status: 'failed' } },

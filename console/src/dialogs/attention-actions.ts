@@ -80,7 +80,9 @@ export function nextActions(concern: Concern): NextAction[] {
     case 'node': {
       const { node } = concern;
       if (node.status !== 'failed' && node.status !== 'quarantined' && node.status !== 'degraded') return [];
-      return onNode[node.status][node.occupancy].flatMap((name) => nodeNext(node, name));
+      return onNode[node.status][node.occupancy]
+        .filter((name) => name !== 'extend-deadline' || !node.verdict?.certain)
+        .flatMap((name) => nodeNext(node, name));
     }
     case 'take_down':
       return nodeNext(concern.node, 'quarantine');

@@ -95,7 +95,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       node_instance_id: node.node_instance_id,
       status: node.status,
       status_since: node.status_since,
-      means: meaningOf(node.status),
+      means: meaningOf(node),
       because: {
         rule: node.verdict?.rule ?? (change ? String(change.data.by) : null),
         verdict: node.verdict?.reason ?? (change ? String(change.data.reason) : null),

@@ -2,6 +2,7 @@
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
+import { hasEnded } from '../../lifecycle/rescue-window.ts';
 import type { ExitName } from '../exit-codes.ts';
 import type { Subject, Target } from '../subject.ts';
 import { momentInFull, relative, taken } from './duration.ts';
@@ -112,7 +113,7 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
     const id = allocation.allocation_id;
     const why = allocation.reason ?? allocation.verdict?.reason ?? operation?.error?.message;
     const rescue =
-      allocation.deadline_at && Date.parse(allocation.deadline_at) > nowMs
+      !hasEnded(allocation) && allocation.deadline_at && Date.parse(allocation.deadline_at) > nowMs
         ? `It can still come back by itself until ${momentInFull(allocation.deadline_at)} (${relative(allocation.deadline_at, nowMs)}).`
         : null;
     return [

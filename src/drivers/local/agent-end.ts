@@ -8,13 +8,27 @@ export interface AgentEnd {
   /** It ended by itself and would do so again; not killed from outside. */
   by_itself: boolean;
   summary: string;
+  /** In its own word. */
+  code?: string;
+}
+
+const most_last_lines = 2;
+const most_said = 300;
+
+/** What was printed last says why; the end of it is what matters. */
+function lastWords(last_output: unknown): string {
+  const lines = Array.isArray(last_output) ? last_output.map((line) => String(line).trim()).filter(Boolean) : [];
+  const said = lines.slice(-most_last_lines).join(' · ');
+  return said.length > most_said ? `…${said.slice(1 - most_said)}` : said;
 }
 
 export async function agentEnd(directory: string): Promise<AgentEnd | null> {
   const said = await readRecord(join(directory, files.agent_exit));
   if (said) {
     const reason = typeof said.reason === 'string' ? said.reason : 'no reason given';
-    return { by_itself: true, summary: `the agent gave up with code ${said.code}: ${reason}` };
+    const last = lastWords(said.last_output);
+    const summary = `${reason}${last && `: ${last}`} (the agent gave up: ${said.code})`;
+    return { by_itself: true, summary, ...(typeof said.code === 'string' && { code: said.code }) };
   }
   const seen = await readRecord(join(directory, files.agent_ended));
   const { pid } = await readLaunch(directory);

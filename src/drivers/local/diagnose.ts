@@ -45,6 +45,7 @@ async function look(host: LocalHost, target: DriverTarget): Promise<Diagnosis> {
     summary: summaryOf(found, launches, end?.summary ?? null),
     // Nobody starts an agent again while its registration is waited for, so waiting longer cannot help.
     certain: launches > 0 && !found.agent && !asked_to_stop,
+    ...(!found.agent && end?.code && { code: end.code }),
     attachments: [...(await outputs(directory)), ...(await nodeLog(directory)), ...processList(found)],
   };
 }

@@ -145,7 +145,8 @@ describe('an agent that ends', () => {
     const diagnosis = await world.open().diagnose(target);
     expect(diagnosis, JSON.stringify(diagnosis)).toMatchObject({
       certain: true,
-      summary: 'the agent gave up with code 3: setup exited with code 7',
+      code: 'setup_failed',
+      summary: 'setup exited with code 7: no such licence (the agent gave up: setup_failed)',
     });
     expect(diagnosis.attachments.find(({ name }) => name === 'agent.out')?.text).toContain('no such licence');
     expect(await world.machines(target)).toBe(0);

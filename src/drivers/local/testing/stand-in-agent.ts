@@ -12,7 +12,11 @@ if (setup) {
   if (status !== 0) {
     writeFileSync(
       join(dir, 'agent.exit.json'),
-      JSON.stringify({ code: 3, reason: `setup exited with code ${status}` }),
+      JSON.stringify({
+        code: 'setup_failed',
+        reason: `setup exited with code ${status}`,
+        last_output: ['no such licence'],
+      }),
     );
     process.exit(3);
   }
