@@ -18,6 +18,15 @@ export const quantileShares: readonly number[] = Array.from({ length: 21 }, (_, 
 /** So short a rest worries nobody, however quick a step usually is. */
 export const leastStallSeconds = 2;
 
+/** From so many runs on, their slowest tenth is more than a single run that happened to be quick. */
+export const enoughSamples = 10;
+/** With fewer it takes so many times the slowest tenth to worry anybody. */
+const whileFewFactor = 3;
+
+/** How long nothing may advance before somebody should know. */
+export const stallAfterSeconds = ({ p90_seconds, samples }: Expected): number =>
+  Math.max(leastStallSeconds, samples < enoughSamples ? whileFewFactor * p90_seconds : p90_seconds);
+
 function at(quantiles: readonly number[], share: number): number {
   const place = share * (quantiles.length - 1);
   const below = quantiles[Math.floor(place)] ?? 0;
@@ -30,8 +39,9 @@ export const expectedOf = (history: StepHistory | null): Expected | null =>
     ? { p50_seconds: at(history.quantiles, 0.5), p90_seconds: at(history.quantiles, 0.9), samples: history.samples }
     : null;
 
-/** The share of earlier runs that were over by then. */
-export function slowerThan({ quantiles }: StepHistory, elapsed_seconds: number): number {
+/** The share of earlier runs that were over by then; nothing, where too few are known to speak of a share. */
+export function slowerThan({ quantiles, samples }: StepHistory, elapsed_seconds: number): number | null {
+  if (samples < enoughSamples) return null;
   const last = quantiles.length - 1;
   const next = quantiles.findIndex((seconds) => seconds >= elapsed_seconds);
   if (next === -1) return 1;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { leastStallSeconds, quantileShares } from './expectation.ts';
+import { enoughSamples, leastStallSeconds, quantileShares } from './expectation.ts';
 import { type ComputedProgress, type ProgressFacts, progressOf, type StepFacts } from './progress.ts';
 import type { StepStatus } from './states.ts';
 
@@ -205,6 +205,14 @@ test('stands still when nothing advanced for longer than the slowest tenth took'
   expect(progressOf(facts([known(1, 'running', 0.1, 0.2, 0)], leastStallSeconds)).stalled).toBe(false);
   expect(progressOf(facts([known(1, 'running', 0.1, 0.2, 0)], leastStallSeconds + 1)).stalled).toBe(true);
   expect(stalled(1000, { status: 'failed', finished_at: at(500) })).toBe(false);
+});
+
+test('few earlier runs are no measure: it takes far longer to stand still, and nobody is compared with them', () => {
+  const run = (samples: number, now: number) =>
+    progressOf(facts([{ ...step(1, 'running', 1, 0), expected: history(samples, 80, 160) }], now));
+  expect([run(1, 161).stalled, run(1, 480).stalled, run(1, 481).stalled]).toEqual([false, false, true]);
+  expect([run(enoughSamples - 1, 161).stalled, run(enoughSamples, 161).stalled]).toEqual([false, true]);
+  expect([run(enoughSamples - 1, 160).slower_than, run(enoughSamples, 160).slower_than]).toEqual([null, 0.9]);
 });
 
 test('a step that failed and is tried again says when', () => {

@@ -2,7 +2,7 @@
  * How far an operation is, as a function of its plan, its steps, what its pool recorded of earlier ones, and now. Pure; never
  * runs backwards while steps only advance: what it weighs by is settled when the operation is queued, and what was told stays.
  */
-import { type Expected, expectedOf, leastStallSeconds, leftOf, type StepHistory, slowerThan } from './expectation.ts';
+import { type Expected, expectedOf, leftOf, type StepHistory, slowerThan, stallAfterSeconds } from './expectation.ts';
 import type { OperationStatus, StepStatus } from './states.ts';
 
 export interface StepFacts {
@@ -109,8 +109,7 @@ function outlookOf(facts: ProgressFacts, current: StepFacts | undefined, stepEla
     eta_seconds: etaOf(facts.steps, current, stepElapsed),
     slower_than: current.expected && expected ? slowerThan(current.expected, stepElapsed) : null,
     // Whoever has said when it looks again does not stand still before that.
-    stalled:
-      expected !== null && retry_after_seconds === 0 && still > Math.max(leastStallSeconds, expected.p90_seconds),
+    stalled: expected !== null && retry_after_seconds === 0 && still > stallAfterSeconds(expected),
     ...(retry_at && { retry_after_seconds }),
   };
 }

@@ -50,7 +50,7 @@ export function outlook(progress: SparseProgress, since_receipt_seconds: number)
     words.push(left > 0 ? `about ${roughly(left)} left` : 'later than expected');
   }
   if (typeof slower_than === 'number' && slower_than >= 0.5)
-    words.push(`slower than ${Math.floor(slower_than * 100)} % of boots`);
+    words.push(`slower than ${Math.floor(slower_than * 100)} % of earlier runs of this step`);
   return words;
 }
 

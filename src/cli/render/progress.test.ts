@@ -94,7 +94,12 @@ describe('the outlook is honest', () => {
     ['and does not pretend when it has run out', { eta_seconds: 3, expected }, 9, 'should be done by now'],
     ['no estimate', { eta_seconds: null, expected }, 0, ''],
     ['no history', { eta_seconds: null, expected: null }, 0, ''],
-    ['slow', { eta_seconds: 1, expected, slower_than: 0.928 }, 0, 'about 1s left · slower than 92 % of earlier ones'],
+    [
+      'slow',
+      { eta_seconds: 1, expected, slower_than: 0.928 },
+      0,
+      'about 1s left · slower than 92 % of earlier runs of this step',
+    ],
     ['not slow', { eta_seconds: 1, expected, slower_than: 0.2 }, 0, 'about 1s left'],
     [
       'stalled',

@@ -97,7 +97,7 @@ export function outlook(view: ProgressView): string {
     pieces.push(left >= 1 ? `about ${elapsed(left)} left` : 'should be done by now');
   }
   const slower = progress.slower_than ?? 0;
-  if (slower >= 0.5) pieces.push(`slower than ${Math.floor(slower * 100)} % of earlier ones`);
+  if (slower >= 0.5) pieces.push(`slower than ${Math.floor(slower * 100)} % of earlier runs of this step`);
   return pieces.join(' · ');
 }
 
