@@ -107,14 +107,25 @@ describe('what somebody uses', () => {
 
   test('is reactivated only when nothing of its last allocation can be left', () => {
     const why = {
-      reserved: 'An allocation waits for it; release that first.',
-      occupied: 'An allocation is served by it; release that first.',
+      reserved: 'An allocation that failed still holds it; release that first.',
       cleanup: 'What its last allocation left on it is not proven gone; release that first.',
     };
-    for (const occupancy of ['reserved', 'occupied', 'cleanup'] as const)
+    for (const occupancy of ['reserved', 'cleanup'] as const)
       expect(offer('reactivate', { status: 'quarantined', occupancy, allocation_status: 'releasing' })).toMatchObject({
         open: false,
         why_not: why[occupancy],
+      });
+  });
+
+  test('is let back to the allocation that it serves, while only that keeps it from being made anew', () => {
+    const aside = { status: 'quarantined', occupancy: 'occupied', allocation_status: 'active' } as const;
+    expect(offer('reactivate', aside)).toMatchObject({ open: true, why_not: null });
+    expect(offer('reactivate', { ...aside, instance_fenced: 'let go' })?.open).toBe(false);
+    for (const action of ['reimage', 'retire', 're-enroll'] as const)
+      expect(offer(action, aside)).toMatchObject({
+        open: false,
+        why_not:
+          'An allocation is still on it: reactivate lets the machine serve it again; for this, release it first.',
       });
   });
 
@@ -159,7 +170,7 @@ describe('a machine whose credential was lost', () => {
   test('keeps its allocation where others bring it', () => {
     expect(why({ occupancy: 'occupied', external: true })).toBeNull();
     expect(why({ status: 'failed', occupancy: 'reserved', external: true })).toBeNull();
-    expect(why({ status: 'quarantined', occupancy: 'occupied', external: true })).toMatch(/release that first/);
+    expect(why({ status: 'quarantined', occupancy: 'occupied', external: true })).toMatch(/release it first/);
     expect(why({ occupancy: 'cleanup', allocation_status: 'releasing', external: true })).toMatch(
       /still being released/,
     );

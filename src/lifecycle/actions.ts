@@ -27,19 +27,26 @@ const inUse: Partial<Record<Occupancy, string>> = {
   occupied: 'An allocation is served by it; release that first.',
   cleanup: 'Its last allocation is still being released; that ends it as well.',
 };
+/** One that was set aside while it served can be let back to its allocation; whoever wants more than that needs it free. */
+const asideInUse: Partial<Record<Occupancy, string>> = {
+  ...inUse,
+  reserved: 'An allocation that failed still holds it; release that first.',
+  occupied: 'An allocation is still on it: reactivate lets the machine serve it again; for this, release it first.',
+};
+const whyInUse = ({ status, occupancy }: ActionSubject) =>
+  (status === 'quarantined' ? asideInUse : inUse)[occupancy] ?? null;
 const hasResidue = ({ occupancy, allocation_status }: ActionSubject) =>
   occupancy === 'cleanup' && allocation_status === null;
 const residueFirst = ({ external }: ActionSubject) =>
   `What its last allocation left on it is not proven gone: release that, or see to its residue, or ${external ? 'retire it and let the machine join anew' : 'reimage or retire the machine'}.`;
 /** Residue is in nobody's use: taking the machine down is one way to be rid of it. */
-const unlessInUse = (subject: ActionSubject) => (hasResidue(subject) ? null : (inUse[subject.occupancy] ?? null));
+const unlessInUse = (subject: ActionSubject) => (hasResidue(subject) ? null : whyInUse(subject));
 
 /** The machine itself stays where others bring it, and with it what its tenant has there; one of a driver's is made anew. */
 function unlessItMayEnrol(subject: ActionSubject): string | null {
   const { status, occupancy, external } = subject;
   if (hasResidue(subject)) return residueFirst(subject);
-  if (occupancy === 'free' || occupancy === 'cleanup') return inUse[occupancy] ?? null;
-  if (status === 'quarantined') return inUse[occupancy] ?? null;
+  if (occupancy === 'free' || occupancy === 'cleanup' || status === 'quarantined') return whyInUse(subject);
   if (external) return null;
   return occupancy === 'reserved'
     ? 'An allocation waits for it; retry brings that a new instance.'
@@ -83,12 +90,12 @@ export const nodeActions = {
     from: but('quarantined'),
   },
   reactivate: {
-    does: 'lets it serve again, once it beats and says ready',
+    does: 'lets it serve again, also the allocation that is still on it, once it beats and says ready',
     for: 'fleet',
     from: ['quarantined'],
     unless: (subject) => {
       if (hasResidue(subject)) return residueFirst(subject);
-      if (subject.occupancy === 'reserved' || subject.occupancy === 'occupied') return inUse[subject.occupancy] ?? null;
+      if (subject.occupancy === 'reserved') return whyInUse(subject);
       if (subject.occupancy === 'cleanup')
         return 'What its last allocation left on it is not proven gone; release that first.';
       if (subject.instance_fenced !== null)

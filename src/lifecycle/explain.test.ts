@@ -223,12 +223,15 @@ describe('a person reads of a node that is', () => {
     for (const status of ['failed', 'released'] as const)
       expect(reads('quarantined', {}, { holder: holder(status) })).toEqual(['waits for a person to decide']);
     expect(reads('quarantined', {}, { holder: holder('active') })).toEqual([
+      'waits for a person to decide; alloc_1 is still on it: reactivate lets it serve that again, and before it is reimaged or retired that is released',
+    ]);
+    expect(reads('quarantined', {}, { holder: holder('releasing') })).toEqual([
       'waits for a person to decide; alloc_1 still uses it and is released first',
     ]);
     expect(
       reads('quarantined', {}, { holder: holder('active', { name: 'demo' }), residue: ['residue_1', 'residue_2'] }),
     ).toEqual([
-      'waits for a person to decide; alloc_1 (demo) still uses it and is released first; on the residue ledger: residue_1, residue_2',
+      'waits for a person to decide; alloc_1 (demo) is still on it: reactivate lets it serve that again, and before it is reimaged or retired that is released; on the residue ledger: residue_1, residue_2',
     ]);
     const forced = { verdict: { rule: 'force-release' } };
     expect(reads('quarantined', forced, { holder: null, residue: ['residue_1'] })[0]).not.toContain('settled');

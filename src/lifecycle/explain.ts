@@ -218,6 +218,12 @@ const named = ({ allocation_id, name }: Holder) => (name ? `${allocation_id} (${
 /** What has the machine no more is no reason to wait for it. */
 const isUsing = ({ status }: Holder) => status !== 'failed' && status !== 'released';
 
+/** What serves can be let go on serving; what is being given back leads out by itself. */
+const usedBy = (holder: Holder) =>
+  holder.status === 'active'
+    ? `${named(holder)} is still on it: reactivate lets it serve that again, and before it is reimaged or retired that is released`
+    : `${named(holder)} still uses it and is released first`;
+
 /** What to say of a machine that a forced release set aside, once what that left behind is settled. */
 export const settledAfterForce =
   'released by force; what that left behind is settled since, so it can be reactivated or retired';
@@ -226,7 +232,7 @@ const quarantined: Way = ({ node, holder, residue }) => ({
   waiting_for: [
     'a person to decide',
     ...(node.verdict?.rule === 'force-release' && residue.length === 0 ? [settledAfterForce] : []),
-    ...(holder && isUsing(holder) ? [`${named(holder)} still uses it and is released first`] : []),
+    ...(holder && isUsing(holder) ? [usedBy(holder)] : []),
     ...(residue.length > 0 ? [`on the residue ledger: ${residue.join(', ')}`] : []),
   ].join('; '),
   next: [],

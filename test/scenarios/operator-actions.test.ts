@@ -2,7 +2,16 @@
 import { expect } from 'vitest';
 import type { NodeActionName } from '../../src/lifecycle/actions.ts';
 import { callRoute, expectProblem } from '../api/support/calls.ts';
-import { beating, becomesAllocation, becomesNode, causesOf, externalPool, joined, nodeOf } from './support/machines.ts';
+import {
+  allocationOf,
+  beating,
+  becomesAllocation,
+  becomesNode,
+  causesOf,
+  externalPool,
+  joined,
+  nodeOf,
+} from './support/machines.ts';
 import { scenario, type World, without } from './support/scenario.ts';
 
 const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 30 };
@@ -102,7 +111,10 @@ scenario({
 
       await act(world, id, 'quarantine', 'something is odd');
       expect((await nodeOf(world, id)).status).toBe('quarantined');
-      await isRefused(world, id, 'reactivate', /An allocation is served by it; release that first/);
+      await isRefused(world, id, 'retire', /reactivate lets the machine serve it again; for this, release it first/);
+      await act(world, id, 'reactivate', 'nothing was');
+      await becomesNode(world, id, 'ready');
+      expect((await allocationOf(world, allocation.allocation_id)).status, 'served all the time').toBe('active');
     } finally {
       await machine.life.stop();
     }

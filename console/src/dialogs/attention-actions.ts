@@ -38,7 +38,7 @@ const onNode: Record<
   quarantined: {
     free: ['reactivate', 'retire'],
     reserved: ['release'],
-    occupied: ['release'],
+    occupied: ['reactivate', 'release'],
     cleanup: ['reimage', 'retire'],
   },
 };

@@ -7,9 +7,10 @@ import { moveTo } from './move-to.ts';
 
 const asideFor: Record<Occupancy, string> = {
   free: 'it is set aside, as it is, until somebody reactivates or retires it',
-  reserved: 'it is set aside, and the allocation that waits for it fails',
+  reserved:
+    'it is set aside, and the allocation that waits for it fails; once that is released, it can be reactivated, reimaged or retired',
   occupied:
-    'it is set aside as it is; its allocation stays on it, and once that is released and proven clean it stays aside',
+    'it is set aside as it is; its allocation stays on it, and it is given no task. From there reactivate lets it serve that allocation again; to reimage or retire it, its allocation is released first, and proven clean it stays aside',
   cleanup: 'it is set aside; the release of its allocation goes on being tried, and proven clean it stays aside',
 };
 
@@ -29,6 +30,9 @@ export const quarantine = moveTo({
 export const reactivate = moveTo({
   to: 'starting',
   by: 'reactivate',
-  says: () => 'it serves again once it beats and says ready; a ping then proves that it answers',
+  says: ({ shown: { occupancy } }) =>
+    occupancy === 'occupied'
+      ? 'it serves its allocation again once it beats and says ready; a ping then proves that it answers. If it stays silent, it fails, and its allocation with it'
+      : 'it serves again once it beats and says ready; a ping then proves that it answers',
   followed_by: reactivation,
 });
