@@ -118,7 +118,9 @@ export async function readAllocation(
 }
 
 export async function allocationRow(db: Queryable, id: string): Promise<AllocationRow | undefined> {
-  return (await db.query<AllocationRow>('select * from allocations where allocation_id = $1', [id]))[0];
+  return (
+    await db.query<AllocationRow>('select * from allocations where allocation_id = $1', [id], { often: true })
+  )[0];
 }
 
 export async function statusesOf(db: Queryable, ids: readonly string[]): Promise<Map<string, AllocationStatus>> {
@@ -179,6 +181,7 @@ export async function holdersOf(db: Queryable, nodes: NodeId[]): Promise<Map<Nod
   const rows = await db.query<{ node_id: NodeId; allocation_id: AllocationId | null }>(
     `select asked.node_id, ${holderOf('asked.node_id')} as allocation_id from unnest($1::text[]) as asked(node_id)`,
     [nodes],
+    { often: true },
   );
   return new Map(rows.flatMap((row) => (row.allocation_id ? [[row.node_id, row.allocation_id] as const] : [])));
 }
@@ -218,6 +221,8 @@ export async function countWaitingBefore(db: Queryable, allocation: AllocationRo
 
 export async function lockAllocation(tx: Transaction, id: string): Promise<AllocationRow | undefined> {
   return (
-    await tx.query<AllocationRow>('select * from allocations where allocation_id = $1 for no key update', [id])
+    await tx.query<AllocationRow>('select * from allocations where allocation_id = $1 for no key update', [id], {
+      often: true,
+    })
   )[0];
 }

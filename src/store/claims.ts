@@ -52,7 +52,11 @@ export function recordClaim(
 ): Promise<ClaimOutcome> {
   const { stale_seconds, ...ids } = claiming;
   return db.transaction(async (tx) => {
-    const [locked] = await tx.query<NodeRow>('select * from nodes where node_id = $1 for no key update', [ids.node_id]);
+    const [locked] = await tx.query<NodeRow>(
+      'select * from nodes where node_id = $1 for no key update',
+      [ids.node_id],
+      { often: true },
+    );
     if (!locked || locked.node_instance_id !== ids.node_instance_id) return { fenced: true };
     const before = locked.reported_status;
     let node = locked;

@@ -22,6 +22,7 @@ export async function recordEvidence(db: Queryable, facts: Fact[]): Promise<void
      from jsonb_to_recordset($1::jsonb) as fact(at timestamptz, layer text, kind text, summary text, data jsonb, actor jsonb,
        node_id text, node_instance_id text, correlation_id text, allocation_id text, workflow_id text)`,
     [db.redact.json(JSON.stringify(facts))],
+    { often: true },
   );
   db.evidenceWritten();
 }

@@ -61,18 +61,23 @@ export function claimExecution(
   now: Date,
 ): Promise<OperationRow> {
   return db.transaction(async (tx) => {
-    const [before] = await tx.query<OperationRow>('select * from operations where workflow_id = $1 for update', [
-      run.workflow_id,
-    ]);
+    const [before] = await tx.query<OperationRow>(
+      'select * from operations where workflow_id = $1 for update',
+      [run.workflow_id],
+      { often: true },
+    );
     // The share lock lets nobody declare us dead before the claim is committed, or find our run without it.
-    const alive = await tx.query('select 1 from replicas where epoch = $1 and ended_at is null for share', [
-      executor.epoch,
-    ]);
+    const alive = await tx.query(
+      'select 1 from replicas where epoch = $1 and ended_at is null for share',
+      [executor.epoch],
+      { often: true },
+    );
     if (before?.attempt !== run.attempt || alive.length === 0) throw new ExecutionSuperseded(run.workflow_id);
     const [row] = await tx.query<OperationRow>(
       `update operations set status = case when status = 'queued' then 'running' else status end, replica_id = $2, epoch = $3,
          started_at = coalesce(started_at, $4) where workflow_id = $1 returning *`,
       [run.workflow_id, executor.replica_id, executor.epoch, now],
+      { often: true },
     );
     if (!row) throw new ExecutionSuperseded(run.workflow_id);
     const takenOver = before.epoch !== null && before.replica_id !== executor.replica_id;
@@ -97,6 +102,7 @@ export async function fenced(tx: Transaction, workflow_id: WorkflowId, executor:
   const [row] = await tx.query<OperationRow>(
     'select * from operations where workflow_id = $1 and epoch = $2 for update',
     [workflow_id, executor.epoch],
+    { often: true },
   );
   if (!row) throw new ExecutionSuperseded(workflow_id);
   return row;
@@ -119,15 +125,15 @@ export function once<T>(
     const [earlier] = await tx.query<{ result: T }>(
       'select result from step_receipts where workflow_id = $1 and receipt = $2',
       [workflow_id, receipt],
+      { often: true },
     );
     if (earlier) return earlier.result;
     const result = await work(tx, row);
-    await tx.query('insert into step_receipts (workflow_id, receipt, result, at) values ($1, $2, $3, $4)', [
-      workflow_id,
-      receipt,
-      JSON.stringify(result ?? null),
-      now,
-    ]);
+    await tx.query(
+      'insert into step_receipts (workflow_id, receipt, result, at) values ($1, $2, $3, $4)',
+      [workflow_id, receipt, JSON.stringify(result ?? null), now],
+      { often: true },
+    );
     return result;
   });
 }

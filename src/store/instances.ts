@@ -50,7 +50,11 @@ export async function createInstance(
 }
 
 export async function instanceRow(db: Queryable, id: string, lock?: 'for update'): Promise<InstanceRow | undefined> {
-  return (await db.query<InstanceRow>(`select * from instances where node_instance_id = $1 ${lock ?? ''}`, [id]))[0];
+  return (
+    await db.query<InstanceRow>(`select * from instances where node_instance_id = $1 ${lock ?? ''}`, [id], {
+      often: true,
+    })
+  )[0];
 }
 
 /** Why nothing that each of these instances says counts any more; null where it does. */
@@ -93,6 +97,7 @@ export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date)
        and greatest(instance.registered_at, beat.last_seen_at) > $2::timestamptz - make_interval(secs => coalesce(beat.stale_seconds, 30)) as fresh
      from instances instance left join heartbeats beat on beat.node_instance_id = instance.node_instance_id where instance.node_instance_id = $1`,
     [id, now],
+    { often: true },
   );
   return row?.fresh ?? false;
 }

@@ -160,7 +160,7 @@ export async function readNode(db: Queryable, id: string, tenant: Tenancy = null
 }
 
 export async function nodeRow(db: Queryable, id: string): Promise<NodeRow | undefined> {
-  return (await db.query<NodeRow>('select * from nodes where node_id = $1', [id]))[0];
+  return (await db.query<NodeRow>('select * from nodes where node_id = $1', [id], { often: true }))[0];
 }
 
 /** The row with what is known of its life, for whoever explains it. */
@@ -247,7 +247,9 @@ export function countNeverReady(
 }
 
 export async function lockNode(tx: Transaction, id: string): Promise<NodeRow | undefined> {
-  return (await tx.query<NodeRow>('select * from nodes where node_id = $1 for no key update', [id]))[0];
+  return (
+    await tx.query<NodeRow>('select * from nodes where node_id = $1 for no key update', [id], { often: true })
+  )[0];
 }
 
 const isFree = `node.pool = $1 and node.status = 'ready' and not exists (

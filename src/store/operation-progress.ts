@@ -62,15 +62,17 @@ export async function settleProgress(
   said: PublishedProgress,
   now: Date,
 ): Promise<ComputedProgress> {
-  const steps = await tx.query<StepRow>('select * from steps where workflow_id = $1 order by ordinal', [
-    row.workflow_id,
-  ]);
+  const steps = await tx.query<StepRow>(
+    'select * from steps where workflow_id = $1 order by ordinal',
+    [row.workflow_id],
+    { often: true },
+  );
   const progress = computed({ ...row, progress: said }, steps, now);
   const percent = shown.raise(row.workflow_id, progress.percent);
-  await tx.query('update operations set progress = $2, percent = greatest(percent, $3) where workflow_id = $1', [
-    row.workflow_id,
-    said,
-    percent,
-  ]);
+  await tx.query(
+    'update operations set progress = $2, percent = greatest(percent, $3) where workflow_id = $1',
+    [row.workflow_id, said, percent],
+    { often: true },
+  );
   return { ...progress, percent };
 }

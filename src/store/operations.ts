@@ -126,11 +126,13 @@ export async function readOperation(
 }
 
 export async function operationRow(db: Queryable, id: string, lock?: 'for update'): Promise<OperationRow | undefined> {
-  return (await db.query<OperationRow>(`select * from operations where workflow_id = $1 ${lock ?? ''}`, [id]))[0];
+  return (
+    await db.query<OperationRow>(`select * from operations where workflow_id = $1 ${lock ?? ''}`, [id], { often: true })
+  )[0];
 }
 
 export const stepRows = (db: Queryable, workflow_id: WorkflowId): Promise<StepRow[]> =>
-  db.query<StepRow>('select * from steps where workflow_id = $1 order by ordinal', [workflow_id]);
+  db.query<StepRow>('select * from steps where workflow_id = $1 order by ordinal', [workflow_id], { often: true });
 
 export interface OperationFilter {
   kind?: string;

@@ -32,6 +32,7 @@ export async function poolGeneration(
   const [row] = await db.query<{ document: PoolDocument }>(
     'select document from pool_generations where pool = $1 and generation = $2',
     [name, generation],
+    { often: true },
   );
   return row?.document;
 }

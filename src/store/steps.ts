@@ -18,6 +18,7 @@ const stepsOf = (db: Queryable, workflow_id: WorkflowId, stage: string): Promise
   db.query<StepRow>(
     `select * from steps where workflow_id = $1 and (name = $2 or starts_with(name, $2 || ':')) order by ordinal`,
     [workflow_id, stage],
+    { often: true },
   );
 
 /** Whether there is nothing left to do in a stage. */
@@ -27,16 +28,18 @@ export async function isStageOver(db: Queryable, workflow_id: WorkflowId, stage:
 }
 
 const say = (tx: Transaction, { workflow_id }: OperationRow, now: Date, said: object) =>
-  tx.query('update operations set progress = $2 where workflow_id = $1', [
-    workflow_id,
-    { ...said, updated_at: now.toISOString() },
-  ]);
+  tx.query(
+    'update operations set progress = $2 where workflow_id = $1',
+    [workflow_id, { ...said, updated_at: now.toISOString() }],
+    { often: true },
+  );
 
 async function begin(tx: Transaction, row: OperationRow, { name }: StepRow, tries: number, now: Date): Promise<void> {
   await tx.query(
     `update steps set status = 'running', tries = $3, started_at = coalesce(started_at, $4), retry_at = null, finished_at = null,
        deadline_at = $4::timestamptz + make_interval(secs => within_seconds) where workflow_id = $1 and name = $2`,
     [row.workflow_id, name, tries, now],
+    { often: true },
   );
   // What was said of the former step is not true of this one.
   await say(tx, row, now, { advanced_at: now.toISOString() });
@@ -90,12 +93,14 @@ async function end(tx: Transaction, row: OperationRow, { name }: StepRow, ended:
       retry_at,
       error,
     ],
+    { often: true },
   );
   const advanced = status === 'done' || status === 'skipped';
-  await tx.query('update operations set progress = progress || $2::jsonb where workflow_id = $1', [
-    row.workflow_id,
-    { updated_at: now.toISOString(), ...(advanced && { advanced_at: now.toISOString() }) },
-  ]);
+  await tx.query(
+    'update operations set progress = progress || $2::jsonb where workflow_id = $1',
+    [row.workflow_id, { updated_at: now.toISOString(), ...(advanced && { advanced_at: now.toISOString() }) }],
+    { often: true },
+  );
   if (status === 'done') await keepStepSample(tx, row, name);
   const summary = `${step} ${endedWords[status]}${ended.error ? `: ${ended.error.message}` : ''}`;
   await tellOfOperation(tx, row, 'workflow', `step.${status}`, summary, { step, tries, ...(error && { error }) }, now);

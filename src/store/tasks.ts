@@ -87,7 +87,7 @@ export async function queueTask(tx: Transaction, fresh: NewTask, now: Date): Pro
 }
 
 export async function taskRow(db: Queryable, id: string): Promise<TaskRow | undefined> {
-  return (await db.query<TaskRow>('select * from tasks where task_id = $1', [id]))[0];
+  return (await db.query<TaskRow>('select * from tasks where task_id = $1', [id], { often: true }))[0];
 }
 
 /** A ping that somebody asked for and that is not over; another one would tell nothing more. */
@@ -120,6 +120,7 @@ export async function leaseNext(
      where task_id = (select task_id from tasks where node_instance_id = $1 and status = 'queued' and expires_at > $2
        and ($3 = false or type like 'release.%') order by created_at limit 1 for update skip locked) returning *`,
     [id, now, fenced],
+    { often: true },
   );
   if (task)
     await recordEvidence(tx, [

@@ -32,7 +32,9 @@ export async function createToken(db: Queryable, fresh: Omit<TokenRow, 'revoked_
 }
 
 export async function tokenBySecret(db: Queryable, secret: string): Promise<TokenRow | undefined> {
-  return (await db.query<TokenRow>('select * from tokens where secret_hash = $1', [hashSecret(secret)]))[0];
+  return (
+    await db.query<TokenRow>('select * from tokens where secret_hash = $1', [hashSecret(secret)], { often: true })
+  )[0];
 }
 
 export async function tokenById(db: Queryable, id: string): Promise<TokenRow | undefined> {
@@ -82,7 +84,11 @@ export async function createJoinToken(
 }
 
 export async function joinTokenBySecret(tx: Transaction, secret: string): Promise<JoinTokenRow | undefined> {
-  return (await tx.query<JoinTokenRow>('select * from join_tokens where secret_hash = $1', [hashSecret(secret)]))[0];
+  return (
+    await tx.query<JoinTokenRow>('select * from join_tokens where secret_hash = $1', [hashSecret(secret)], {
+      often: true,
+    })
+  )[0];
 }
 
 /**

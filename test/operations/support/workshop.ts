@@ -76,7 +76,7 @@ function counting(db: Database): { db: Database; quiet(): Promise<void> } {
   return {
     db: {
       ...db,
-      query: (text, values) => counted(() => db.query(text, values)),
+      query: (...asked) => counted(() => db.query(...asked)),
       transaction: (work) => counted(() => db.transaction(work)),
     },
     async quiet() {

@@ -16,7 +16,13 @@ function nameOf(text: string): string {
   return name;
 }
 
-type Query = (this: pg.Client, text: unknown, values?: unknown, ...rest: unknown[]) => unknown;
+/** As src/store/database.ts asks; some it names by itself. */
+interface Asked {
+  text: string;
+  values?: unknown[];
+  name?: string;
+}
+type Query = (this: pg.Client, asked: Asked | string, ...rest: unknown[]) => unknown;
 
 /** Answers the address at which sessions plan that way. */
 export function preparing(url: string): string {
@@ -26,9 +32,8 @@ export function preparing(url: string): string {
 }
 
 const plain = pg.Client.prototype.query as Query;
-const prepared: Query = function (text, values, ...rest) {
-  return typeof text === 'string' && Array.isArray(values) && values.length > 0
-    ? plain.call(this, { name: nameOf(text), text, values }, undefined, ...rest)
-    : plain.call(this, text, values, ...rest);
+const prepared: Query = function (asked, ...rest) {
+  if (typeof asked === 'string' || !asked.values?.length) return plain.call(this, asked, ...rest);
+  return plain.call(this, { name: nameOf(asked.text), ...asked }, ...rest);
 };
 Object.assign(pg.Client.prototype, { query: prepared });
