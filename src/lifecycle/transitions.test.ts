@@ -4,6 +4,7 @@ import { type AllocationStatus, allocationStatusNames, type NodeStatus, nodeStat
 import {
   allocationEdges,
   type Cause,
+  causeSays,
   causes,
   type Edge,
   findEdge,
@@ -12,6 +13,11 @@ import {
   pairedChanges,
   pairedWith,
 } from './transitions.ts';
+
+test('a name that people read stands for something, or is none of ours', () => {
+  expect(causeSays('release-deadline')).toBe('its tries are used up, or it took too long');
+  expect(causeSays('toString')).toBeUndefined();
+});
 
 type Row<S extends string> = [from: (S | 'new')[], to: S[], by: Cause[]];
 

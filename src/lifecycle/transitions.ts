@@ -20,7 +20,7 @@ export const causes = {
   registration: { trigger: 'claim', says: 'its agent registered' },
   ensured: { trigger: 'operation', says: 'the provider finished and no agent is expected' },
   'provision-deadline': { trigger: 'rule', says: 'it did not register in time' },
-  'provision-error': { trigger: 'operation', says: 'bringing it up ended with an error' },
+  'provision-error': { trigger: 'operation', says: 'bringing it up ended with an error of its own' },
   'claim-ready': { trigger: 'claim', says: 'the node said it is ready' },
   'stuck-starting': { trigger: 'rule', says: 'it beats and start-up must be over' },
   'probe-promotes': { trigger: 'rule', says: 'it answered a probe' },
@@ -34,7 +34,7 @@ export const causes = {
   liveness: { trigger: 'rule', says: 'it has been silent too long' },
   goodbye: { trigger: 'claim', says: 'the node said goodbye' },
   'heartbeat-returned': { trigger: 'claim', says: 'it beats again' },
-  'offline-deadline': { trigger: 'rule', says: 'it stayed silent past its deadline' },
+  'offline-deadline': { trigger: 'rule', says: 'it stayed away until its deadline, or was seen to have ended before' },
   drain: { trigger: 'operator', says: 'an operator drains it' },
   undrain: { trigger: 'operator', says: 'an operator ended the drain' },
   drained: { trigger: 'operation', says: 'it is empty' },
@@ -58,11 +58,15 @@ export const causes = {
   'node-failed': { trigger: 'rule', says: 'its node failed' },
   rescue: { trigger: 'rule', says: 'its node came back inside the rescue window' },
   'node-lost': { trigger: 'rule', says: 'its node is gone' },
-  'release-deadline': { trigger: 'rule', says: 'the release could not be finished' },
+  'release-deadline': { trigger: 'rule', says: 'its tries are used up, or it took too long' },
   'release-retry': { trigger: 'rule', says: 'the release is tried again' },
 } as const satisfies Record<string, { trigger: Trigger; says: string }>;
 
 export type Cause = keyof typeof causes;
+
+/** What a rule's name stands for; a name that is none of ours says nothing. */
+export const causeSays = (name: string): string | undefined =>
+  Object.hasOwn(causes, name) ? causes[name as Cause].says : undefined;
 
 /** Causes whose change is a verdict: the rule's name is kept on the row until the next change. */
 const verdicts: ReadonlySet<Cause> = new Set<Cause>([

@@ -15,6 +15,6 @@ export const offlineDeadline = (services: SweepServices) =>
     certain: isGone,
     reason: (waited, node) =>
       isGone(node)
-        ? `it fell silent, and its machine is gone: the provider shows it as ${node.observed_state}`
+        ? `it fell silent, and its machine is gone: the provider shows it as ${node.observed_state}, so the rest of its time was not waited for`
         : `it went offline and did not come back in time (${waited})`,
   });

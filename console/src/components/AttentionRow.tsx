@@ -2,6 +2,7 @@
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
+import { causeSays } from '../../../src/lifecycle/transitions.ts';
 import type { Action } from '../dialogs/action.ts';
 import { nextActions } from '../dialogs/attention-actions.ts';
 import { sentence } from '../words/actions.ts';
@@ -25,6 +26,13 @@ interface Told {
 }
 
 const Code = ({ children }: { children: string }) => <code>{children}</code>;
+
+/** What happened stands above it; this is who decided, with what the name stands for. */
+const Rule = ({ name }: { name: string }) => (
+  <span title={causeSays(name)}>
+    rule: <code>{name}</code>
+  </span>
+);
 
 function tell(concern: Concern): Told {
   switch (concern.kind) {
@@ -58,7 +66,7 @@ function tell(concern: Concern): Told {
         why: reason,
         facts: [
           pool,
-          verdict && <Code key="rule">{verdict.rule}</Code>,
+          verdict && <Rule key="rule" name={verdict.rule} />,
           owner_layer && `owner: ${owner_layer}`,
           concern.kind === 'release' && (release_tries === 1 ? 'failed once' : `failed ${release_tries} times`),
           retry_at && (
@@ -81,7 +89,7 @@ function tell(concern: Concern): Told {
         why: verdict?.reason ?? fence_reason,
         facts: [
           pool,
-          verdict && <Code key="rule">{verdict.rule}</Code>,
+          verdict && <Rule key="rule" name={verdict.rule} />,
           verdict?.owner && `owner: ${verdict.owner}`,
           status === 'failed' && deadline_at && (
             <span key="end">
