@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { newCorrelationId } from '../base/ids.ts';
 import { ApiProblem, type ErrorCode } from '../contract/errors.ts';
+import { isAtDoor, sendDoorError } from './compat/serve.ts';
 import { correlationOf } from './correlation.ts';
 import { problemBody, sendProblem } from './problem-reply.ts';
 
@@ -37,5 +38,5 @@ export function answerBrokenBytes(error: Error & { code?: string }, socket: Sock
 export function answerBadAddress(error: Error, request: FastifyRequest, reply: FastifyReply): void {
   request.correlation_id = correlationOf(request);
   reply.header('x-correlation-id', request.correlation_id);
-  sendProblem(error, request, reply);
+  (isAtDoor(request.url) ? sendDoorError : sendProblem)(error, request, reply);
 }

@@ -50,7 +50,8 @@ export function problemBody(problem: ApiProblem, correlation_id: string): Proble
   };
 }
 
-export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): ApiProblem {
+/** A defect is logged whole here, and told in one sentence. */
+export function problemOf(error: unknown, request: FastifyRequest): { problem: ApiProblem; body: Problem } {
   const known = asProblem(error);
   if (!known)
     request.log.error(
@@ -58,7 +59,11 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
       'a request met a defect',
     );
   const problem = known ?? new ApiProblem('internal_error');
-  const body = problemBody(problem, request.correlation_id);
+  return { problem, body: problemBody(problem, request.correlation_id) };
+}
+
+export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): ApiProblem {
+  const { problem, body } = problemOf(error, request);
   if (body.retry_after_seconds !== undefined) reply.header('retry-after', Math.ceil(body.retry_after_seconds));
   if (body.status === 401) reply.header('www-authenticate', 'Bearer realm="slipway"');
   reply

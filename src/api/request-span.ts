@@ -3,8 +3,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../base/clock.ts';
 import type { KnownIds } from '../base/ids.ts';
 import { newSpanId, parseTraceparent, type Span, traceIdOf, traceparentOf } from '../base/trace.ts';
-import type { RouteDeclaration } from '../contract/route.ts';
-import { routes } from '../contract/routes.ts';
+import { type DoorOperation, doorPath, doorRoutes } from '../contract/compat/routes.ts';
+import { type OperationName, routes } from '../contract/routes.ts';
 
 /** Whoever asked for no trace and is no person says the same thing every few seconds. */
 export function isTraced(request: FastifyRequest): boolean {
@@ -46,11 +46,17 @@ export function idsOfRequest(request: FastifyRequest): KnownIds {
   };
 }
 
+function routeOf(operation: FastifyRequest['operation']): string | undefined {
+  if (operation === null) return undefined;
+  return operation in doorRoutes
+    ? doorPath(doorRoutes[operation as DoorOperation])
+    : routes[operation as OperationName].path;
+}
+
 export function spanOf(request: FastifyRequest, reply: FastifyReply, ids: KnownIds, clock: Clock): Span {
   const end_ms = clock.nowMs();
   const parent = parseTraceparent(request.headers.traceparent);
   const trace_id = traceIdOf(request.correlation_id);
-  const route: RouteDeclaration | null = request.operation && routes[request.operation];
   return {
     trace_id,
     span_id: request.span_id,
@@ -63,7 +69,7 @@ export function spanOf(request: FastifyRequest, reply: FastifyReply, ids: KnownI
     attributes: {
       ...ids,
       'http.request.method': request.method,
-      'http.route': route?.path,
+      'http.route': routeOf(request.operation),
       'http.response.status_code': reply.statusCode,
       actor: request.person?.name,
     },

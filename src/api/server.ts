@@ -11,6 +11,8 @@ import { authorize, checkOrigin } from './auth.ts';
 import { checkBodyKind, readBodies, readTextBody } from './bodies.ts';
 import { answerBadAddress, answerBrokenBytes } from './broken-requests.ts';
 import { changeOnce, idsIn } from './changes.ts';
+import { rewriteUrl } from './compat/admit.ts';
+import { serveDoors } from './compat/serve.ts';
 import { correlationOf } from './correlation.ts';
 import { handlers } from './handlers.ts';
 import { sendProblem } from './problem-reply.ts';
@@ -103,6 +105,7 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
     routerOptions: { maxParamLength: 256, ignoreTrailingSlash: false },
     trustProxy: services.settings.behind_proxy,
     requestTimeout: requestTimeoutMs,
+    rewriteUrl,
     clientErrorHandler: answerBrokenBytes,
     frameworkErrors: answerBadAddress,
     // A request without Host is refused by our own check, which says why.
@@ -163,6 +166,7 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
     return reply;
   });
   for (const name of Object.keys(routes) as OperationName[]) addRoute(app, name, services);
+  await serveDoors(app, services, tellRefusal);
   await serveDocs(app, services.settings.version);
   await serveConsole(app, services.settings.console_dir);
   return app;

@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { CorrelationId, KnownIds } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { Tracer } from '../base/trace.ts';
+import type { DoorOperation } from '../contract/compat/routes.ts';
 import type { Actor } from '../contract/evidence.ts';
 import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from '../contract/route.ts';
 import type { OperationName, Routes } from '../contract/routes.ts';
@@ -80,7 +81,7 @@ export type Handlers = { [Name in OperationName]: Handler<Name> };
 declare module 'fastify' {
   interface FastifyRequest {
     correlation_id: CorrelationId;
-    operation: OperationName | null;
+    operation: OperationName | DoorOperation | null;
     person: Person | null;
     agent_session: AgentSession | null;
     /** The ids of what it was about, as far as they are known by now. */

@@ -6,7 +6,7 @@
 import { now } from '../base/clock.ts';
 import type { WorkflowId } from '../base/ids.ts';
 import { type Finding, readSigns } from '../lifecycle/diagnosis.ts';
-import { markSigns, noteAdvance } from '../store/advance.ts';
+import { type Crash, markedCrash, markSigns, noteAdvance } from '../store/advance.ts';
 import { amendNode } from '../store/amend-node.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import { lastLines } from '../store/node-logs.ts';
@@ -16,11 +16,6 @@ import type { Subject } from './subject.ts';
 
 /** Reading a console is dearer than looking whether something runs. */
 const readEveryMs = 4_000;
-
-export interface Crash {
-  code: string;
-  message: string;
-}
 
 export interface BootstrapWatcher {
   /** Looks once; answers the crash that makes waiting pointless. */
@@ -33,7 +28,9 @@ export function bootstrapWatcher(services: OperationServices, workflow_id: Workf
     async look(subject) {
       const at = now(services.clock);
       const { deadline_at } = subject.node;
-      if (!deadline_at || at > deadline_at || !subject.driver.launches) return undefined;
+      if (!deadline_at || at > deadline_at) return undefined;
+      // Of a machine that others bring, only others can tell that it crashed.
+      if (!subject.driver.launches) return markedCrash(services.db, subject.node_instance_id);
       const observed = await subject.driver.observe(subject.target);
       await keepObservation(services, subject, observed.state);
       const gone = !observed.present || observed.state === 'exited';

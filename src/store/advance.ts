@@ -1,7 +1,7 @@
 /** Advance of a boot: something that was not seen before. It renews the deadline where the rules let it; repetition does not. */
 import type { NodeInstanceId } from '../base/ids.ts';
 import type { BudgetSettings } from '../lifecycle/budgets.ts';
-import type { Transaction } from './database.ts';
+import type { Queryable, Transaction } from './database.ts';
 import { moveDeadlines } from './deadlines.ts';
 import { budgetOf, type DoorEnvironment } from './door-rules.ts';
 import type { NodeRow } from './nodes.ts';
@@ -68,4 +68,29 @@ export async function noteAdvance(
   const reason = `it advances: ${fresh.join(', ')}`;
   const [moved] = await moveDeadlines(tx, [{ node, deadline_at: next, reason }], { layer: 'node' }, now);
   return moved ?? node;
+}
+
+/** What makes waiting for a machine pointless. */
+export interface Crash {
+  code: string;
+  message: string;
+}
+
+const crashed = 'crashed ';
+
+/** Marked for the operation that waits for the machine, whichever replica it runs on. */
+export const markCrash = (
+  tx: Transaction,
+  node_instance_id: NodeInstanceId,
+  { code, message }: Crash,
+  now: Date,
+): Promise<string[]> => markSigns(tx, node_instance_id, [`${crashed}${code} ${tx.redact.text(message)}`], now);
+
+export async function markedCrash(db: Queryable, node_instance_id: NodeInstanceId): Promise<Crash | undefined> {
+  const [row] = await db.query<{ sign: string }>(
+    `select sign from boot_signs where node_instance_id = $1 and starts_with(sign, $2) order by seen_at limit 1`,
+    [node_instance_id, crashed],
+  );
+  const [, code = '', message = ''] = /^crashed (\S+) ([\s\S]*)$/.exec(row?.sign ?? '') ?? [];
+  return row && { code, message };
 }

@@ -7,13 +7,14 @@
  * would tell an agent that it is starting after it was told that it is ready.
  */
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
+import type { Door } from '../contract/compat/door.ts';
 import type { Evidence } from '../contract/evidence.ts';
 import { heartbeatPolicy } from '../lifecycle/budgets.ts';
 import { type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
 import { type Cause, leavesVerdict } from '../lifecycle/transitions.ts';
 import { holderOf } from './allocations.ts';
 import type { Database } from './database.ts';
-import { hashSecret, type InstanceRow, instanceByCredential } from './instances.ts';
+import { hashSecret, type InstanceRow, instanceAtDoor, instanceByCredential } from './instances.ts';
 
 export interface AgentSession {
   node_id: NodeId;
@@ -31,11 +32,20 @@ export interface AgentSession {
   interval_seconds: number;
   stale_after_seconds: number;
   tasks_waiting: number;
+  /** What its instance said of itself at the front door that it came in by; see `InstanceRow`. */
+  door: Door | null;
+  name: string;
+  announced_interval_seconds: number | null;
+  client_instance: string | null;
+  /** The interval that its beats were last judged by, by whichever replica. */
+  kept_interval_seconds: number | null;
   fence: { kind: 'none' } | { kind: 'fenced'; reason: string };
 }
 
 export interface AgentSessions {
   find(credential: string, now: Date): Promise<AgentSession | undefined>;
+  /** Whoever came in by a front door and has no credential of its own: the one of that name in the pool that its token opens. */
+  findAtDoor(place: { door: Door; pool: string; name: string }): Promise<AgentSession | undefined>;
   instance(credential: string, now: Date): Promise<InstanceRow | undefined>;
   forget(id: NodeInstanceId): void;
   observe(fact: Evidence): void;
@@ -52,6 +62,8 @@ interface SessionRow {
   allocation_id: string | null;
   heartbeat: { interval_seconds?: number; stale_after_seconds?: number } | null;
   tasks_waiting: number;
+  name: string;
+  kept_interval_seconds: number | null;
 }
 
 const mostSessions = 1_200_000;
@@ -60,7 +72,8 @@ const holdsNode = new Set(['allocation.provisioning', 'allocation.active']);
 const nodeKinds = new Set(nodeStatusNames.map((status) => `node.${status}`));
 
 const load = `
-  select node.status as node_status, node.reported_status, node.verdict ->> 'rule' as verdict_rule, node.node_instance_id as current_instance, node.correlation_id,
+  select node.status as node_status, node.reported_status, node.verdict ->> 'rule' as verdict_rule, node.node_instance_id as current_instance, node.correlation_id, node.name,
+    (select interval_seconds from heartbeats where node_instance_id = $2) as kept_interval_seconds,
     generation.document -> 'heartbeat' as heartbeat,
     ${holderOf('node.node_id')} as allocation_id,
     (select count(*)::int from tasks where node_instance_id = $2 and status = 'queued') as tasks_waiting
@@ -82,6 +95,8 @@ const standing = (row: SessionRow) => ({
   reported_status: row.reported_status,
   verdict_rule: row.verdict_rule,
   tasks_waiting: row.tasks_waiting,
+  name: row.name,
+  kept_interval_seconds: row.kept_interval_seconds,
   ...heartbeatPolicy(row.heartbeat ?? {}),
 });
 
@@ -112,7 +127,8 @@ interface Known {
 }
 
 export function createAgentSessions(db: Database): AgentSessions {
-  const byCredential = new Map<string, Known>();
+  /** By credential, or by door and name. */
+  const byKey = new Map<string, Known>();
   const byInstance = new Map<NodeInstanceId, Known>();
 
   /** Which fact spoke last of an instance, by number, while sessions were being loaded: what was read before may be older. */
@@ -121,7 +137,7 @@ export function createAgentSessions(db: Database): AgentSessions {
   let loading = 0;
 
   const forget = (id: NodeInstanceId) => {
-    for (const key of byInstance.get(id)?.keys ?? []) byCredential.delete(key);
+    for (const key of byInstance.get(id)?.keys ?? []) byKey.delete(key);
     byInstance.delete(id);
   };
 
@@ -133,7 +149,7 @@ export function createAgentSessions(db: Database): AgentSessions {
     const known = byInstance.get(session.node_instance_id) ?? { session, keys: new Set(), doubted: false };
     known.keys.add(key);
     byInstance.set(session.node_instance_id, known);
-    byCredential.set(key, known);
+    byKey.set(key, known);
     return known.session;
   };
 
@@ -169,39 +185,51 @@ export function createAgentSessions(db: Database): AgentSessions {
     if (known?.session === session) known.doubted = false;
   };
 
+  const found = async (
+    key: string,
+    whose: () => Promise<InstanceRow | undefined>,
+  ): Promise<AgentSession | undefined> => {
+    const cached = byKey.get(key);
+    if (cached && !cached.doubted) return cached.session;
+    if (cached) {
+      await renew(cached.session);
+      // It may have been fenced or have got another credential meanwhile.
+      if (byKey.get(key) === cached) return cached.session;
+    }
+    const loaded = await settled(
+      async () => {
+        const instance = await whose();
+        return instance && { instance, row: await rowOf(instance.node_id, instance.node_instance_id) };
+      },
+      (each) => each?.instance.node_instance_id,
+    );
+    if (!loaded?.row) return undefined;
+    const { instance, row } = loaded;
+    return remember(key, {
+      node_id: instance.node_id,
+      node_instance_id: instance.node_instance_id,
+      boot_stage: null,
+      agent_public_key: instance.agent_public_key,
+      door: instance.door,
+      announced_interval_seconds: instance.announced_interval_seconds,
+      client_instance: instance.client_instance,
+      ...standing(row),
+      fence: fenceOf(instance, row),
+    });
+  };
+
   return {
     forget,
     renew,
     instance: (credential, now) => instanceByCredential(db, credential, now),
-    async find(credential, now) {
-      const key = hashSecret(credential).toString('base64');
-      const cached = byCredential.get(key);
-      if (cached && !cached.doubted) return cached.session;
-      if (cached) {
-        await renew(cached.session);
-        // It may have been fenced or have got another credential meanwhile.
-        if (byCredential.get(key) === cached) return cached.session;
-      }
-      const loaded = await settled(
-        async () => {
-          const instance = await instanceByCredential(db, credential, now);
-          // The first use of a new credential ends the former one, here as in the table.
-          if (instance?.next_credential_hash) forget(instance.node_instance_id);
-          return instance && { instance, row: await rowOf(instance.node_id, instance.node_instance_id) };
-        },
-        (found) => found?.instance.node_instance_id,
-      );
-      if (!loaded?.row) return undefined;
-      const { instance, row } = loaded;
-      return remember(key, {
-        node_id: instance.node_id,
-        node_instance_id: instance.node_instance_id,
-        boot_stage: null,
-        agent_public_key: instance.agent_public_key,
-        ...standing(row),
-        fence: fenceOf(instance, row),
-      });
-    },
+    find: (credential, now) =>
+      found(hashSecret(credential).toString('base64'), async () => {
+        const instance = await instanceByCredential(db, credential, now);
+        // The first use of a new credential ends the former one, here as in the table.
+        if (instance?.next_credential_hash) forget(instance.node_instance_id);
+        return instance;
+      }),
+    findAtDoor: (place) => found(`${place.door} ${place.pool} ${place.name}`, () => instanceAtDoor(db, place)),
     observe(fact) {
       facts++;
       const id = fact.node_instance_id as NodeInstanceId | null;

@@ -10,6 +10,7 @@ import {
   newNodeInstanceId,
 } from '../base/ids.ts';
 import type { RegisterRequest } from '../contract/agent.ts';
+import type { Door } from '../contract/compat/door.ts';
 import { ApiProblem, errorCatalogue } from '../contract/errors.ts';
 import { heartbeatPolicy } from '../lifecycle/budgets.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
@@ -41,6 +42,23 @@ interface Context {
   environment: DoorEnvironment;
   installation: Installation;
   correlation_id: CorrelationId;
+  /** Of whoever comes in by a front door instead of speaking our agents' protocol. */
+  arrival?: Arrival;
+}
+
+export interface Arrival {
+  door: Door;
+  announced_interval_seconds: number | null;
+  client_instance: string | null;
+}
+
+/** In the transaction of the registration, or a crash would leave a name that is held and that nobody can speak for. */
+async function keepArrival(tx: Transaction, id: NodeInstanceId, arrival: Arrival | undefined): Promise<void> {
+  if (!arrival) return;
+  await tx.query(
+    `update instances set door = $2, announced_interval_seconds = $3, client_instance = $4 where node_instance_id = $1`,
+    [id, arrival.door, arrival.announced_interval_seconds, arrival.client_instance],
+  );
 }
 
 const fencedProblem = (reason: string | null) =>
@@ -181,7 +199,7 @@ async function byEnrollmentToken(
 }
 
 /** Statuses in which a name is held by a live instance, so that nobody else may take it. */
-const nameHeld: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'draining', 'cleaning', 'quarantined'];
+export const nameHeld: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'draining', 'cleaning', 'quarantined'];
 
 /** The machine is the same, so whoever fell with it waits for it again: another tenant must not find it free and never cleaned. */
 async function comeBack(tx: Transaction, node: NodeRow, node_instance_id: NodeInstanceId, context: Context) {
@@ -269,6 +287,7 @@ async function byJoinToken(
   if (!node || !instance) throw new Error('a node vanished in its own transaction');
   const admitted = await admit(tx, node, instance, request, context);
   const credential = await issueCredential(tx, node_instance_id, request, now);
+  await keepArrival(tx, node_instance_id, context.arrival);
   const reply = await replyFor(tx, admitted, node_instance_id, credential, true);
   if (!existing && !(await spendJoinToken(tx, join.token_id)))
     throw new ApiProblem('join_token_invalid', 'The uses of the join token are spent.');
@@ -291,6 +310,7 @@ async function byCredential(
        agent_public_key = coalesce($4, agent_public_key) where node_instance_id = $1`,
     [instance.node_instance_id, request.version, request.base_url ?? null, request.agent_public_key ?? null],
   );
+  await keepArrival(tx, instance.node_instance_id, context.arrival);
   return replyFor(tx, admitted, instance.node_instance_id, undefined, false);
 }
 

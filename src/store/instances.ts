@@ -1,6 +1,8 @@
 /** Instances: one incarnation of a node each, with its enrolment, its credential and what its driver remembers. */
 import { createHash, randomBytes } from 'node:crypto';
 import type { KnownIds, NodeId, NodeInstanceId } from '../base/ids.ts';
+import type { Door } from '../contract/compat/door.ts';
+import type { NodeStatus } from '../lifecycle/states.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
 import { withdrawTasks } from './tasks.ts';
@@ -24,6 +26,12 @@ export interface InstanceRow {
   fenced_at: Date | null;
   fence_reason: string | null;
   revoked_at: Date | null;
+  /** The front door it came in by, where it speaks another protocol than our agents. */
+  door: Door | null;
+  /** How often it said that it would beat; such a client is not told how often it should. */
+  announced_interval_seconds: number | null;
+  /** What its process calls itself. */
+  client_instance: string | null;
 }
 
 /** Secrets are stored as hashes only; they are long and random, so a plain hash is enough. */
@@ -55,6 +63,19 @@ export async function instanceRow(db: Queryable, id: string, lock?: 'for update'
       often: true,
     })
   )[0];
+}
+
+/** Whom a name means at a front door: the live node of that name, as far as it came in there. */
+export async function instanceAtDoor(
+  db: Queryable,
+  { door, pool, name }: { door: Door; pool: string; name: string },
+): Promise<(InstanceRow & { node_status: NodeStatus }) | undefined> {
+  const [row] = await db.query<InstanceRow & { node_status: NodeStatus }>(
+    `select instance.*, node.status as node_status from nodes node join instances instance on instance.node_instance_id = node.node_instance_id
+     where node.pool = $1 and node.name = $2 and node.status <> 'retired' and instance.door = $3`,
+    [pool, name, door],
+  );
+  return row;
 }
 
 /** Why nothing that each of these instances says counts any more; null where it does. */

@@ -159,6 +159,16 @@ export async function readNode(db: Queryable, id: string, tenant: Tenancy = null
   return row && toWire(row);
 }
 
+/** The live nodes of a pool by name, or the one of that name. */
+export async function readNamed(db: Queryable, pool: string, name?: string): Promise<Node[]> {
+  const rows = await db.query<JoinedRow>(
+    `${joined} where node.pool = $1 and node.status <> 'retired' ${name === undefined ? '' : 'and node.name = $2'}
+     order by node.name limit 1000`,
+    [pool, ...(name === undefined ? [] : [name])],
+  );
+  return rows.map(toWire);
+}
+
 export async function nodeRow(db: Queryable, id: string): Promise<NodeRow | undefined> {
   return (await db.query<NodeRow>('select * from nodes where node_id = $1', [id], { often: true }))[0];
 }

@@ -83,9 +83,9 @@ export async function createJoinToken(
   );
 }
 
-export async function joinTokenBySecret(tx: Transaction, secret: string): Promise<JoinTokenRow | undefined> {
+export async function joinTokenBySecret(db: Queryable, secret: string): Promise<JoinTokenRow | undefined> {
   return (
-    await tx.query<JoinTokenRow>('select * from join_tokens where secret_hash = $1', [hashSecret(secret)], {
+    await db.query<JoinTokenRow>('select * from join_tokens where secret_hash = $1', [hashSecret(secret)], {
       often: true,
     })
   )[0];

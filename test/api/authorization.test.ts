@@ -1,11 +1,14 @@
 /** Every route of the table refuses everybody whom it is not for, changes nothing by it, and the refusal is on record. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ErrorCode } from '../../src/contract/errors.ts';
+import type { DoorRoute } from '../../src/contract/compat/door.ts';
+import { doorPath, doorRoutes } from '../../src/contract/compat/routes.ts';
+import { type ErrorCode, errorCatalogue } from '../../src/contract/errors.ts';
 import type { Access, RouteDeclaration } from '../../src/contract/route.ts';
 import { type OperationName, routes } from '../../src/contract/routes.ts';
 import { roles } from '../../src/contract/token.ts';
 import { until } from '../support/until.ts';
 import { callRoute, expectProblem, type Input, type Sent, send } from './support/calls.ts';
+import { expectTheirError } from './support/doors.ts';
 import { examplesFor } from './support/examples.ts';
 import { readyMachine, type TenantWorld, tenantWorld } from './support/tenants.ts';
 
@@ -126,6 +129,27 @@ describe.each(withAccess('agent'))('$name', ({ name }) => {
   });
 });
 
+describe.each(Object.entries(doorRoutes))('%s', (name, route: DoorRoute) => {
+  it('refuses whoever has no token of its pool, or no credential', async () => {
+    const wrong = route.access === 'join' ? 'join_token_invalid' : 'credential_unknown';
+    for (const [sent, denied] of [
+      [{}, 'token_missing'],
+      [{ bearer: 'swc_wrong' }, route.access === 'join' ? 'token_missing' : 'credential_unknown'],
+      [{ bearer: bearers.machine }, route.access === 'join' ? 'token_missing' : 'credential_unknown'],
+      [{ bearer: bearers.admin }, route.access === 'either' ? 'join_token_invalid' : wrong],
+      [{ headers: { 'x-api-key': 'swj_wrong' } }, route.access === 'instance' ? 'token_missing' : 'join_token_invalid'],
+      [{ headers: { cookie: 'slipway_session=sws_forged.forged' } }, 'token_missing'],
+      [{ bearer: world.join_token, headers: { origin: 'https://elsewhere.example' } }, 'origin_refused'],
+    ] as [Sent, ErrorCode][]) {
+      const before = await world.tables.snapshot();
+      const path = doorPath(route).replace('{id}', 'acme-machine');
+      const answer = await send(world.url, route.method, path, { ...(route.body && { body: {} }), ...sent });
+      expectTheirError(answer, errorCatalogue[denied].status, `${name} ${JSON.stringify(sent).slice(0, 80)}`);
+      expect(await world.tables.snapshot(), `${name} changed something`).toEqual(before);
+    }
+  });
+});
+
 describe('credentials in the body', () => {
   it('are judged by each route that takes them', () => {
     expect(withAccess('body').map(({ name }) => name)).toEqual([
@@ -177,6 +201,7 @@ it('keeps every denial in the audit, with who was refused what', async () => {
     }),
     ...withAccess('agent').map(({ name }) => `${name} credential_unknown`),
     'agent-register join_token_invalid',
+    ...Object.keys(doorRoutes).flatMap((name) => [`${name} token_missing`, `${name} origin_refused`]),
   ].filter((each) => each !== notKept);
   let missing = expected;
   // The audit shows a fact once nothing older can still be committed, and the last of them may be this young.

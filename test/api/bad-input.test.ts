@@ -6,11 +6,14 @@ import { randomInt } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fillPath } from '../../src/contract/client.ts';
+import type { DoorRoute } from '../../src/contract/compat/door.ts';
+import { doorPath, doorRoutes } from '../../src/contract/compat/routes.ts';
 import type { ErrorCode } from '../../src/contract/errors.ts';
 import type { RouteDeclaration } from '../../src/contract/route.ts';
 import { type OperationName, routes } from '../../src/contract/routes.ts';
 import { asJson, brokenFor, brokenParameter, fitting, propertiesOf } from './support/broken-values.ts';
 import { type Answer, expectProblem } from './support/calls.ts';
+import { expectTheirError, startWorkspace, type Workspace } from './support/doors.ts';
 import { type TenantWorld, tenantWorld } from './support/tenants.ts';
 import { openWire, type Wire } from './support/wire.ts';
 
@@ -20,11 +23,13 @@ const mostMs = 45_000;
 
 let world: TenantWorld;
 let wire: Wire;
+let workspace: Workspace;
 let before: Record<string, string>;
 
 beforeAll(async () => {
   world = await tenantWorld();
   wire = openWire(world.url);
+  workspace = await startWorkspace(world.url, world.join_token, '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c01');
   before = await world.tables.snapshot();
   console.log(`bad input: SLIPWAY_SEED=${seed}`);
 });
@@ -199,6 +204,35 @@ it('thousands of bad requests are refused as problems, and change nothing', { ti
   const sent = [...seen.values()].reduce((sum, count) => sum + count, 0);
   console.log(`bad input: ${sent} requests refused: ${JSON.stringify(Object.fromEntries(seen))}`);
   expect(sent).toBeGreaterThan(500);
+  expect(await world.tables.snapshot()).toEqual(before);
+});
+
+const doorBodies = (Object.entries(doorRoutes) as [string, DoorRoute][]).flatMap(([name, route]) =>
+  route.body
+    ? [
+        fc
+          .oneof(
+            { arbitrary: brokenFor(route.body).map(asJson), weight: 5 },
+            { arbitrary: fc.constantFrom(...malformed), weight: 1 },
+          )
+          .filter((body) => body !== 'null' || !route.body_optional)
+          .map((body) => ({ name, route, body })),
+      ]
+    : [],
+);
+
+it('hundreds of bad bodies at the front doors are refused in their shape, and change nothing', {
+  timeout: 120_000,
+}, async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(...doorBodies), async ({ name, route, body }) => {
+      const bearer = route.access === 'instance' ? workspace.auth_token : world.join_token;
+      const path = doorPath(route).replace('{id}', 'nobody');
+      const answer = await wire.send(route.method, path, { authorization: `Bearer ${bearer}`, ...json }, body);
+      expectTheirError(answer, 400, `${name} ${body.slice(0, 200)}`);
+    }),
+    { numRuns: Math.ceil(requests / 10), seed, interruptAfterTimeLimit: mostMs, markInterruptAsFailure: false },
+  );
   expect(await world.tables.snapshot()).toEqual(before);
 });
 

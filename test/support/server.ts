@@ -7,7 +7,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createLog } from '../../src/base/log.ts';
+import { createLog, type Log } from '../../src/base/log.ts';
 import { readSettings } from '../../src/base/settings.ts';
 import { type Client, createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
@@ -48,7 +48,7 @@ async function directories(): Promise<{ data_dir: string; nodes_dir: string }> {
 
 /** With `database_url` it serves a database that somebody else made and drops; `composition` leaves out or breaks a part of it. */
 export async function inProcessServer(
-  options: { args?: string[]; composition?: Composition; database_url?: string } = {},
+  options: { args?: string[]; composition?: Composition; database_url?: string; log?: Log } = {},
 ): Promise<TestServer> {
   const database = options.database_url
     ? { url: options.database_url, application_url: null, drop: async () => {} }
@@ -61,7 +61,7 @@ export async function inProcessServer(
   const args = ['--port', '0', '--data-dir', data_dir, '--nodes-dir', nodes_dir, ...roles, ...(options.args ?? [])];
   const server = await startServer(
     readSettings(args, {}),
-    createLog({ level: process.env.SLIPWAY_TEST_LOG ?? 'silent' }),
+    options.log ?? createLog({ level: process.env.SLIPWAY_TEST_LOG ?? 'silent' }),
     options.composition,
   );
   const token = (await readFile(server.admin_token_path, 'utf8')).trim();

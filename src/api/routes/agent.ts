@@ -1,14 +1,10 @@
 /** What agents say: registration, heartbeats, logs, boot stages, facts. */
 import { now } from '../../base/clock.ts';
-import { type Heartbeat, type HeartbeatReply, ShippedLine } from '../../contract/agent.ts';
+import { ShippedLine } from '../../contract/agent.ts';
 import { ApiProblem, errorCatalogue } from '../../contract/errors.ts';
 import type { BootStage } from '../../contract/node.ts';
-import { effectiveStaleSeconds } from '../../lifecycle/budgets.ts';
-import { isNews } from '../../lifecycle/claims.ts';
-import type { AgentSession } from '../../store/agent-sessions.ts';
 import { nameAllocations } from '../../store/amend-node.ts';
 import { storeBootStages } from '../../store/boot-stages.ts';
-import { recordClaim } from '../../store/claims.ts';
 import { register } from '../../store/enrolment.ts';
 import { recordEvidence } from '../../store/evidence.ts';
 import { rotateCredential } from '../../store/instances.ts';
@@ -17,17 +13,13 @@ import { reportPrerequisites } from '../../store/prerequisites.ts';
 import { bearerOf } from '../auth.ts';
 import { refuseOwnKinds } from '../outside-kinds.ts';
 import type { ApiServices, Handlers } from '../services.ts';
+import { takeBeat } from '../take-beat.ts';
 import { compileCheck } from '../validation.ts';
 
 const checkLine = compileCheck(ShippedLine, 'body');
 const mostLines = 5_000;
-const jitter = 0.1;
 /** Clocks differ a little; a machine that is further ahead than this would put its boot where nobody looks for it. */
 const mostAheadMs = 5 * 60_000;
-
-/** Spread, so that a fleet that started together does not beat together. */
-const assignedInterval = (session: AgentSession) =>
-  Math.round(session.interval_seconds * (1 + jitter * (2 * Math.random() - 1)) * 1000) / 1000;
 
 function refuseFuture(stages: BootStage[], path: string, services: ApiServices): void {
   const latestMs = services.clock.nowMs() + mostAheadMs;
@@ -39,43 +31,6 @@ function refuseFuture(stages: BootStage[], path: string, services: ApiServices):
     detail: `Boot stage ${stage.name} started at ${stage.started_at}, but here it is ${now(services.clock).toISOString()}.`,
     errors: [{ path: at, message: 'must not be more than 5 minutes ahead' }],
   });
-}
-
-async function takeBeat(
-  session: AgentSession,
-  { node_instance_id: meant, ...beat }: Heartbeat,
-  services: ApiServices,
-): Promise<HeartbeatReply> {
-  if (meant !== undefined && meant !== session.node_instance_id)
-    throw new ApiProblem('credential_mismatch', `The credential is not that of the instance ${meant}.`);
-  const interval = assignedInterval(session);
-  const stale_seconds = effectiveStaleSeconds(session.stale_after_seconds, interval);
-  const { status: _, ...reported } = beat;
-  services.beats.add({
-    node_instance_id: session.node_instance_id,
-    received_ms: services.clock.nowMs(),
-    interval_seconds: interval,
-    stale_seconds,
-    reported: Object.keys(reported).length > 0 ? reported : null,
-  });
-  if (isNews(session, beat)) {
-    const { node_id, node_instance_id } = session;
-    const claiming = { node_id, node_instance_id, stale_seconds };
-    const outcome = await recordClaim(services.db, claiming, beat, now(services.clock), services.environment);
-    if (outcome.fenced) {
-      services.sessions.forget(session.node_instance_id);
-      throw new ApiProblem('instance_fenced');
-    }
-    session.node_status = outcome.status;
-    session.reported_status = outcome.reported_status;
-    session.verdict_rule = outcome.verdict_rule;
-    session.boot_stage = beat.boot_stage ?? session.boot_stage;
-  }
-  return {
-    node_status: session.node_status,
-    heartbeat_interval_seconds: interval,
-    tasks_waiting: session.tasks_waiting,
-  };
 }
 
 function parseLines(body: unknown): ShippedLine[] {

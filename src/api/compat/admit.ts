@@ -1,0 +1,65 @@
+/** Who may call at a front door: whoever shows a join token of the pool, or the credential that a registration gave. */
+import type { IncomingMessage } from 'node:http';
+import type { FastifyRequest } from 'fastify';
+import { now } from '../../base/clock.ts';
+import { type Door, type DoorAccess, takeToken } from '../../contract/compat/door.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import type { AgentSession } from '../../store/agent-sessions.ts';
+import { bearerOf } from '../auth.ts';
+import type { DoorServices } from './calls.ts';
+import type { JoinGrant } from './join-grants.ts';
+
+const inAddress = new WeakMap<IncomingMessage, string>();
+
+/** Before a request is routed: from here on its address has no token in it. */
+export function rewriteUrl(request: IncomingMessage): string {
+  const { url, token } = takeToken(request.url ?? '/');
+  if (token !== null) inAddress.set(request, token);
+  return url;
+}
+
+export interface Admitted {
+  session: AgentSession | null;
+  joined: (JoinGrant & { secret: string }) | null;
+}
+
+const isCredential = (secret: string) => secret.startsWith('swc_');
+
+/** One that came in by another door, or speaks our own protocol, is not known here. */
+export function mustCount(session: AgentSession | undefined, door: Door): AgentSession {
+  if (!session || session.door !== door) throw new ApiProblem('credential_unknown');
+  if (session.fence.kind === 'fenced')
+    throw new ApiProblem('instance_fenced', `This instance no longer counts: ${session.fence.reason}.`);
+  return session;
+}
+
+function joinSecretOf(request: FastifyRequest): string | undefined {
+  const key = request.headers['x-api-key'];
+  const bearer = bearerOf(request);
+  return (
+    inAddress.get(request.raw) ??
+    (typeof key === 'string' && key !== '' ? key : undefined) ??
+    (bearer === undefined || isCredential(bearer) ? undefined : bearer)
+  );
+}
+
+export async function admit(
+  request: FastifyRequest,
+  { door, access }: { door: Door; access: DoorAccess },
+  services: DoorServices,
+): Promise<Admitted> {
+  const bearer = bearerOf(request);
+  if (access !== 'join' && bearer !== undefined && (access === 'instance' || isCredential(bearer))) {
+    const session = mustCount(await services.sessions.find(bearer, now(services.clock)), door);
+    request.agent_session = session;
+    return { session, joined: null };
+  }
+  if (access === 'instance')
+    throw new ApiProblem('token_missing', 'Send the auth_token that the registration gave, as bearer.');
+  const secret = joinSecretOf(request);
+  if (secret === undefined)
+    throw new ApiProblem('token_missing', 'A join token is needed: as bearer, as X-API-Key or in the address.');
+  const grant = await services.grants.find(secret);
+  if (!grant) throw new ApiProblem('join_token_invalid');
+  return { session: null, joined: { ...grant, secret } };
+}

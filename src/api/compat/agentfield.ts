@@ -1,0 +1,251 @@
+/** AgentField's calls, translated: what they mean here, and our answer in their words. Nothing is decided here. */
+import { now, secondsLater } from '../../base/clock.ts';
+import type { AgentClaim } from '../../contract/agent.ts';
+import {
+  type LeaseRenewal,
+  type LifecycleUpdate,
+  NodeBeat,
+  type NodeRegistration,
+} from '../../contract/compat/agentfield.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import type { Node } from '../../contract/node.ts';
+import { type Pace, readDuration } from '../../lifecycle/pace.ts';
+import type { NodeStatus } from '../../lifecycle/states.ts';
+import type { AgentSession } from '../../store/agent-sessions.ts';
+import { readNamed } from '../../store/nodes.ts';
+import { takeBeat } from '../take-beat.ts';
+import { mustCount } from './admit.ts';
+import type { DoorCall, DoorHandler, DoorHandlers, DoorServices } from './calls.ts';
+import { fieldsBeside, keptFields } from './kept-fields.ts';
+import { idLabel, nameFor } from './names.ts';
+import { enrolByJoinToken } from './register.ts';
+import { tellSaid } from './tell.ts';
+
+const door = 'agentfield';
+
+/** Their words for how a node is, as a claim of ours. A word that is not here claims nothing, and is kept. */
+const claims: Record<string, AgentClaim> = {
+  starting: 'starting',
+  ready: 'ready',
+  degraded: 'degraded',
+  offline: 'stopping',
+  stopping: 'stopping',
+};
+const claimOf = (word: string | null | undefined): AgentClaim | undefined => claims[word?.toLowerCase() ?? ''];
+
+const lifecycleOf: Record<NodeStatus, 'starting' | 'ready' | 'degraded' | 'offline'> = {
+  provisioning: 'starting',
+  starting: 'starting',
+  ready: 'ready',
+  degraded: 'degraded',
+  offline: 'offline',
+  failed: 'offline',
+  draining: 'offline',
+  cleaning: 'offline',
+  quarantined: 'offline',
+  retired: 'offline',
+};
+const healthOf = { starting: 'unknown', ready: 'active', degraded: 'active', offline: 'inactive' } as const;
+
+/** Their own server's; a client that renews a lease is not missed before it is over. */
+const leaseSeconds = 300;
+const mostSaidBytes = 2048;
+
+const unknownNode = (id: string) =>
+  new ApiProblem('node_not_found', `No node ${id} is registered here; register it first.`);
+
+/** Whose beat it is: of the instance that its name is bound to. One of a process that another has replaced must register first. */
+async function sessionOf(call: DoorCall, services: DoorServices, process?: string | null): Promise<AgentSession> {
+  const place = { door, pool: call.joined().pool, name: nameFor(call.id) } as const;
+  const isOther = ({ client_instance }: AgentSession) => process && client_instance && client_instance !== process;
+  let session = await services.sessions.findAtDoor(place);
+  if (session && isOther(session)) {
+    // It may have registered with another replica a moment ago.
+    services.sessions.forget(session.node_instance_id);
+    session = await services.sessions.findAtDoor(place);
+  }
+  if (!session || isOther(session)) throw unknownNode(call.id);
+  call.request.agent_session = mustCount(session, door);
+  return session;
+}
+
+const inRange = (score: number | null | undefined): score is number =>
+  typeof score === 'number' && score >= 0 && score <= 100;
+
+interface Told {
+  claim?: AgentClaim | undefined;
+  health_score?: number | null | undefined;
+  said?: Record<string, unknown>;
+  pace: Pace;
+}
+
+async function beat(
+  session: AgentSession,
+  told: Told,
+  services: DoorServices,
+): Promise<'starting' | 'ready' | 'degraded' | 'offline'> {
+  const { claim, health_score, said = {}, pace } = told;
+  const { node_status } = await takeBeat(
+    session,
+    {
+      ...(claim && { status: claim }),
+      ...(inRange(health_score) && { health_score }),
+      ...(Object.keys(said).length > 0 && { said: keptFields(said, mostSaidBytes) }),
+    },
+    services,
+    pace,
+  );
+  return lifecycleOf[node_status];
+}
+
+/** Which sets of fields each session was told to say; a client that keeps changing them is not followed for ever. */
+const toldFields = new WeakMap<AgentSession, Set<string>>();
+const mostFieldSets = 8;
+
+/** Fields that this version of their protocol does not have are told when they first come; their values go with the beats. */
+async function tellNewFields(session: AgentSession, call: DoorCall, services: DoorServices): Promise<void> {
+  const unknown = fieldsBeside(call.body, Object.keys(NodeBeat.properties));
+  const names = Object.keys(unknown).sort().join(', ');
+  const told = toldFields.get(session) ?? new Set();
+  if (names === '' || told.has(names) || told.size >= mostFieldSets) return;
+  toldFields.set(session, told.add(names));
+  const { node_id, node_instance_id } = session;
+  await tellSaid(services, {
+    ...{ node_id, node_instance_id, correlation_id: call.correlation_id },
+    kind: 'client.said',
+    summary: `its beats say what is not read here: ${names.slice(0, 200)}`,
+    said: unknown,
+    same: names,
+  });
+}
+
+const stamp = (services: DoorServices) => now(services.clock).toISOString();
+
+function clientVersion({ version, metadata }: NodeRegistration): string {
+  const { deployment } = (metadata ?? {}) as { deployment?: { tags?: { sdk_version?: unknown; language?: unknown } } };
+  const { sdk_version, language } = deployment?.tags ?? {};
+  const sdk =
+    typeof sdk_version === 'string' ? ` ${typeof language === 'string' ? `${language} ` : ''}${sdk_version}` : '';
+  return `agentfield${sdk || ` ${version ?? 'unknown'}`}`.slice(0, 128);
+}
+
+const register: DoorHandler = async (call, services) => {
+  const body = call.body as NodeRegistration;
+  const name = nameFor(body.id);
+  const registered = await enrolByJoinToken(
+    call,
+    services,
+    {
+      name,
+      version: clientVersion(body),
+      ...(body.base_url && { base_url: body.base_url }),
+      ...(name !== body.id && { labels: { [idLabel]: body.id } }),
+    },
+    {
+      door,
+      announced_interval_seconds: readDuration(body.communication_config?.heartbeat_interval),
+      client_instance: body.instance_id || null,
+    },
+  );
+  const { node_id, node_instance_id } = registered;
+  const { last_heartbeat: _, registered_at: __, ...same } = body;
+  const summary = `it registered through the AgentField door as ${body.id}`;
+  const ids = { node_id, node_instance_id, correlation_id: call.correlation_id };
+  await tellSaid(services, { ...ids, kind: 'client.registered', summary, said: body, same });
+  const session = await sessionOf({ ...call, id: body.id }, services);
+  const lifecycle_status = await beat(
+    session,
+    { claim: claimOf(body.lifecycle_status), pace: services.paces.ofRegistration(session) },
+    services,
+  );
+  return {
+    success: true,
+    message: registered.first ? 'Node registered' : 'Node registered again',
+    node_id: body.id,
+    id: body.id,
+    ...(body.base_url && { resolved_base_url: body.base_url }),
+    lifecycle_status,
+  };
+};
+
+const theirs = (node: Node) => {
+  const lifecycle_status = lifecycleOf[node.status];
+  return {
+    id: node.labels[idLabel] ?? node.name,
+    team_id: 'default',
+    base_url: node.endpoint ?? '',
+    health_status: healthOf[lifecycle_status],
+    lifecycle_status,
+    last_heartbeat: node.last_seen_at,
+    registered_at: node.registered_at,
+    reasoners: [],
+    skills: [],
+  };
+};
+
+async function nodeOf(call: DoorCall, services: DoorServices) {
+  const [node] = await readNamed(services.db, call.joined().pool, nameFor(call.id));
+  if (!node) throw unknownNode(call.id);
+  return theirs(node);
+}
+
+export const agentfieldHandlers: DoorHandlers<'agentfield'> = {
+  'agentfield-node-register': register,
+  'agentfield-node-create': register,
+  async 'agentfield-node-heartbeat'(call, services) {
+    const { status, health_score, instance_id, ...said } = call.body as NodeBeat;
+    const session = await sessionOf(call, services, instance_id);
+    const claim = claimOf(status);
+    const unread = { ...(status && !claim && { status }), ...(!inRange(health_score) && { health_score }) };
+    await tellNewFields(session, call, services);
+    const lifecycle_status = await beat(
+      session,
+      { claim, health_score, said: fieldsBeside({ ...said, ...unread }, []), pace: services.paces.of(session) },
+      services,
+    );
+    return { success: true, message: 'Heartbeat received', timestamp: stamp(services), lifecycle_status };
+  },
+  async 'agentfield-node-renew'(call, services) {
+    const { phase, health_score, ...said } = call.body as LeaseRenewal;
+    const session = await sessionOf(call, services);
+    const unread = fieldsBeside({ ...said, ...(phase && !claimOf(phase) && { phase }) }, []);
+    const pace = services.paces.of(session, leaseSeconds);
+    await beat(session, { claim: claimOf(phase), health_score, said: unread, pace }, services);
+    const next_lease_renewal = secondsLater(now(services.clock), leaseSeconds / 2).toISOString();
+    return { lease_seconds: leaseSeconds, next_lease_renewal, message: 'Lease renewed' };
+  },
+  async 'agentfield-node-lifecycle'(call, services) {
+    const { lifecycle_status: word, ...said } = call.body as LifecycleUpdate;
+    const session = await sessionOf(call, services);
+    const claim = claimOf(word);
+    const unread = fieldsBeside({ ...said, ...(!claim && { lifecycle_status: word }) }, []);
+    const lifecycle_status = await beat(session, { claim, said: unread, pace: services.paces.of(session) }, services);
+    return { success: true, message: 'Status noted', lifecycle_status, timestamp: stamp(services) };
+  },
+  async 'agentfield-action-ack'(call, services) {
+    const session = await sessionOf(call, services);
+    await beat(session, { pace: services.paces.of(session, leaseSeconds) }, services);
+    const next_lease_renewal = secondsLater(now(services.clock), leaseSeconds / 2).toISOString();
+    return { success: true, message: 'Acknowledged', lease_seconds: leaseSeconds, next_lease_renewal };
+  },
+  async 'agentfield-node-shutdown'(call, services) {
+    const session = await sessionOf(call, services);
+    const pace = services.paces.of(session);
+    await beat(session, { claim: 'stopping', said: fieldsBeside(call.body, []), pace }, services);
+    return { success: true, message: 'Goodbye noted', node_id: call.id, timestamp: stamp(services) };
+  },
+  async 'agentfield-node-list'(call, services) {
+    const nodes = (await readNamed(services.db, call.joined().pool)).map(theirs);
+    return { nodes, count: nodes.length, filters: {} };
+  },
+  'agentfield-node-get': nodeOf,
+  async 'agentfield-node-status'(call, services) {
+    const { id, ...status } = await nodeOf(call, services);
+    const { lifecycle_status, health_status, last_heartbeat } = status;
+    return {
+      success: true,
+      node_id: id,
+      status: { state: lifecycle_status, lifecycle_status, health_status, last_heartbeat },
+    };
+  },
+};

@@ -1,0 +1,124 @@
+/** molecule's calls, translated. A workspace is bound to its instance by the token that its first registration gave. */
+import { now } from '../../base/clock.ts';
+import type { NodeId } from '../../base/ids.ts';
+import type { AgentClaim } from '../../contract/agent.ts';
+import type {
+  BootstrapFailure,
+  CardUpdate,
+  WorkspaceBeat,
+  WorkspaceRegistration,
+} from '../../contract/compat/molecule.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import { reportBootFailure } from '../../operations/boot-failure-report.ts';
+import type { AgentSession } from '../../store/agent-sessions.ts';
+import { nameHeld } from '../../store/enrolment.ts';
+import { type InstanceRow, instanceAtDoor, instanceRow } from '../../store/instances.ts';
+import { readNamed } from '../../store/nodes.ts';
+import { takeBeat } from '../take-beat.ts';
+import type { DoorCall, DoorHandlers, DoorServices } from './calls.ts';
+import { fieldsBeside, keptFields } from './kept-fields.ts';
+import { enrol, type Wanted } from './register.ts';
+import { tellSaid } from './tell.ts';
+
+const door = 'molecule';
+
+/** Their runtimes beat so often and do not say so. */
+const beatsEverySeconds = 30;
+const mostSaidBytes = 4096;
+const longestLogTail = 8192;
+const read = ['workspace_id', 'error_rate', 'active_tasks'];
+
+const mostTasks = 1_000_000;
+
+/** Whoever shows the token of one workspace speaks for that one only. */
+function mustBe(session: AgentSession | null, id: string): AgentSession {
+  if (!session || session.name !== id.toLowerCase())
+    throw new ApiProblem('credential_mismatch', `This auth_token is not that of the workspace ${id}.`);
+  return session;
+}
+
+/** A beat says that the workspace serves, unless it is wedged; how well it does, its error rate tells the rules. */
+const claimOf = ({ runtime_state }: WorkspaceBeat): AgentClaim => (runtime_state === 'wedged' ? 'degraded' : 'ready');
+
+async function knownOrNew(call: DoorCall, services: DoorServices, wanted: Wanted) {
+  const arrival = { door, announced_interval_seconds: beatsEverySeconds, client_instance: null } as const;
+  const as = (known: InstanceRow | undefined, join_token?: string) =>
+    enrol(call, services, { ...wanted, ...(join_token && { join_token }) }, known, arrival);
+  if (call.session) {
+    const session = mustBe(call.session, wanted.name);
+    return as(await instanceRow(services.db, session.node_instance_id));
+  }
+  const { pool, secret } = call.joined();
+  const known = await instanceAtDoor(services.db, { door, pool, name: wanted.name });
+  if (known && nameHeld.includes(known.node_status))
+    throw new ApiProblem(
+      'token_missing',
+      'This workspace is registered: send the auth_token that its first registration gave, as bearer.',
+    );
+  return as(undefined, secret);
+}
+
+export const moleculeHandlers: DoorHandlers<'molecule'> = {
+  async 'molecule-workspace-register'(call, services) {
+    const body = call.body as WorkspaceRegistration;
+    const name = body.id.toLowerCase();
+    const registered = await knownOrNew(call, services, {
+      name,
+      version: 'molecule',
+      ...(body.url && { base_url: body.url }),
+    });
+    const { node_id, node_instance_id, credential } = registered;
+    const ids = { node_id, node_instance_id, correlation_id: call.correlation_id };
+    const summary = `it registered through the molecule door as ${body.id}`;
+    await tellSaid(services, { ...ids, kind: 'client.registered', summary, said: body, same: body });
+    const whom = credential ? await services.sessions.find(credential, now(services.clock)) : call.session;
+    if (whom) await takeBeat(whom, {}, services, services.paces.ofRegistration(whom));
+    return { status: 'registered', ...(credential && { auth_token: credential }) };
+  },
+  async 'molecule-workspace-heartbeat'(call, services) {
+    const body = call.body as WorkspaceBeat;
+    const session = mustBe(call.session, body.workspace_id);
+    const { error_rate, active_tasks, sample_error } = body;
+    const isRate = typeof error_rate === 'number' && error_rate >= 0 && error_rate <= 1;
+    const isCount = Number.isInteger(active_tasks) && Number(active_tasks) >= 0 && Number(active_tasks) <= mostTasks;
+    const said = keptFields(
+      { ...fieldsBeside(body, read), ...(!isRate && fieldsBeside({ error_rate }, [])) },
+      mostSaidBytes,
+    );
+    await takeBeat(
+      session,
+      {
+        status: claimOf(body),
+        ...(isRate && { error_rate }),
+        ...(isCount && { active_tasks: Number(active_tasks) }),
+        ...(sample_error && { message: sample_error.slice(0, 1024) }),
+        ...(Object.keys(said).length > 0 && { said }),
+      },
+      services,
+      services.paces.of(session),
+    );
+    return { status: 'ok' };
+  },
+  async 'molecule-card-update'(call, services) {
+    const { workspace_id, agent_card, ...rest } = call.body as CardUpdate;
+    const session = mustBe(call.session, workspace_id);
+    const { node_id, node_instance_id } = session;
+    await tellSaid(services, {
+      ...{ node_id, node_instance_id, correlation_id: call.correlation_id },
+      kind: 'client.said',
+      summary: 'it told a new agent card',
+      said: { agent_card, ...rest },
+      same: agent_card,
+    });
+    await takeBeat(session, {}, services, services.paces.ofRegistration(session));
+    return { status: 'updated' };
+  },
+  async 'molecule-bootstrap-failed'(call, services) {
+    const { error, log_tail } = call.body as BootstrapFailure;
+    const [node] = await readNamed(services.db, call.joined().pool, call.id.toLowerCase());
+    if (!node) throw new ApiProblem('node_not_found', `There is no workspace ${call.id} here.`);
+    const tail = (log_tail ?? '').slice(-longestLogTail);
+    await reportBootFailure(services, node.node_id as NodeId, { error, log_tail: tail }, call.correlation_id);
+    return { status: 'ok' };
+  },
+};

@@ -1,0 +1,32 @@
+/** The pace of clients that keep their own, as this replica sees it. Forgotten with the session; the table of beats keeps the last one. */
+import type { Clock } from '../../base/clock.ts';
+import { type Pace, paceOf, type SeenPace, seeBeat } from '../../lifecycle/pace.ts';
+import type { AgentSession } from '../../store/agent-sessions.ts';
+
+export interface Paces {
+  /** Of a beat that has just come. `lease_seconds`: it was promised that it need not be heard for so long. */
+  of(session: AgentSession, lease_seconds?: number): Pace;
+  /** Of a registration: the first beat that follows it may come at once, and says nothing about the others. */
+  ofRegistration(session: AgentSession): Pace;
+}
+
+const judged = (session: AgentSession, seen_seconds: number | null, lease_seconds = 0): Pace =>
+  paceOf({
+    announced_seconds: session.announced_interval_seconds,
+    seen_seconds: seen_seconds ?? session.kept_interval_seconds,
+    usual_seconds: session.interval_seconds,
+    stale_after_seconds: session.stale_after_seconds,
+    lease_seconds,
+  });
+
+export function createPaces(clock: Clock): Paces {
+  const seen = new WeakMap<AgentSession, SeenPace>();
+  return {
+    of(session, lease_seconds) {
+      const pace = seeBeat(seen.get(session), clock.nowMs());
+      seen.set(session, pace);
+      return judged(session, pace.interval_seconds, lease_seconds);
+    },
+    ofRegistration: (session) => judged(session, null),
+  };
+}

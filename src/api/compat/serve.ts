@@ -1,0 +1,108 @@
+/**
+ * The front doors for fleets of another kind: their calls under `/compat/{door}`, with or without a join token in the address. Errors are
+ * told in their shape, and whatever else their clients call is simply not here.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type Door, type DoorRoute, doorOf, doors } from '../../contract/compat/door.ts';
+import { type DoorOperation, doorRoutes } from '../../contract/compat/routes.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import { pathOf } from '../addresses.ts';
+import { checkOrigin } from '../auth.ts';
+import { problemOf } from '../problem-reply.ts';
+import type { ApiServices } from '../services.ts';
+import { createToldOnce } from '../told-once.ts';
+import { compileCheck } from '../validation.ts';
+import { type Admitted, admit } from './admit.ts';
+import { agentfieldHandlers } from './agentfield.ts';
+import type { DoorCall, DoorHandler, DoorServices } from './calls.ts';
+import { createJoinGrants } from './join-grants.ts';
+import { moleculeHandlers } from './molecule.ts';
+import { createPaces } from './paces.ts';
+
+const bodyLimitBytes = 256 * 1024;
+const handlers: Record<DoorOperation, DoorHandler> = { ...agentfieldHandlers, ...moleculeHandlers };
+
+type TellRefusal = (request: FastifyRequest, problem: ApiProblem) => Promise<void>;
+
+/** Says what went wrong as their own servers do: one sentence under `error`. */
+export function sendDoorError(error: unknown, request: FastifyRequest, reply: FastifyReply): ApiProblem {
+  const { problem, body } = problemOf(error, request);
+  if (body.retry_after_seconds !== undefined) reply.header('retry-after', Math.ceil(body.retry_after_seconds));
+  reply.status(body.status).header('content-type', 'application/json; charset=utf-8').send({ error: body.detail });
+  return problem;
+}
+
+export const isAtDoor = (url: string): boolean => doorOf(url) !== undefined;
+
+function callOf(request: FastifyRequest, reply: FastifyReply, { session, joined }: Admitted): DoorCall {
+  const { id = '' } = (request.params ?? {}) as { id?: string };
+  return {
+    id,
+    body: (request.body ?? {}) as Record<string, unknown>,
+    correlation_id: request.correlation_id,
+    session,
+    joined() {
+      if (!joined) throw new Error(`${request.operation} has no join token`);
+      return joined;
+    },
+    request,
+    reply,
+  };
+}
+
+function addRoute(scope: FastifyInstance, name: DoorOperation, services: DoorServices): void {
+  const route: DoorRoute = doorRoutes[name];
+  const checkBody = route.body && compileCheck(route.body, 'body');
+  const admitted = new WeakMap<FastifyRequest, Admitted>();
+  scope.route({
+    method: route.method,
+    url: route.path.replace('{id}', ':id'),
+    bodyLimit: route.body_limit_bytes ?? bodyLimitBytes,
+    exposeHeadRoute: false,
+    onRequest: async (request) => {
+      request.operation = name;
+      checkOrigin(request, services);
+      admitted.set(request, await admit(request, route, services));
+    },
+    preHandler: async (request) => {
+      const isMissing = request.body === undefined || request.body === null;
+      if (checkBody && !(route.body_optional && isMissing)) request.body = checkBody(request.body ?? null);
+    },
+    handler: async (request, reply) => {
+      const whom = admitted.get(request);
+      if (!whom) throw new Error(`${name} was not admitted`);
+      reply.status(route.success);
+      return handlers[name](callOf(request, reply, whom), services);
+    },
+  });
+}
+
+function serveDoor(scope: FastifyInstance, door: Door, services: DoorServices, tellRefusal: TellRefusal): void {
+  scope.setErrorHandler(async (error, request, reply) => {
+    const problem = sendDoorError(error, request, reply);
+    await tellRefusal(request, problem).catch((lost) =>
+      request.log.warn({ error: lost }, 'a refusal could not be recorded'),
+    );
+    return reply;
+  });
+  for (const name of Object.keys(doorRoutes) as DoorOperation[])
+    if (doorRoutes[name].door === door) addRoute(scope, name, services);
+  const refuse = async (request: FastifyRequest) => {
+    throw new ApiProblem('not_found', `There is nothing at ${request.method} ${pathOf(request)}.`);
+  };
+  // Refused before the body is read: what is not here does not care what was sent to it.
+  for (const url of ['', '/*']) scope.all(url, { onRequest: refuse }, refuse);
+}
+
+export async function serveDoors(app: FastifyInstance, api: ApiServices, tellRefusal: TellRefusal): Promise<void> {
+  const grants = createJoinGrants(api.db);
+  api.tail.subscribe((fact) => grants.observe(fact));
+  const services: DoorServices = {
+    ...api,
+    grants,
+    paces: createPaces(api.clock),
+    toldOnce: createToldOnce(api.clock),
+  };
+  for (const door of doors)
+    await app.register(async (scope) => serveDoor(scope, door, services, tellRefusal), { prefix: `/compat/${door}` });
+}

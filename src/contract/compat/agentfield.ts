@@ -1,0 +1,144 @@
+/** What AgentField nodes call (`{base}/api/v1`). Its node ids are our names; see docs/compat-agentfield.md. */
+import { type Static, Type } from 'typebox';
+import { nullable } from '../primitives.ts';
+import type { DoorRoute } from './door.ts';
+
+const megabyte = 1024 * 1024;
+const open = { additionalProperties: true } as const;
+const Text = Type.String({ maxLength: 4096 });
+const optionalText = Type.Optional(nullable(Text));
+/** Kept and never read; only that it is what it is called. */
+const optionalList = Type.Optional(nullable(Type.Array(Type.Unknown(), { maxItems: 4096 })));
+const optionalObject = Type.Optional(nullable(Type.Object({}, open)));
+
+export const NodeRegistration = Type.Object(
+  {
+    id: Type.String({ minLength: 1, maxLength: 200, pattern: '^[!-~]+$' }),
+    base_url: optionalText,
+    version: optionalText,
+    team_id: optionalText,
+    instance_id: optionalText,
+    lifecycle_status: optionalText,
+    health_status: optionalText,
+    last_heartbeat: optionalText,
+    registered_at: optionalText,
+    reasoners: optionalList,
+    skills: optionalList,
+    communication_config: Type.Optional(
+      nullable(
+        Type.Object(
+          { protocols: optionalList, websocket_endpoint: optionalText, heartbeat_interval: optionalText },
+          open,
+        ),
+      ),
+    ),
+    features: optionalObject,
+    metadata: optionalObject,
+    callback_discovery: optionalObject,
+  },
+  open,
+);
+export type NodeRegistration = Static<typeof NodeRegistration>;
+
+export const NodeBeat = Type.Object(
+  {
+    status: optionalText,
+    health_score: Type.Optional(nullable(Type.Number())),
+    timestamp: optionalText,
+    version: optionalText,
+    instance_id: optionalText,
+    mcp_servers: optionalList,
+  },
+  open,
+);
+export type NodeBeat = Static<typeof NodeBeat>;
+
+const LeaseRenewal = Type.Object(
+  { phase: optionalText, version: optionalText, health_score: Type.Optional(nullable(Type.Number())) },
+  open,
+);
+export type LeaseRenewal = Static<typeof LeaseRenewal>;
+
+const LifecycleUpdate = Type.Object({ lifecycle_status: Text }, open);
+export type LifecycleUpdate = Static<typeof LifecycleUpdate>;
+
+const Anything = Type.Object({}, open);
+
+const door = { door: 'agentfield', access: 'join' } as const;
+const register = { body: NodeRegistration, body_limit_bytes: megabyte, success: 201 } as const;
+
+export const agentfieldRoutes = {
+  'agentfield-node-register': {
+    ...door,
+    ...register,
+    method: 'POST',
+    path: '/api/v1/nodes/register',
+    summary: 'Register a node',
+  },
+  'agentfield-node-create': {
+    ...door,
+    ...register,
+    method: 'POST',
+    path: '/api/v1/nodes',
+    summary: 'Register a node, as older clients call it',
+  },
+  'agentfield-node-heartbeat': {
+    ...door,
+    method: 'POST',
+    path: '/api/v1/nodes/{id}/heartbeat',
+    summary: 'It is there, and perhaps how it is',
+    body: NodeBeat,
+    body_optional: true,
+    success: 200,
+  },
+  'agentfield-node-renew': {
+    ...door,
+    method: 'PATCH',
+    path: '/api/v1/nodes/{id}/status',
+    summary: 'Renew the lease of a node',
+    body: LeaseRenewal,
+    body_optional: true,
+    success: 200,
+  },
+  'agentfield-node-lifecycle': {
+    ...door,
+    method: 'POST',
+    path: '/api/v1/nodes/{id}/lifecycle/status',
+    summary: 'Say which status it is in',
+    body: LifecycleUpdate,
+    success: 200,
+  },
+  'agentfield-action-ack': {
+    ...door,
+    method: 'POST',
+    path: '/api/v1/nodes/{id}/actions/ack',
+    summary: 'Acknowledge an action; counts as a beat',
+    body: Anything,
+    body_optional: true,
+    success: 200,
+  },
+  'agentfield-node-shutdown': {
+    ...door,
+    method: 'POST',
+    path: '/api/v1/nodes/{id}/shutdown',
+    summary: 'Say goodbye',
+    body: Anything,
+    body_optional: true,
+    success: 202,
+  },
+  'agentfield-node-list': {
+    ...door,
+    method: 'GET',
+    path: '/api/v1/nodes',
+    summary: "The nodes of the token's pool",
+    success: 200,
+  },
+  'agentfield-node-get': { ...door, method: 'GET', path: '/api/v1/nodes/{id}', summary: 'A node', success: 200 },
+  'agentfield-node-status': {
+    ...door,
+    method: 'GET',
+    path: '/api/v1/nodes/{id}/status',
+    summary: 'The status of a node',
+    success: 200,
+  },
+} as const satisfies Record<string, DoorRoute>;

@@ -1,0 +1,77 @@
+/** What molecule workspaces and their watchers call. A workspace's id is the name of our node; see docs/compat-molecule.md. */
+import { type Static, Type } from 'typebox';
+import { nullable } from '../primitives.ts';
+import type { DoorRoute } from './door.ts';
+
+const open = { additionalProperties: true } as const;
+const Uuid = Type.String({ pattern: '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$' });
+const optionalText = Type.Optional(nullable(Type.String({ maxLength: 16_384 })));
+const optionalNumber = Type.Optional(nullable(Type.Number()));
+const Card = Type.Object({}, open);
+
+export const WorkspaceRegistration = Type.Object(
+  { id: Uuid, url: optionalText, agent_card: Type.Optional(nullable(Card)) },
+  open,
+);
+export type WorkspaceRegistration = Static<typeof WorkspaceRegistration>;
+
+export const WorkspaceBeat = Type.Object(
+  {
+    workspace_id: Uuid,
+    error_rate: optionalNumber,
+    sample_error: optionalText,
+    active_tasks: optionalNumber,
+    current_task: optionalText,
+    uptime_seconds: optionalNumber,
+    monthly_spend: optionalNumber,
+    runtime_state: optionalText,
+    runtime_metadata: Type.Optional(nullable(Card)),
+  },
+  open,
+);
+export type WorkspaceBeat = Static<typeof WorkspaceBeat>;
+
+const CardUpdate = Type.Object({ workspace_id: Uuid, agent_card: Card }, open);
+export type CardUpdate = Static<typeof CardUpdate>;
+
+export const BootstrapFailure = Type.Object(
+  {
+    error: Type.String({ minLength: 1, maxLength: 4096 }),
+    log_tail: Type.Optional(nullable(Type.String({ maxLength: 65_536 }))),
+  },
+  open,
+);
+export type BootstrapFailure = Static<typeof BootstrapFailure>;
+
+const door = { door: 'molecule', method: 'POST', success: 200 } as const;
+
+export const moleculeRoutes = {
+  'molecule-workspace-register': {
+    ...door,
+    path: '/registry/register',
+    summary: 'Register a workspace; the token it answers with is told once',
+    access: 'either',
+    body: WorkspaceRegistration,
+  },
+  'molecule-workspace-heartbeat': {
+    ...door,
+    path: '/registry/heartbeat',
+    summary: 'It is there, and how its work goes',
+    access: 'instance',
+    body: WorkspaceBeat,
+  },
+  'molecule-card-update': {
+    ...door,
+    path: '/registry/update-card',
+    summary: 'Tell a new agent card',
+    access: 'instance',
+    body: CardUpdate,
+  },
+  'molecule-bootstrap-failed': {
+    ...door,
+    path: '/admin/workspaces/{id}/bootstrap-failed',
+    summary: 'What a watcher found wrong with a boot',
+    access: 'join',
+    body: BootstrapFailure,
+  },
+} as const satisfies Record<string, DoorRoute>;

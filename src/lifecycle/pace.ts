@@ -1,0 +1,68 @@
+/**
+ * How often a client beats that cannot be told how often it should: as often as it announced, or as often as it was seen to. Pure.
+ *
+ * What was seen is the shorter of the last two pauses. One long pause is an outage, and must not make its client look slow
+ * when it is back; two are how it beats. A client that beats faster than it announced may still keep to what it announced.
+ */
+import { effectiveStaleSeconds } from './budgets.ts';
+
+/** Nobody may be silent for days by announcing it. */
+export const slowestIntervalSeconds = 3600;
+
+export interface SeenPace {
+  last_ms: number;
+  /** The pause before the last beat. */
+  pause_seconds: number | null;
+  interval_seconds: number | null;
+}
+
+export function seeBeat(seen: SeenPace | undefined, now_ms: number): SeenPace {
+  if (!seen) return { last_ms: now_ms, pause_seconds: null, interval_seconds: null };
+  const pause_seconds = Math.max(0, (now_ms - seen.last_ms) / 1000);
+  const { pause_seconds: before, interval_seconds } = seen;
+  return {
+    last_ms: now_ms,
+    pause_seconds,
+    interval_seconds: before === null ? interval_seconds : Math.min(before, pause_seconds),
+  };
+}
+
+export interface PaceFacts {
+  announced_seconds: number | null;
+  /** What this replica saw, or else what was last judged by. */
+  seen_seconds: number | null;
+  /** The pool's, where nobody has said or seen anything. */
+  usual_seconds: number;
+  stale_after_seconds: number;
+  /** It was promised that it need not be heard for so long. */
+  lease_seconds?: number;
+}
+
+export interface Pace {
+  interval_seconds: number;
+  stale_seconds: number;
+}
+
+export function paceOf(facts: PaceFacts): Pace {
+  const { announced_seconds, seen_seconds, usual_seconds, stale_after_seconds, lease_seconds = 0 } = facts;
+  const known = announced_seconds === null && seen_seconds === null ? usual_seconds : 0;
+  const interval_seconds = Math.min(Math.max(announced_seconds ?? 0, seen_seconds ?? 0, known), slowestIntervalSeconds);
+  return {
+    interval_seconds,
+    stale_seconds: Math.max(effectiveStaleSeconds(stale_after_seconds, interval_seconds), lease_seconds),
+  };
+}
+
+const units: Record<string, number> = { ms: 0.001, s: 1, m: 60, h: 3600 };
+const duration = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/;
+const part = /(\d+(?:\.\d+)?)(ms|s|m|h)/g;
+
+/** `2s`, `500ms`, `1m30s`; null for what is no duration or none that counts. */
+export function readDuration(text: string | null | undefined): number | null {
+  if (!text || text.length > 64 || !duration.test(text)) return null;
+  const seconds = [...text.matchAll(part)].reduce(
+    (sum, [, count, unit]) => sum + Number(count) * (units[unit ?? ''] ?? 0),
+    0,
+  );
+  return seconds > 0 ? Math.min(seconds, slowestIntervalSeconds) : null;
+}

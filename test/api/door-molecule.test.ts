@@ -1,0 +1,247 @@
+/** The molecule door, and what holds for the tokens of both: who they let in, and that nobody reads them anywhere. */
+import { Writable } from 'node:stream';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createLog } from '../../src/base/log.ts';
+import { until } from '../support/until.ts';
+import { send } from './support/calls.ts';
+import { type Collector, startCollector } from './support/collector.ts';
+import {
+  type AgentField,
+  agentField,
+  type DoorWorld,
+  doorPool,
+  doorWorld,
+  expectTheirError,
+  molecule,
+  nodeRegistration,
+  startWorkspace,
+} from './support/doors.ts';
+import { startMachine } from './support/machine.ts';
+
+let world: DoorWorld;
+let collector: Collector;
+let fleet: AgentField;
+let token: string;
+let others: string;
+let log = '';
+
+beforeAll(async () => {
+  collector = await startCollector();
+  const destination = new Writable({
+    write(chunk, _, done) {
+      log += chunk;
+      done();
+    },
+  });
+  world = await doorWorld({
+    args: ['--otlp-endpoint', collector.url],
+    log: createLog({ level: 'trace', destination }),
+  });
+  ({ join_token: token, others } = world);
+  fleet = agentField(world.url, token);
+});
+afterAll(async () => {
+  await world.stop();
+  await collector.stop();
+});
+
+const url = 'http://127.0.0.1:9000';
+const id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c01';
+const other = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c02';
+
+it('registers, is told its token once, and beats with it from then on', async () => {
+  const workspace = await startWorkspace(world.url, token, id, { url });
+  expect(await world.status(id)).toBe('starting');
+  expect((await workspace.beat()).body).toEqual({ status: 'ok' });
+  expect(await world.node(id)).toMatchObject({ status: 'ready', verdict: null, endpoint: url });
+  await world.pace(id, { interval_seconds: 30, stale_seconds: 24 * 3600 });
+
+  expectTheirError(await workspace.beat({}, {}), 401);
+  expectTheirError(await workspace.beat({}, { bearer: token }), 401);
+  expectTheirError(await workspace.beat({}, { bearer: 'swc_wrong' }), 401);
+  expectTheirError(await molecule(world.url, token, '/registry/register', { body: { id } }), 401);
+  const again = await molecule(world.url, token, '/registry/register', {
+    body: { id },
+    bearer: workspace.auth_token,
+  });
+  expect(again.body).toEqual({ status: 'registered' });
+  const neighbour = await startWorkspace(world.url, token, other);
+  expectTheirError(await workspace.beat({ runtime_state: 'wedged' }, { bearer: neighbour.auth_token }), 403);
+  expectTheirError(
+    await workspace.beat(
+      {},
+      { bearer: (await startMachine(world.url, { join_token: token, name: 'spy' })).credential },
+    ),
+    401,
+  );
+  expect(await world.status(id)).toBe('ready');
+  expectTheirError(await fleet.beat(id, { status: 'offline' }), 404);
+
+  const card = { workspace_id: id, agent_card: { name: 'renamed', skills: ['a'] } };
+  const updated = await molecule(world.url, token, '/registry/update-card', {
+    body: card,
+    bearer: workspace.auth_token,
+  });
+  expect(updated.body).toEqual({ status: 'updated' });
+  const said = await world.fact((await world.node(id)).node_id, 'client.said');
+  expect(said.data.said).toEqual({ agent_card: card.agent_card });
+});
+
+it('is degraded from half of its work failing, or wedged, and well again below a tenth', async () => {
+  const sick = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c03';
+  const { beat } = await startWorkspace(world.url, token, sick);
+  const stands: [object, string][] = [
+    [{ error_rate: 0.49 }, 'ready'],
+    [{ error_rate: 0.5, sample_error: 'no answer' }, 'degraded'],
+    [{ error_rate: 0.3 }, 'degraded'],
+    [{ error_rate: 0.09 }, 'ready'],
+    [{ error_rate: 0, runtime_state: 'wedged' }, 'degraded'],
+    [{ error_rate: 0.2, runtime_state: 'idle' }, 'degraded'],
+    [{ error_rate: 0, runtime_state: null }, 'ready'],
+  ];
+  for (const [said, status] of stands) {
+    expect((await beat(said)).status).toBe(200);
+    expect(await world.status(sick), JSON.stringify(said)).toBe(status);
+  }
+  await beat({
+    error_rate: 17,
+    active_tasks: -1,
+    monthly_spend: 12.5,
+    current_task: 'think',
+    secret: 'hush-hush-hush',
+  });
+  await until('what it says to be with its beats', async () => {
+    const words = JSON.stringify((await world.node(sick)).reported);
+    return words.includes('12.5') && words.includes('think') && words.includes('17') && !words.includes('hush');
+  });
+  expect(await world.status(sick)).toBe('ready');
+});
+
+const refused = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c04';
+let bearer = '';
+
+it.each<[string, string, unknown]>([
+  ['no id', '/registry/register', {}],
+  ['an id that is no UUID', '/registry/register', { id: 'workspace' }],
+  ['a list as card', '/registry/register', { id: other, agent_card: [] }],
+  ['an address that is none', '/registry/register', { id: '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c09', url: 'nowhere' }],
+  ['text as error rate', '/registry/heartbeat', { workspace_id: refused, error_rate: 'low' }],
+  ['no workspace', '/registry/heartbeat', { error_rate: 0 }],
+  ['a list as metadata', '/registry/heartbeat', { workspace_id: refused, runtime_metadata: [] }],
+  ['no card', '/registry/update-card', { workspace_id: refused }],
+  ['no error', `/admin/workspaces/${id}/bootstrap-failed`, { log_tail: 'x' }],
+  ['a number as log', `/admin/workspaces/${id}/bootstrap-failed`, { error: 'x', log_tail: 1 }],
+])('refuses %s', async (_, path, body) => {
+  bearer ||= (await startWorkspace(world.url, others, refused)).auth_token;
+  const before = await world.tables.snapshot();
+  const sent = path.startsWith('/registry/h') || path.startsWith('/registry/u') ? { bearer, body } : { body };
+  expectTheirError(await molecule(world.url, others, path, sent), 400);
+  expect(await world.tables.snapshot()).toEqual(before);
+});
+
+it('has a watcher whose findings are attached, and reach only its own pool', async () => {
+  const failed = `/admin/workspaces/${id}/bootstrap-failed`;
+  const found = { error: 'it did not come up', log_tail: `${'y'.repeat(20_000)}\nNo space left on device` };
+  expect((await molecule(world.url, token, failed, { body: found })).status).toBe(200);
+  const { node_id, status } = await world.node(id);
+  const diagnosis = await world.fact(node_id, 'bootstrap.diagnosis');
+  expect(diagnosis.data).toMatchObject({ code: 'disk_full', certain: false, error: found.error });
+  expect(String(diagnosis.data.log_tail).length).toBe(8192);
+  expect(status).toBe('ready');
+  expectTheirError(await molecule(world.url, 'swj_wrong', failed, { body: found }), 401);
+  const nobody = `/admin/workspaces/${other.replace('02', '77')}/bootstrap-failed`;
+  expectTheirError(await molecule(world.url, token, nobody, { body: found }), 404);
+});
+
+it('is told in its own shape what is not here', async () => {
+  for (const path of ['/registry/discover', '/registry', '/admin/workspaces', '', '/workspaces/1'])
+    expectTheirError(await molecule(world.url, token, path, { body: {} }), 404, path);
+});
+
+describe('a token', () => {
+  it('in an address is in no log, no evidence, no trace and no answer', async () => {
+    // One that looks like none of ours shows that nothing depends on how it looks.
+    const plain = 'a-plain-word-that-was-meant-to-be-secret';
+    const traced = { headers: { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' } };
+    const answers = [
+      await fleet.call('POST', '/nodes/register', nodeRegistration('discreet'), traced),
+      await fleet.call('POST', '/nodes/discreet/heartbeat', { status: 'ready' }, traced),
+    ];
+    for (const secret of [token, plain])
+      for (const path of [
+        '/api/v1/nodes',
+        '/api/v1/nothing',
+        '/nothing',
+        '',
+        '/api/v1/nodes/%ZZ',
+        '/api/v1/nodes/x/status?a=1',
+      ])
+        answers.push(
+          await send(world.url, 'GET', `/compat/agentfield/${secret}${path}`, traced),
+          await molecule(world.url, secret, path, { body: {}, ...traced }),
+        );
+    const spans = await until('the spans to have come', () =>
+      collector.spans.some(({ name }) => name === 'agentfield-node-heartbeat')
+        ? JSON.stringify(collector.spans)
+        : undefined,
+    );
+    await until('the denial on record', async () => {
+      const rows = await world.tables.query(
+        `select 1 from evidence where data ->> 'operation' = 'agentfield-node-list' and kind = 'request.denied'`,
+      );
+      return rows.length > 0;
+    });
+    const [kept] = await world.tables.query<{ text: string }>(
+      `select string_agg(e::text, ' ') as text from evidence e`,
+    );
+    const told = [
+      log,
+      spans,
+      kept?.text ?? '',
+      ...answers.map(({ text, headers }) => text + JSON.stringify([...headers])),
+    ];
+    for (const secret of [plain, token, others, world.token])
+      expect(
+        told.map((text) => text.includes(secret)),
+        secret,
+      ).toEqual(told.map(() => false));
+    expect(log).toContain('agentfield-node-heartbeat');
+  });
+
+  it('of a workspace is in no log and no evidence either', async () => {
+    const workspace = await startWorkspace(world.url, token, '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c05');
+    await workspace.beat({ sample_error: `refused: ${workspace.auth_token}`, note: workspace.auth_token });
+    const [kept] = await world.tables.query<{ text: string }>(
+      `select string_agg(e::text, ' ') as text from evidence e`,
+    );
+    expect([log, kept?.text ?? ''].map((text) => text.includes(workspace.auth_token))).toEqual([false, false]);
+  });
+
+  it('that is revoked opens nothing any more', async () => {
+    const { token: lost, token_id } = await doorPool(world, 'fleet');
+    const client = agentField(world.url, lost);
+    await client.register('scout');
+    expect((await client.beat('scout')).status).toBe(200);
+    await world.client.call('join-token-delete', { params: { pool: 'fleet', id: token_id } });
+    await until('it to be refused', async () => (await client.beat('scout')).status === 401);
+    expect((await fleet.beat('scout')).status).toBe(200);
+  });
+});
+
+it('a beat needs no query: it is answered while nobody can read a table', async () => {
+  const workspace = await startWorkspace(world.url, token, '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c06');
+  await workspace.beat();
+  await fleet.register('steady', { lifecycle_status: 'ready' });
+  await fleet.beat('steady', { status: 'ready' });
+  await until('what is remembered to be sure', async () => (await fleet.beat('steady')).status === 200);
+  await world.tables.query('begin');
+  try {
+    await world.tables.query('lock table nodes, instances, join_tokens, heartbeats in access exclusive mode');
+    for (let beats = 0; beats < 3; beats++) {
+      expect((await fleet.beat('steady', { status: 'ready', timestamp: String(beats) })).status).toBe(200);
+      expect((await workspace.beat()).status).toBe(200);
+    }
+  } finally {
+    await world.tables.query('rollback');
+  }
+});
