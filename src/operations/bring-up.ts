@@ -7,6 +7,7 @@ import type { DriverFailure } from '../drivers/driver.ts';
 import type { OperationContext, RetryPolicy } from '../engine/engine.ts';
 import { OperationCancelled, StepFailed } from '../engine/engine.ts';
 import { isFenced } from '../lifecycle/states.ts';
+import { latestBootNews } from '../store/boot-stages.ts';
 import { transition } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
 import { once } from '../store/executions.ts';
@@ -86,6 +87,15 @@ async function awaitLeaving(
 ): Promise<void> {
   const until = secondsLater(now(services.clock), outlastSeconds);
   const watcher = bootstrapWatcher(services, context.workflow_id);
+  let told: string | null = null;
+  const tellBoot = async ({ node, node_instance_id }: Subject) => {
+    const news = node.waiting_for
+      ? `Waiting for ${node.waiting_for}`
+      : await latestBootNews(services.db, node_instance_id);
+    if (news === null || news === told) return;
+    told = news;
+    await context.emit({ message: news });
+  };
   const seen = await context.waitFor(
     `${name}:wait`,
     async () => {
@@ -98,6 +108,7 @@ async function awaitLeaving(
           reason: subject.node.verdict?.reason ?? null,
           rule: subject.node.verdict?.rule ?? null,
         };
+      await tellBoot(subject);
       const crash = await watcher.look(subject);
       return crash ? { status: 'crashed', reason: crash.message, rule: crash.code } : undefined;
     },

@@ -76,3 +76,15 @@ export async function readBootStages(db: Queryable, node_id: string, node_instan
     ...(parent && { parent }),
   }));
 }
+
+/** What a booting instance was last heard to be at: the stage that its beats name, else the last one it finished. */
+export async function latestBootNews(db: Queryable, node_instance_id: string): Promise<string | null> {
+  const [row] = await db.query<{ reports: string | null; name: string | null; seconds: number | null }>(
+    `select (select reported ->> 'boot_stage' from heartbeats where node_instance_id = $1) as reports, last.name, last.seconds
+     from (values (1)) as one left join lateral
+       (select name, seconds from boot_stages where node_instance_id = $1 order by ordinal desc limit 1) last on true`,
+    [node_instance_id],
+  );
+  if (row?.reports) return `Boot stage ${row.reports}`;
+  return row?.name ? `Boot stage ${row.name} took ${(row.seconds ?? 0).toFixed(1)} s` : null;
+}

@@ -70,6 +70,9 @@ scenario({
     expect(grantedAfter).toBeGreaterThanOrEqual(queued_seconds + provision_seconds);
     const { target } = mustHaveBeenAsked();
     const machine = await startMachine(world.server.url, { enrollment_token: target.bootstrap.enrollment_token });
+    const says = async (message: string) => (await allocationNow()).progress?.message === message || undefined;
+    await machine.call('agent-heartbeat', { body: { status: 'starting', boot_stage: 'mounting' } });
+    await world.comes('the stage of its boot to be told', () => says('Boot stage mounting'));
     await machine.beat('ready');
     await world.comes('the allocation to be active', async () =>
       (await allocationNow()).status === 'active' ? true : undefined,
