@@ -8,6 +8,7 @@ import {
   nodeStatusNames,
   occupancyOf,
   type StatusClass,
+  shownOccupancy,
 } from './states.ts';
 
 /** The specification's words on the classes. */
@@ -61,6 +62,9 @@ test('occupancy follows the allocation', () => {
   for (const [occupancy, statuses] of Object.entries(expected))
     expect(allocationStatusNames.filter((status) => occupancyOf(status) === occupancy).sort()).toEqual(statuses.sort());
   expect(occupancyOf(null)).toBe('free');
+  expect(shownOccupancy({ status: 'ready', occupancy: 'free' })).toBe('free');
+  expect(shownOccupancy({ status: 'retired', occupancy: 'free' })).toBeNull();
+  expect(shownOccupancy({ status: 'retired', occupancy: 'cleanup' })).toBe('cleanup');
   expect(occupancyOf(null, true)).toBe('cleanup');
   expect(occupancyOf('released', true)).toBe('cleanup');
   expect(occupancyOf('active', true)).toBe('occupied');

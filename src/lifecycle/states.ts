@@ -127,3 +127,12 @@ export const occupancyOf = (allocation: AllocationStatus | null, residue = false
   const held = allocation === null ? 'free' : occupancyByStatus[allocation];
   return held === 'free' && residue ? 'cleanup' : held;
 };
+
+/** What people are shown of it: nobody can have a machine that is gone, so it is not called free. */
+export const shownOccupancy = ({
+  status,
+  occupancy,
+}: {
+  status: NodeStatus;
+  occupancy: Occupancy;
+}): Occupancy | null => (status === 'retired' && occupancy === 'free' ? null : occupancy);

@@ -1,6 +1,7 @@
 /** What is known of a node, by layer: ours, the machine's own word, and what the driver sees. */
 import { Link } from '@tanstack/react-router';
 import type { Node } from '../../../src/contract/node.ts';
+import { shownOccupancy } from '../../../src/lifecycle/states.ts';
 import { asWords } from '../words/progress.ts';
 import { Ago } from './Ago.tsx';
 import columns from './Columns.module.css';
@@ -31,7 +32,7 @@ export function NodeFacts({ node }: { node: Node }) {
           facts={[
             ['Pool', node.pool],
             ['Zone', node.zone],
-            ['Occupancy', <Occupied key="occupancy" node={node} />],
+            ['Occupancy', shownOccupancy(node) && <Occupied node={node} />],
             ['Fenced', node.fenced && (node.fence_reason ?? 'yes')],
             [
               'Allocation',

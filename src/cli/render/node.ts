@@ -1,7 +1,7 @@
 /** Nodes as a person reads them. */
 import type { Explanation } from '../../contract/explanation.ts';
 import type { Node } from '../../contract/node.ts';
-import { nodeStatuses } from '../../lifecycle/states.ts';
+import { nodeStatuses, shownOccupancy } from '../../lifecycle/states.ts';
 import { age, ageSince, momentAndDistance, relative, secondsSince } from './duration.ts';
 import { heldConcern, heldFact, wouldHaveConcern, wouldHaveFact } from './held.ts';
 import { nodeTones, type Tone } from './palette.ts';
@@ -41,7 +41,7 @@ export const nodeColumns = (nowMs: number, failedReleases: ReadonlyMap<string, F
   { title: 'STATUS', value: (node) => node.status, tone: nodeTone },
   { title: 'FOR', value: (node) => ageSince(node.status_since, nowMs), align: 'right' },
   { title: 'SEEN', value: (node) => ageSince(node.last_seen_at, nowMs), align: 'right', drop: 6 },
-  { title: 'USE', value: (node) => node.occupancy, drop: 7 },
+  { title: 'USE', value: (node) => shownOccupancy(node) ?? '', drop: 7 },
   {
     title: 'WHY',
     value: (node) => nodeConcern(node, nowMs, failedReleases.get(node.allocation_id ?? '')),
@@ -78,7 +78,7 @@ export function nodeLines(node: Node, told: Explanation, nowMs: number, fit: Fit
   const budget = node.budget_seconds === null ? '' : ` · budget ${node.budget_seconds} s from ${node.budget_source}`;
   const facts: Fact[] = [
     ['pool', node.pool + (node.zone ? `  zone ${node.zone}` : '')],
-    ['use', node.occupancy],
+    ['use', shownOccupancy(node)],
     ['allocation', node.allocation_id],
     ['operation', node.workflow_id],
     ['instance', node.node_instance_id],
