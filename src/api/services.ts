@@ -28,6 +28,8 @@ export interface ApiSettings {
   console_dir: string | null;
   /** What the server was started with, without what is secret. */
   started_with: Record<string, unknown>;
+  /** Where each of those came from. */
+  sources: Record<string, string>;
 }
 
 export interface ApiServices extends OperationServices {

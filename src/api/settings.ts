@@ -16,18 +16,24 @@ function withoutPassword(address: string | null): string | null {
 
 export function apiSettings(settings: ServerSettings, version: string, console_dir: string): ApiSettings {
   const loopback = isLoopback(settings.host);
-  const { admin_token: _secret, ...shown } = settings;
+  const { admin_token: _secret, sources, ...shown } = settings;
+  const allow_host_bound_pools = loopback || settings.allow_local_driver;
   return {
     version,
     loopback_only: loopback && !settings.behind_proxy,
     behind_proxy: settings.behind_proxy,
-    allow_host_bound_pools: loopback || settings.allow_local_driver,
+    allow_host_bound_pools,
     secure_cookies: settings.tls_cert !== null || settings.behind_proxy,
     console_dir: existsSync(join(console_dir, 'index.html')) ? console_dir : null,
     started_with: {
       ...shown,
+      allow_local_driver: allow_host_bound_pools,
       database_url: withoutPassword(settings.database_url),
       owner_database_url: withoutPassword(settings.owner_database_url),
+    },
+    sources: {
+      ...sources,
+      ...(loopback && !settings.allow_local_driver && { allow_local_driver: 'it listens on this host alone' }),
     },
   };
 }

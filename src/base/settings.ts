@@ -21,6 +21,8 @@ export interface ServerSettings {
   loki_endpoint: string | null;
   config: string | null;
   admin_token: string | null;
+  /** Where each came from, by its name: the flag, the variable, or `default`. */
+  sources: Record<string, string>;
 }
 
 export class SettingsError extends Error {
@@ -122,6 +124,10 @@ export function readSettings(argv: string[], environment: Record<string, string 
     const given = flags[flag] ?? environment[variableOf(flag)] ?? serverFlags[flag]?.value;
     return typeof given === 'string' && given !== '' ? given : null;
   };
+  const sourceOf = (flag: string): string => {
+    if (flags[flag] !== undefined) return `--${flag}`;
+    return environment[variableOf(flag)] === undefined ? 'default' : variableOf(flag);
+  };
   const yes = (flag: string): boolean =>
     flags[flag] === true || ['1', 'true', 'yes'].includes(environment[variableOf(flag)] ?? '');
   const port = Number(text('port'));
@@ -149,6 +155,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
     loki_endpoint: httpAddress('loki-endpoint', text('loki-endpoint')),
     config: text('config'),
     admin_token: environment.SLIPWAY_ADMIN_TOKEN ?? null,
+    sources: Object.fromEntries(Object.keys(serverFlags).map((flag) => [flag.replaceAll('-', '_'), sourceOf(flag)])),
   };
   if (settings.owner_database_url !== null && settings.database_url === null)
     throw new SettingsError('--owner-database-url goes with --database-url');

@@ -34,7 +34,12 @@ export const EffectiveSettings = Type.Object(
     version: Type.String(),
     node_version: Type.String(),
     platform: Type.String(),
-    started_with: Type.Record(Type.String(), Type.Unknown(), { description: 'The flags, without what is secret.' }),
+    started_with: Type.Record(Type.String(), Type.Unknown(), {
+      description: 'What the flags, their variables and their defaults come to, without what is secret.',
+    }),
+    sources: Type.Record(Type.String(), Type.String(), {
+      description: 'Where each of those came from: a flag, a variable, `default`, or why it is so.',
+    }),
     decides_by: Type.Record(Type.String(), Type.Unknown(), {
       description: 'Budgets, classes, the brake and what else the settings file and the defaults come to.',
     }),

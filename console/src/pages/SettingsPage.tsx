@@ -17,7 +17,7 @@ import { TokenTable } from '../components/TokenTable.tsx';
 import type { Action } from '../dialogs/action.ts';
 import { ActionDialog, TokenDialog } from '../dialogs/on-demand.tsx';
 import { revokeAction } from '../dialogs/token-actions.ts';
-import { settingRows } from '../words/settings.ts';
+import { settingRows, sourcedRows, whereFrom } from '../words/settings.ts';
 
 const route = getRouteApi('/frame/settings');
 
@@ -99,13 +99,13 @@ function Server() {
               ['Version', data.version],
               ['Installation', session.installation_id],
               ['Node', `${data.node_version} on ${data.platform}`],
-              ...settingRows(data.started_with),
+              ...sourcedRows(data.started_with, data.sources),
             ]}
           />
         )}
       </Panel>
       {data && (
-        <Panel title="What it decides by" aside={<Aside>from its settings file and the defaults</Aside>} flush>
+        <Panel title="What it decides by" aside={<Aside>{whereFrom(data.started_with.config)}</Aside>} flush>
           <DataTable
             label="What it decides by"
             columns={settingColumns}

@@ -16,3 +16,11 @@ export const settingRows = (settings: Record<string, unknown>, path = ''): [stri
     if (value === null || value === undefined) return [];
     return isGroup(value) ? settingRows(value, `${path}${name}.`) : [[`${path}${name}`, words(value)]];
   });
+
+/** Each with where it came from. */
+export const sourcedRows = (settings: Record<string, unknown>, sources: Record<string, string>): [string, string][] =>
+  settingRows(settings).map(([name, value]) => [name, sources[name] ? `${value} (${sources[name]})` : value]);
+
+/** Of what is too much for a flag: the settings file that was named, if one was. */
+export const whereFrom = (file: unknown): string =>
+  typeof file === 'string' ? `from ${file}; what it leaves out is default` : 'defaults: it was given no settings file';

@@ -35,6 +35,7 @@ export const serverHandlers: Pick<
       node_version: process.version,
       platform: `${process.platform} ${process.arch}`,
       started_with: settings.started_with,
+      sources: settings.sources,
       decides_by,
     });
   },

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { readSettings } from '../base/settings.ts';
+import { apiSettings } from './settings.ts';
+
+const shown = (argv: string[], environment: Record<string, string> = {}) => {
+  const { started_with, sources } = apiSettings(readSettings(argv, environment), '1', '/nowhere');
+  return (name: string) => [started_with[name], sources[name]];
+};
+
+test('settings are told as they take effect, with where they came from', () => {
+  const local = shown(['--port', '7071'], { SLIPWAY_LOG_LEVEL: 'info' });
+  expect(local('port')).toEqual([7071, '--port']);
+  expect(local('log_level')).toEqual(['info', 'SLIPWAY_LOG_LEVEL']);
+  expect(local('host')).toEqual(['127.0.0.1', 'default']);
+  expect(local('allow_local_driver')).toEqual([true, 'it listens on this host alone']);
+  const beyond = ['--host', '0.0.0.0', '--behind-proxy'];
+  expect(shown(beyond)('allow_local_driver')).toEqual([false, 'default']);
+  expect(shown([...beyond, '--allow-local-driver'])('allow_local_driver')).toEqual([true, '--allow-local-driver']);
+});
+
+test('neither tokens nor passwords are told', () => {
+  const secret = 'sixteen-characters';
+  const argv = ['--database-url', `postgres://me:${secret}@host/db`];
+  const told = apiSettings(readSettings(argv, { SLIPWAY_ADMIN_TOKEN: secret }), '1', '/nowhere');
+  expect(JSON.stringify(told)).not.toContain(secret);
+});
