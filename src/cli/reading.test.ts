@@ -154,7 +154,7 @@ describe('one thing in full', () => {
       }),
     );
     expect((await slipway(['nodes'])).stdout).toContain(
-      'release failed at clean: clean exited with code 1; next try is due',
+      'release failed at clean: clean exited with code 1; next try now',
     );
   });
 

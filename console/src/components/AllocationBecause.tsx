@@ -81,7 +81,7 @@ function Next({ allocation }: { allocation: Allocation }) {
     return (
       <>
         <p className={styles.deadline}>
-          Next try <Ago at={retry_at} />
+          Next try <Ago at={retry_at} asDue />
         </p>
         <p className={styles.dim}>
           {release_tries === 1 ? '1 try' : `${release_tries} tries`} so far; the actions above try at once, or end it.

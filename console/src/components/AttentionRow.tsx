@@ -71,7 +71,7 @@ function tell(concern: Concern): Told {
           concern.kind === 'release' && (release_tries === 1 ? 'failed once' : `failed ${release_tries} times`),
           retry_at && (
             <span key="retry">
-              next try <Ago at={retry_at} />
+              next try <Ago at={retry_at} asDue />
             </span>
           ),
         ],

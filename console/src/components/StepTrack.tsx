@@ -38,7 +38,7 @@ function StepTime({ step }: { step: Step }) {
   const words = useTicking((nowMs) => {
     const again = tries > 1 ? ` · try ${tries}` : '';
     if (started_at && finished_at) return precise((Date.parse(finished_at) - Date.parse(started_at)) / 1000) + again;
-    if (status === 'waiting' && retry_at && Date.parse(retry_at) > nowMs)
+    if (status === 'waiting' && retry_at && Date.parse(retry_at) - nowMs >= 1000)
       return `again in ${elapsed((Date.parse(retry_at) - nowMs) / 1000)}${again}`;
     if (started_at) return elapsed((nowMs - Date.parse(started_at)) / 1000) + again;
     if (status === 'skipped') return 'skipped';

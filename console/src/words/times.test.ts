@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { absolute, age, relative, withLocalTimes } from './times.ts';
+import { absolute, age, due, relative, withLocalTimes } from './times.ts';
 
 const now = Date.parse('2026-03-01T12:00:00Z');
 const before = (seconds: number) => now - seconds * 1000;
@@ -11,6 +11,11 @@ describe('times', () => {
     expect(relative(before(252), now)).toBe('4m ago');
     expect(relative(before(3840), now)).toBe('1h 04m ago');
     expect(relative(before(-252), now)).toBe('in 4m 12s');
+  });
+
+  it('calls what is due now, and never a next time that is past', () => {
+    expect(due(before(-252), now)).toBe('in 4m 12s');
+    for (const seconds of [-0.4, 0, 5]) expect(due(before(seconds), now)).toBe('now');
   });
 
   it('gives no age below zero, whatever the clocks say', () => {
@@ -29,6 +34,8 @@ describe('moments in a sentence of the server', () => {
     const local = withLocalTimes(`it has until ${at}`);
     expect(local).toMatch(/^it has until .*2026/);
     expect(local).not.toContain('T05');
+    expect(local).not.toMatch(/[AP]M/);
+    expect(local).toMatch(/\d\d:06:07 \S+$/);
     expect(withLocalTimes('it takes work again')).toBe('it takes work again');
   });
 });

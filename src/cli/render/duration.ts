@@ -52,9 +52,10 @@ export const secondsSince = (at: string, nowMs: number): number => (nowMs - Date
 /** The age of a moment that may not have come yet; a table shows nothing for it. */
 export const ageSince = (at: string | null, nowMs: number): string => (at === null ? '' : age(secondsSince(at, nowMs)));
 
-/** `in 4m` or `2m ago`. */
+/** `in 4m` or `2m ago`; within a second, `now` and `just now`. */
 export function relative(at: string, nowMs: number): string {
   const seconds = secondsSince(at, nowMs);
+  if (Math.abs(seconds) < 1) return seconds < 0 ? 'now' : 'just now';
   return seconds < 0 ? `in ${age(-seconds)}` : `${age(seconds)} ago`;
 }
 

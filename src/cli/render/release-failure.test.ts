@@ -25,14 +25,14 @@ test('what failed, whose problem it is, and when it is tried again', () => {
     /^Its release failed 31s ago \(owner workflow\): its release is overdue \(waited 60 s\)\. It is tried again in /,
   );
   expect(failedReleaseSentences({ ...failed, retry_at: failed.status_since }, nowMs)).toContain(
-    'It is tried again any moment (try 2).',
+    'It is tried again now (try 2).',
   );
 });
 
 test('in a line of a table', () => {
   expect(failedReleaseConcern(failed, nowMs)).toBe('release failed at clean: clean exited with code 1; next try in 4m');
   expect(failedReleaseConcern({ ...overdue, retry_at: failed.status_since }, nowMs)).toBe(
-    'release failed: its release is overdue (waited 60 s); next try is due',
+    'release failed: its release is overdue (waited 60 s); next try now',
   );
 });
 

@@ -27,7 +27,7 @@ const ended = (text: string) => (/[.!?]$/.test(text) ? text : `${text}.`);
 export function nextTrySentence({ retry_at, release_tries }: FailedRelease, nowMs: number): string | null {
   if (retry_at === null) return null;
   const left = -secondsSince(retry_at, nowMs);
-  return `It is tried again ${left > 0 ? `in ${elapsed(left)}` : 'any moment'} (try ${release_tries + 1}).`;
+  return `It is tried again ${left >= 1 ? `in ${elapsed(left)}` : 'now'} (try ${release_tries + 1}).`;
 }
 
 export const failedReleaseSentences = (failed: FailedRelease, nowMs: number): string =>
@@ -45,5 +45,5 @@ export function failedReleaseConcern(failed: FailedRelease, nowMs: number): stri
   const why = failedAt.test(text) ? text.replace(failedAt, 'release failed at $1: ') : `release failed: ${text}`;
   if (failed.retry_at === null) return why;
   const left = -secondsSince(failed.retry_at, nowMs);
-  return `${why}; next try ${left > 0 ? `in ${age(left)}` : 'is due'}`;
+  return `${why}; next try ${left >= 1 ? `in ${age(left)}` : 'now'}`;
 }
