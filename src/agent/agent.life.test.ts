@@ -264,9 +264,17 @@ describe('end', () => {
       command: ['/bin/sh', '-c', 'echo $$ > pid; sleep 60'],
     });
     await until(() => claimed('ready'), 'ready claimed');
-    server.override(() => problem('instance_fenced'));
+    const kept: { seq: number; line: string }[] = [];
+    server.override(({ path, body }) => {
+      const fenced = problem('instance_fenced');
+      if (path !== '/v1/agent/logs' || !Array.isArray(body)) return fenced;
+      kept.push(...body);
+      return { ...fenced, body: { ...Object(fenced.body), acknowledged_seq: kept.at(-1)?.seq } };
+    });
     expect((await agent.exit).code).toBe(0);
     expect(agent.exitFile()).toMatchObject({ code: 'instance_fenced' });
+    // Its last words are kept, though it counts no more.
+    expect(kept.filter(({ line }) => line.includes('agent ends'))).toHaveLength(1);
     const pids = ['pid', 'daemon'].map((name) => Number(readFileSync(join(agent.dir, name), 'utf8')));
     expect(processRows().filter(({ pid }) => pids.includes(pid))).toEqual([]);
   });

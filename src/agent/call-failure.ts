@@ -15,6 +15,8 @@ export interface CallFailure {
   detail: string;
   retry_after_seconds: number | null;
   deadline_at: string | null;
+  /** Of log lines that were refused and kept all the same: the last of them. */
+  acknowledged_seq?: number;
 }
 
 const unanswered = { status: null, retry_after_seconds: null, deadline_at: null };
@@ -56,6 +58,7 @@ export function failureOfProblem(call: string, status: number, body: unknown): C
     detail: textOf(body.detail) ?? '',
     retry_after_seconds: numberOf(body.retry_after_seconds),
     deadline_at: timeOf(body.deadline_at),
+    ...(typeof body.acknowledged_seq === 'number' && { acknowledged_seq: body.acknowledged_seq }),
   };
 }
 

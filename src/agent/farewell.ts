@@ -21,7 +21,8 @@ export async function farewell(
   await Promise.all([speaking ? within(clock, timing.farewell_ms, goodbye) : null, work.end()]);
   // Nothing of a fenced instance may go on working beside its successor.
   if (code === 'instance_fenced') await endProcesses(work.processes(), timing.stop_grace_ms, clock);
-  if (speaking) await within(clock, timing.farewell_ms, speaking.flush);
+  const shipping = code === 'instance_fenced' ? shipper : speaking;
+  if (shipping) await within(clock, timing.farewell_ms, shipping.flush);
 }
 
 async function within(clock: Clock, ms: number, run: (until: AbortSignal) => Promise<unknown>): Promise<void> {

@@ -40,6 +40,12 @@ export function logShipper({ clock, spool, server, log, timing, signal }: LogShi
       return { ...nothingTaken, detail: `acknowledged ${answer.body.acknowledged_seq} of ${batch.first}` };
     }
     const { failure } = answer;
+    // An instance that counts no more is told so, and what it wrote is kept.
+    const { acknowledged_seq: kept } = failure;
+    if (kept !== undefined && kept >= batch.first) {
+      spool.acknowledge(kept);
+      return 'more';
+    }
     const isRefused =
       !mayPass(failure) && ['invalid_request', 'malformed_json', 'body_too_large'].includes(failure.code);
     // A proxy in front may take less than the server does, and would say so for ever.

@@ -65,13 +65,20 @@ async function identify(request: FastifyRequest, services: ApiServices): Promise
   throw new ApiProblem('token_missing');
 }
 
-async function identifyAgent(request: FastifyRequest, services: ApiServices): Promise<AgentSession> {
+/** What an instance that counts no more is told. */
+export const fencedProblem = (reason: string, kept?: { acknowledged_seq: number }) =>
+  new ApiProblem('instance_fenced', { detail: `This instance no longer counts: ${reason}.`, ...kept });
+
+async function identifyAgent(
+  request: FastifyRequest,
+  { fenced }: Extract<Access, { kind: 'agent' }>,
+  services: ApiServices,
+): Promise<AgentSession> {
   const credential = bearerOf(request);
   if (credential === undefined) throw new ApiProblem('token_missing', 'An instance credential is needed.');
   const session = await services.sessions.find(credential, now(services.clock));
   if (!session) throw new ApiProblem('credential_unknown');
-  if (session.fence.kind === 'fenced')
-    throw new ApiProblem('instance_fenced', `This instance no longer counts: ${session.fence.reason}.`);
+  if (session.fence.kind === 'fenced' && fenced !== 'heard') throw fencedProblem(session.fence.reason);
   return session;
 }
 
@@ -81,7 +88,7 @@ export async function authorize(request: FastifyRequest, access: Access, service
     case 'body':
       return;
     case 'agent':
-      request.agent_session = await identifyAgent(request, services);
+      request.agent_session = await identifyAgent(request, access, services);
       return;
     case 'person': {
       const person = await identify(request, services);

@@ -46,6 +46,7 @@ export function problemBody(problem: ApiProblem, correlation_id: string): Proble
       retry_after_seconds: problem.extras.retry_after_seconds,
     }),
     ...(problem.extras.deadline_at && { deadline_at: problem.extras.deadline_at }),
+    ...(problem.extras.acknowledged_seq !== undefined && { acknowledged_seq: problem.extras.acknowledged_seq }),
     ...(problem.extras.errors && { errors: problem.extras.errors }),
   };
 }

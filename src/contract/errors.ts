@@ -357,6 +357,7 @@ export interface ProblemExtras {
   detail?: string;
   retry_after_seconds?: number;
   deadline_at?: string;
+  acknowledged_seq?: number;
   errors?: { path: string; message: string }[];
 }
 

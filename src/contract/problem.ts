@@ -26,6 +26,11 @@ export const Problem = Type.Object(
     correlation_id: Type.String(),
     retry_after_seconds: Type.Optional(Type.Number()),
     deadline_at: Type.Optional(Type.String()),
+    acknowledged_seq: Type.Optional(
+      Type.Integer({
+        description: 'Lines of an instance that counts no more: up to this one they were kept all the same.',
+      }),
+    ),
     errors: Type.Optional(Type.Array(Type.Object({ path: Type.String(), message: Type.String() }))),
   },
   { $id: 'Problem' },

@@ -36,10 +36,15 @@ const shipped = `shipped as (
   from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::timestamptz[], $6::int[], $7::int[], $8::text[], $9::int[], $11::int[])
     as list(node_instance_id, node_id, first_seq, last_seq, last_at, lines, raw_bytes, packing, start, length))`;
 
-/** Whose lines they are, the row knows: what a replica remembers may still be the former tenant. */
+/**
+ * Whose lines they are, the row knows: what a replica remembers may still be the former tenant. Of an instance that counts no more they
+ * are nobody's: whoever holds the node now did not write them.
+ */
 const added = `added as (
   insert into node_log_chunks (node_instance_id, last_seq, node_id, allocation_id, first_seq, last_at, lines, raw_bytes, packing, content)
-  select node_instance_id, last_seq, node_id, ${holderOf('shipped.node_id')}, first_seq, last_at, lines, raw_bytes, packing, content
+  select node_instance_id, last_seq, node_id,
+    case when (select node.node_instance_id = shipped.node_instance_id and instance.fenced_at is null from nodes node, instances instance
+      where node.node_id = shipped.node_id and instance.node_instance_id = shipped.node_instance_id) then ${holderOf('shipped.node_id')} end, first_seq, last_at, lines, raw_bytes, packing, content
   from shipped join moved using (node_instance_id)
   returning node_instance_id, node_id, allocation_id)`;
 

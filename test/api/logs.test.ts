@@ -96,3 +96,24 @@ it('what is stored is sent on with its ids, struck out where it is secret; a rec
   );
   expect((await linesOf(machine.node_id)).slice(2)).toEqual(['listening, password=[struck out]', 'nobody wants this']);
 });
+
+it('what an instance that counts no more still has to say is refused, and kept for those who run the fleet', async () => {
+  const former = await readyMachine(server, 'former');
+  const { allocation } = await server.client.call('allocation-create', { body: { pool: externalPool } });
+  const { node_id: id, tenant } = await activeOne(server.client, allocation.allocation_id);
+  expect(id).toBe(former.node_id);
+  await former.log(1, 'while it was theirs');
+  const { token } = await server.tokenFor('viewer', { tenant });
+  const theirs = async () =>
+    (await server.as(token).call('node-logs', { params: { id: former.node_id } })).items.map(({ line }) => line);
+  expect(await theirs()).toEqual(['while it was theirs']);
+  await former.beat('stopping');
+  const asked = { params: { id: former.node_id, action: 're-enroll' }, body: { reason: 'its disk was lost' } } as const;
+  await server.client.call('node-act', asked);
+  await until('the replica to know', async () => (await former.beat()).status === 409);
+  const refused = await former.log(2, 'late words');
+  expectProblem(refused, 'instance_fenced');
+  expect(refused.body).toMatchObject({ acknowledged_seq: 2 });
+  expect(await linesOf(former.node_id)).toEqual(['while it was theirs', 'late words']);
+  expect(await theirs()).toEqual(['while it was theirs']);
+});

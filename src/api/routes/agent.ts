@@ -10,7 +10,7 @@ import { recordEvidence } from '../../store/evidence.ts';
 import { rotateCredential } from '../../store/instances.ts';
 import { lastStoredSeq } from '../../store/node-logs.ts';
 import { reportPrerequisites } from '../../store/prerequisites.ts';
-import { bearerOf } from '../auth.ts';
+import { bearerOf, fencedProblem } from '../auth.ts';
 import { refuseOwnKinds } from '../outside-kinds.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { takeBeat } from '../take-beat.ts';
@@ -49,6 +49,15 @@ function parseLines(body: unknown): ShippedLine[] {
     }
     return checkLine(parsed) as ShippedLine;
   });
+}
+
+/** Whatever an instance says that counts no more, that it does not is the first thing it is told. */
+function linesOfFormer(body: unknown, reason: string): ShippedLine[] {
+  try {
+    return parseLines(body);
+  } catch (error) {
+    throw error instanceof ApiProblem ? fencedProblem(reason) : error;
+  }
 }
 
 type AgentRoutes =
@@ -108,8 +117,13 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     return { results };
   },
   async 'agent-logs'({ agent, request }, services) {
-    const acknowledged_seq = await services.logs.store(agent(), parseLines(request.body));
-    services.arrivals.announce(agent().node_id);
+    const session = agent();
+    const { fence } = session;
+    const lines = fence.kind === 'fenced' ? linesOfFormer(request.body, fence.reason) : parseLines(request.body);
+    const acknowledged_seq = await services.logs.store(session, lines);
+    services.arrivals.announce(session.node_id);
+    // What its machine wrote is evidence still; only those who run the fleet are shown it, for it may be nobody's or a former tenant's.
+    if (fence.kind === 'fenced') throw fencedProblem(fence.reason, { acknowledged_seq });
     return { acknowledged_seq };
   },
   async 'agent-boot'({ agent, body }, services) {

@@ -1,6 +1,6 @@
 /** What agents call. */
 
-import { instance } from '../access.ts';
+import { instance, instanceOrFormer } from '../access.ts';
 import * as agent from '../agent.ts';
 import { readBootReport } from '../boot-report.ts';
 import { IdParams } from '../primitives.ts';
@@ -90,7 +90,7 @@ export const agentRoutes = {
     path: '/v1/agent/logs',
     summary: 'Ship log lines in order',
     tag: 'agent',
-    access: instance,
+    access: instanceOrFormer,
     also_reads: ['application/x-ndjson'],
     body_limit_bytes: 4 * megabyte,
     shares_log_intake: true,
