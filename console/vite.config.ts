@@ -5,6 +5,10 @@ import { defineConfig } from 'vite';
 
 const server = process.env.SLIPWAY_URL ?? 'http://127.0.0.1:7070';
 
+/** Fields that no page has by itself. */
+const onlyInDialogs =
+  /react-number-format|components\/(NumberInput|Radio|Textarea|Modal|ModalBase)\/|console\/src\/dialogs\/\w+\.tsx/;
+
 export default defineConfig({
   root: fileURLToPath(new URL('.', import.meta.url)),
   plugins: [react()],
@@ -17,10 +21,15 @@ export default defineConfig({
     rolldownOptions: {
       output: {
         // Pages share much in small pieces; asked for one by one, dozens of them would queue for a handful of connections.
+        // Each group takes along what its files need and no group before it has: what the first page does not need is not in it.
         codeSplitting: {
           groups: [
-            { name: 'framework', test: /node_modules\/(react|react-dom|scheduler|@tanstack)\// },
-            { name: 'shared', minShareCount: 3 },
+            { name: 'framework', priority: 5, test: /node_modules\/(react|react-dom|scheduler|@tanstack)\// },
+            { name: 'floating', priority: 4, test: /node_modules\/@floating-ui\// },
+            { name: 'first', priority: 3, test: /console\/src\/(main|components\/Frame|pages\/AttentionPage)\.tsx$/ },
+            { name: 'tables', priority: 2, test: /console\/src\/components\/(SearchField|DataTable|PillFilter)\.tsx$/ },
+            { name: 'shared', priority: 1, minShareCount: 3, test: (id: string) => !onlyInDialogs.test(id) },
+            { name: 'dialogs', minShareCount: 2, test: onlyInDialogs },
           ],
         },
       },

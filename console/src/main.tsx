@@ -5,11 +5,11 @@ import '@mantine/core/styles.layer.css';
 import '@mantine/notifications/styles.layer.css';
 import './global.css';
 import { MantineProvider } from '@mantine/core';
-import { Notifications } from '@mantine/notifications';
 import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { createRoot } from 'react-dom/client';
 import { isSignedOut, problemOf } from './api/failure.ts';
+import { Notices } from './components/Notices.tsx';
 import { createConsoleRouter } from './router.tsx';
 import { cssVariables, theme } from './theme.ts';
 
@@ -48,6 +48,6 @@ createRoot(root).render(
     <QueryClientProvider client={queryClient}>
       <RouterProvider router={router} />
     </QueryClientProvider>
-    <Notifications position="bottom-right" />
+    <Notices />
   </MantineProvider>,
 );

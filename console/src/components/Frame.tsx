@@ -1,6 +1,6 @@
 /** What every page stands in: navigation, who is signed in, whether the stream is live, and the keys that work everywhere. */
 
-import { AppShell, Burger, Group, NavLink, ScrollArea } from '@mantine/core';
+import { AppShell, Burger, Group, NavLink } from '@mantine/core';
 import { useDisclosure, useMediaQuery } from '@mantine/hooks';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
@@ -90,7 +90,7 @@ export function Frame() {
           <Burger hiddenFrom="sm" opened={opened} onClick={menu.toggle} size="sm" aria-label="Close navigation" />
         </Group>
         <FindBox onGone={menu.close} />
-        <AppShell.Section grow component={ScrollArea}>
+        <AppShell.Section grow className={styles.places}>
           <nav aria-label="Places">
             {open.map(({ to, covers, label, icon: Icon, key }) => (
               <NavLink

@@ -1,0 +1,22 @@
+/** Who is signed in. */
+import { UnstyledButton } from '@mantine/core';
+import { IconSelector } from '@tabler/icons-react';
+import type { ComponentProps } from 'react';
+import type { Session } from '../../../src/contract/token.ts';
+import styles from './Account.module.css';
+
+export const AccountFace = ({ session, ...button }: { session: Session } & ComponentProps<'button'>) => (
+  <UnstyledButton className={styles.account} {...button}>
+    <span className={styles.initial} aria-hidden>
+      {session.name.charAt(0).toUpperCase()}
+    </span>
+    <span className={styles.who}>
+      <span className={styles.name}>{session.name}</span>
+      <span className={styles.role}>
+        {session.role}
+        {session.tenant && ` · ${session.tenant}`}
+      </span>
+    </span>
+    <IconSelector size={16} aria-hidden />
+  </UnstyledButton>
+);
