@@ -4,7 +4,6 @@ import {
   createRootRouteWithContext,
   createRoute,
   createRouter,
-  lazyRouteComponent,
   Outlet,
   parseSearchWith,
   redirect,
@@ -14,6 +13,7 @@ import { isSignedOut } from './api/failure.ts';
 import { sessionQuery } from './api/session.ts';
 import { FailedPage } from './components/FailedPage.tsx';
 import { LoadingPage } from './components/LoadingPage.tsx';
+import { page } from './fetched.tsx';
 import { fields } from './search.ts';
 
 const rootRoute = createRootRouteWithContext<{ queryClient: QueryClient }>()({
@@ -24,7 +24,7 @@ const signInRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/sign-in',
   validateSearch: fields('next'),
-  component: lazyRouteComponent(() => import('./pages/SignInPage.tsx'), 'SignInPage'),
+  component: page(() => import('./pages/SignInPage.tsx'), 'SignInPage'),
 });
 
 /** Everything behind the sign-in. */
@@ -39,7 +39,7 @@ const frameRoute = createRoute({
       throw error;
     }
   },
-  component: lazyRouteComponent(() => import('./components/Frame.tsx'), 'Frame'),
+  component: page(() => import('./components/Frame.tsx'), 'Frame'),
 });
 
 const homeRoute = createRoute({
@@ -53,97 +53,97 @@ const homeRoute = createRoute({
 const attentionRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/attention',
-  component: lazyRouteComponent(() => import('./pages/AttentionPage.tsx'), 'AttentionPage'),
+  component: page(() => import('./pages/AttentionPage.tsx'), 'AttentionPage'),
 });
 
 const fleetRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/fleet',
   validateSearch: fields('q', 'pool', 'status', 'group', 'view', 'sort'),
-  component: lazyRouteComponent(() => import('./pages/FleetPage.tsx'), 'FleetPage'),
+  component: page(() => import('./pages/FleetPage.tsx'), 'FleetPage'),
 });
 
 const nodeRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/nodes/$id',
   validateSearch: fields('tab', 'layer', 'instance', 'q'),
-  component: lazyRouteComponent(() => import('./pages/NodePage.tsx'), 'NodePage'),
+  component: page(() => import('./pages/NodePage.tsx'), 'NodePage'),
 });
 
 const allocationsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/allocations',
   validateSearch: fields('q', 'pool', 'status', 'sort', 'dialog'),
-  component: lazyRouteComponent(() => import('./pages/AllocationsPage.tsx'), 'AllocationsPage'),
+  component: page(() => import('./pages/AllocationsPage.tsx'), 'AllocationsPage'),
 });
 
 const allocationRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/allocations/$id',
   validateSearch: fields('layer'),
-  component: lazyRouteComponent(() => import('./pages/AllocationPage.tsx'), 'AllocationPage'),
+  component: page(() => import('./pages/AllocationPage.tsx'), 'AllocationPage'),
 });
 
 const operationsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/operations',
   validateSearch: fields('q', 'kind', 'status', 'sort'),
-  component: lazyRouteComponent(() => import('./pages/OperationsPage.tsx'), 'OperationsPage'),
+  component: page(() => import('./pages/OperationsPage.tsx'), 'OperationsPage'),
 });
 
 const operationRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/operations/$id',
   validateSearch: fields('layer'),
-  component: lazyRouteComponent(() => import('./pages/OperationPage.tsx'), 'OperationPage'),
+  component: page(() => import('./pages/OperationPage.tsx'), 'OperationPage'),
 });
 
 const poolsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/pools',
-  component: lazyRouteComponent(() => import('./pages/PoolsPage.tsx'), 'PoolsPage'),
+  component: page(() => import('./pages/PoolsPage.tsx'), 'PoolsPage'),
 });
 
 const supervisionRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/supervision',
   validateSearch: fields('sort'),
-  component: lazyRouteComponent(() => import('./pages/SupervisionPage.tsx'), 'SupervisionPage'),
+  component: page(() => import('./pages/SupervisionPage.tsx'), 'SupervisionPage'),
 });
 
 const residueRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/residue',
   validateSearch: fields('status', 'pool', 'sort'),
-  component: lazyRouteComponent(() => import('./pages/ResiduePage.tsx'), 'ResiduePage'),
+  component: page(() => import('./pages/ResiduePage.tsx'), 'ResiduePage'),
 });
 
 const driftRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/drift',
   validateSearch: fields('status'),
-  component: lazyRouteComponent(() => import('./pages/DriftPage.tsx'), 'DriftPage'),
+  component: page(() => import('./pages/DriftPage.tsx'), 'DriftPage'),
 });
 
 const bootsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/boots',
   validateSearch: fields('pool', 'phase', 'budget', 'sort'),
-  component: lazyRouteComponent(() => import('./pages/BootsPage.tsx'), 'BootsPage'),
+  component: page(() => import('./pages/BootsPage.tsx'), 'BootsPage'),
 });
 
 const auditRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/audit',
   validateSearch: fields('actor', 'action', 'target_id', 'code', 'kind'),
-  component: lazyRouteComponent(() => import('./pages/AuditPage.tsx'), 'AuditPage'),
+  component: page(() => import('./pages/AuditPage.tsx'), 'AuditPage'),
 });
 
 const settingsRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/settings',
   validateSearch: fields('sort', 'dialog'),
-  component: lazyRouteComponent(() => import('./pages/SettingsPage.tsx'), 'SettingsPage'),
+  component: page(() => import('./pages/SettingsPage.tsx'), 'SettingsPage'),
 });
 
 const findRoute = createRoute({
@@ -156,7 +156,7 @@ const findRoute = createRoute({
 const nowhereRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '$',
-  component: lazyRouteComponent(() => import('./pages/NotFoundPage.tsx'), 'NotFoundPage'),
+  component: page(() => import('./pages/NotFoundPage.tsx'), 'NotFoundPage'),
 });
 
 const routeTree = rootRoute.addChildren([

@@ -85,8 +85,21 @@ it('keeps the banner over a reload and a killed server, and ends in the truth', 
   await page.getByText('The live stream is stale.').waitFor();
   expect(await stepNow(page)).toBeGreaterThanOrEqual(before);
 
+  // A page that was never fetched cannot come now; however often it is asked for, the console stays and says why.
+  for (const again of [false, true]) {
+    if (again) await page.keyboard.press('g').then(() => page.keyboard.press('a'));
+    await page.keyboard.press('g');
+    await page.keyboard.press('u');
+    await page.getByText('The server does not answer').first().waitFor();
+    await page.getByRole('navigation', { name: 'Places' }).waitFor();
+  }
+
   successor = await spawnServer({ beside: server, port });
   await isLive(page);
+  await page.getByRole('heading', { name: 'Audit', level: 1 }).waitFor();
+  await page.getByText('The server does not answer').waitFor({ state: 'detached' });
+  expect(await page.evaluate('Array.isArray(window.barWidths)'), 'the same document').toBe(true);
+  await page.evaluate('history.go(-3)');
   await page.getByText('The live stream is stale.').waitFor({ state: 'detached' });
   await statusOf(page, 'active').waitFor();
   const widths = await page.evaluate<number[]>('window.barWidths');

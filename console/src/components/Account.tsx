@@ -1,27 +1,28 @@
 /** Who is signed in, with a menu that comes when it is asked for. */
-import { lazy, Suspense, useState } from 'react';
+import { useState } from 'react';
 import type { Session } from '../../../src/contract/token.ts';
+import { part, usePart } from '../fetched.tsx';
 import { AccountFace } from './AccountFace.tsx';
 
-const load = () => import('./AccountMenu.tsx');
-const AccountMenu = lazy(async () => ({ default: (await load()).AccountMenu }));
+interface Props {
+  session: Session;
+  onHelp: () => void;
+}
 
-export function Account({ session, onHelp }: { session: Session; onHelp: () => void }) {
+const menu = part<Props>(async () => (await import('./AccountMenu.tsx')).AccountMenu);
+
+export function Account({ session, onHelp }: Props) {
   const [wanted, setWanted] = useState(false);
-  const face = (
+  const { Part: AccountMenu } = usePart(menu, wanted);
+  return wanted && AccountMenu ? (
+    <AccountMenu session={session} onHelp={onHelp} />
+  ) : (
     <AccountFace
       session={session}
       aria-haspopup="menu"
       aria-expanded={false}
-      onPointerEnter={() => void load()}
+      onPointerEnter={() => void menu.load().catch(() => {})}
       onClick={() => setWanted(true)}
     />
-  );
-  return wanted ? (
-    <Suspense fallback={face}>
-      <AccountMenu session={session} onHelp={onHelp} />
-    </Suspense>
-  ) : (
-    face
   );
 }

@@ -1,10 +1,25 @@
-/** What stands where a page should be, when it could not be shown at all. */
+/** What stands where a page should be, when it could not be shown at all. Goes by itself once the server answers. */
 import { Button, Center, Stack } from '@mantine/core';
 import { useRouter } from '@tanstack/react-router';
+import { useEffect } from 'react';
+import { systemClock } from '../../../src/base/clock.ts';
+import { failureOf } from '../api/failure.ts';
+import { untilServerAnswers } from '../live/server-back.ts';
 import { FailurePanel } from './FailurePanel.tsx';
+
+const againMs = 2000;
 
 export function FailedPage({ error }: { error: unknown }) {
   const router = useRouter();
+  const isSilence = failureOf(error).owner_layer === 'transport';
+  useEffect(() => {
+    if (!isSilence) return;
+    const left = new AbortController();
+    void untilServerAnswers(systemClock, againMs, left.signal).then(() => {
+      if (!left.signal.aborted) void router.invalidate();
+    });
+    return () => left.abort();
+  }, [isSilence, router]);
   return (
     <Center mih="60vh" p="md">
       <Stack maw="36rem" w="100%" align="flex-start">

@@ -1,14 +1,12 @@
 /** Where notices appear, once there was one. */
-import { lazy, Suspense, useSyncExternalStore } from 'react';
+import { useSyncExternalStore } from 'react';
+import { part, usePart } from '../fetched.tsx';
 import { areNoticesWanted, loadNotices, watchNotices } from '../notices.ts';
 
-const Shown = lazy(async () => ({ default: (await loadNotices()).Notifications }));
+const shown = part<{ position: 'bottom-right' }>(async () => (await loadNotices()).Notifications);
 
 export function Notices() {
   const wanted = useSyncExternalStore(watchNotices, areNoticesWanted);
-  return wanted ? (
-    <Suspense>
-      <Shown position="bottom-right" />
-    </Suspense>
-  ) : null;
+  const { Part: Shown } = usePart(shown, wanted);
+  return wanted && Shown ? <Shown position="bottom-right" /> : null;
 }

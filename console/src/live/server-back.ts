@@ -1,0 +1,15 @@
+/** Waits until the server answers again. */
+import { type Clock, pause } from '../../../src/base/clock.ts';
+
+async function answers(signal: AbortSignal): Promise<boolean> {
+  try {
+    return (await fetch('/healthz', { cache: 'no-store', signal })).ok;
+  } catch {
+    return false;
+  }
+}
+
+export async function untilServerAnswers(clock: Clock, everyMs: number, signal: AbortSignal): Promise<void> {
+  do await pause(clock, everyMs, signal);
+  while (!signal.aborted && !(await answers(signal)));
+}
