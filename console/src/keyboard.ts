@@ -1,6 +1,5 @@
 /** Keys that work everywhere: `/` to search, `g` then a letter to go (`g i` to any id), `?` for help. Typing in a field is left alone. */
 import { useEffect, useRef } from 'react';
-import { serverNowMs } from './live/clock.ts';
 
 /** How long `g` waits for its letter. */
 const chordMs = 1500;
@@ -20,6 +19,20 @@ const isTyping = (target: EventTarget | null): boolean =>
   !isChoice(target) &&
   (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
+/**
+ * Which letter was pressed in time after `g`, if one was. By the time of the events themselves: the server's time, which
+ * everything else here goes by, may be learned anew between two keys.
+ */
+export function chordReader(): (key: string, atMs: number) => { go: string } | 'begun' | null {
+  let goUntilMs = Number.NEGATIVE_INFINITY;
+  return (key, atMs) => {
+    const isInTime = atMs < goUntilMs;
+    goUntilMs = !isInTime && key === 'g' ? atMs + chordMs : Number.NEGATIVE_INFINITY;
+    if (isInTime) return { go: key };
+    return key === 'g' ? 'begun' : null;
+  };
+}
+
 interface Keys {
   onGo: (letter: string) => void;
   onHelp: () => void;
@@ -31,18 +44,17 @@ export function useKeyboard(keys: Keys): void {
   const latest = useRef(keys);
   latest.current = keys;
   useEffect(() => {
-    let goUntilMs = 0;
+    const chord = chordReader();
     const onKey = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
       if (document.querySelector('[role="dialog"]')) return;
-      const nowMs = serverNowMs();
-      if (nowMs < goUntilMs) {
-        goUntilMs = 0;
+      const read = chord(event.key, event.timeStamp);
+      if (read === 'begun') return;
+      if (read) {
         // The letter must not be typed into the field that it leads to.
         event.preventDefault();
-        latest.current.onGo(event.key);
-      } else if (event.key === 'g') goUntilMs = nowMs + chordMs;
-      else if (event.key === '?') latest.current.onHelp();
+        latest.current.onGo(read.go);
+      } else if (event.key === '?') latest.current.onHelp();
       else if (event.key === '/') {
         event.preventDefault();
         if (!focusSearch()) latest.current.onSearchElsewhere();

@@ -150,7 +150,7 @@ const findRoute = createRoute({
   getParentRoute: () => frameRoute,
   path: '/find',
   validateSearch: fields('id'),
-  component: lazyRouteComponent(() => import('./pages/FindPage.tsx'), 'FindPage'),
+  component: page(() => import('./pages/FindPage.tsx'), 'FindPage'),
 });
 
 const nowhereRoute = createRoute({

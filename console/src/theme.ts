@@ -72,7 +72,13 @@ export const theme = createTheme({
   // Plain objects: naming a component by its import would load it with the very first page.
   components: {
     Modal: {
-      defaultProps: { radius: 'lg', overlayProps: { backgroundOpacity: 0.45 }, centered: true },
+      defaultProps: {
+        radius: 'lg',
+        overlayProps: { backgroundOpacity: 0.45 },
+        centered: true,
+        // One that still fades away would swallow the next key.
+        transitionProps: { exitDuration: 0 },
+      },
       styles: { title: { fontWeight: 620, fontSize: 'var(--mantine-h2-font-size)' } },
     },
     InputLabel: { styles: { label: { marginBottom: 2 } } },

@@ -51,9 +51,16 @@ afterAll(async () => {
   await server.stop();
 });
 
+/** As a link would lead there; by way of nowhere, so that no words of the page before are taken for those of this one. */
 const open = async (page: Page, path: string, words: string) => {
-  await page.goto(server.url + path);
-  await page.getByText(words).first().waitFor();
+  const there: [string, string][] = [
+    ['/nowhere', 'There is nothing at this address'],
+    [path, words],
+  ];
+  for (const [address, said] of there) {
+    await page.evaluate(`history.pushState({}, '', ${JSON.stringify(address)})`);
+    await page.getByText(said).first().waitFor();
+  }
 };
 
 const widthOf = 'document.documentElement.scrollWidth';
@@ -146,10 +153,21 @@ it('is worked by keyboard alone', async () => {
     await press('g', key);
     await page.getByRole('heading', { name, level: 1 }).waitFor();
     await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' });
-    for (let tabs = 0; tabs < mostTabs && (await page.evaluate<string[]>(missed)).length > 0; tabs++)
-      await press('Tab');
-    expect(await page.evaluate(missed), name).toEqual([]);
+    await goAround(name);
   }
+  // A dialog that is closed gives the focus back, also one that was fetched only after it was opened.
+  const opener = page.getByRole('button', { name: 'Make a token' });
+  await opener.focus();
+  await press('Enter');
+  await page.getByRole('dialog').getByLabel('Name').waitFor();
+  await press('Escape');
+  await page.locator('button:focus', { hasText: 'Make a token' }).waitFor();
+  // And it is out of the way of the very next key.
+  await press('?');
+  await help.waitFor();
+  await press('Escape', 'g', 'u');
+  await page.getByRole('heading', { name: 'Audit', level: 1 }).waitFor();
+
   const budget = page.getByRole('slider', { name: 'Budget' });
   await page.goto(`${server.url}/boots?pool=staged`);
   await budget.waitFor();
@@ -166,6 +184,8 @@ it('is worked by keyboard alone', async () => {
   await page.locator('[data-node]').focus();
   await press('Enter');
   await page.waitForURL(/\/nodes\//);
+  await page.getByText('Ids').first().waitFor();
+  await goAround('a node');
   await page.getByRole('tab', { name: 'Timeline' }).focus();
   await press('ArrowRight');
   await page.waitForURL(/tab=logs/);
@@ -187,52 +207,80 @@ it('is worked by keyboard alone', async () => {
     .getByText(claim?.allocation_id ?? '')
     .first()
     .waitFor();
+  for (const path of Object.keys(pages).filter((address) => /^\/(allocations|operations)\//.test(address))) {
+    await open(page, path, 'Timeline');
+    await goAround(path);
+  }
   await context.close();
 });
 
-/** Keeps what moved and how long the page was in coming, from the first moment on. */
+/** Keeps what moved, from the first moment on. */
 const watchTheStart = `
   window.shifts = [];
   new PerformanceObserver((list) => {
     for (const shift of list.getEntries()) if (!shift.hadRecentInput) window.shifts.push(shift.value);
   }).observe({ type: 'layout-shift', buffered: true });
-  window.stoodAfterMs = null;
-  new MutationObserver(() => {
-    if (window.stoodAfterMs === null && document.querySelector('#page h1')) window.stoodAfterMs = performance.now();
-  }).observe(document, { subtree: true, childList: true });
 `;
 /** What is called good for pages on the web. */
 const mostShift = 0.1;
+/** Printed is what counts, and it is far less on a machine that has nothing else to do. */
+const mostInteractiveMs = 20_000;
 
-it('loads little before the first page stands, and nothing moves when it does', async () => {
+/** From the first moment: until its words are there, and until it takes a key for its own and has drawn what came of it. */
+const untilItAnswers = (words: string) => `
+  (async () => {
+    const soon = () => new Promise((resolve) => setTimeout(resolve, 5));
+    while (!document.querySelector('#page')?.textContent.includes(${JSON.stringify(words)})) await soon();
+    const told_ms = performance.now();
+    const slash = () => new KeyboardEvent('keydown', { key: '/', bubbles: true, cancelable: true });
+    while (document.body.dispatchEvent(slash())) await soon();
+    await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+    return { told_ms, answers_ms: performance.now() };
+  })()
+`;
+
+interface Started {
+  told_ms: number;
+  answers_ms: number;
+}
+
+it('loads little before a page can be used, and nothing moves when it comes', async () => {
   const { page, context } = await visit(browser);
   await signIn(page, server);
   await page.addInitScript(watchTheStart);
-  for (const [path, there, mostKilobytes] of [
-    ['/', 'All is well', 200],
-    ['/fleet', 'staged', 250],
-    [Object.keys(pages).find((address) => /^\/nodes\/node_[^?]*$/.test(address)) ?? '', 'Ids', 250],
-  ] as const) {
+  // As for somebody who was never here.
+  await (await context.newCDPSession(page)).send('Network.setCacheDisabled', { cacheDisabled: true });
+  const empty = /nothing|nobody|nowhere|dialog|tab=|view=|local/;
+  for (const [path, words] of Object.entries(pages).filter(([path]) => !empty.test(path))) {
     const scripts = new Set<string>();
     const note = (request: Request) => {
       if (request.resourceType() === 'script') scripts.add(request.url());
     };
     page.on('request', note);
-    await page.goto(server.url + path);
-    await page.getByText(there).first().waitFor();
-    await page.waitForLoadState('load');
+    await page.goto(server.url + path, { waitUntil: 'commit' });
+    await page.getByText(words).first().waitFor();
+    const needed = [...scripts];
+    const { told_ms, answers_ms } = await page.evaluate<Started>(untilItAnswers(words));
     page.off('request', note);
-    const sizes = await Promise.all([...scripts].map(async (url) => gzipSync(await (await fetch(url)).bytes()).length));
+    const sizes = await Promise.all(needed.map(sizeOf));
     const kilobytes = sizes.reduce((sum, bytes) => sum + bytes, 0) / 1024;
     const shift = (await page.evaluate<number[]>('window.shifts')).reduce((sum, value) => sum + value, 0);
-    const stoodAfterMs = await page.evaluate<number>('window.stoodAfterMs');
     console.log(
-      `${path}: ${kilobytes.toFixed(0)} KB of script, gzipped, in ${scripts.size} files; ` +
-        `stands after ${stoodAfterMs.toFixed(0)} ms; layout shift ${shift.toFixed(3)}`,
+      `${path}: ${kilobytes.toFixed(0)} KB of script, gzipped, in ${needed.length} files; told after ${told_ms.toFixed(0)} ms, ` +
+        `answers a key after ${answers_ms.toFixed(0)} ms; layout shift ${shift.toFixed(3)}`,
     );
     expect(kilobytes).toBeGreaterThan(50);
-    expect(kilobytes, path).toBeLessThan(mostKilobytes);
+    expect(kilobytes, path).toBeLessThan(path === '/attention' ? 200 : 250);
     expect(shift, path).toBeLessThan(mostShift);
+    expect(answers_ms, path).toBeLessThan(mostInteractiveMs);
   }
   await context.close();
 });
+
+const sizes = new Map<string, Promise<number>>();
+/** Packed, as it would travel. */
+function sizeOf(url: string): Promise<number> {
+  const known = sizes.get(url) ?? fetch(url).then(async (reply) => gzipSync(await reply.bytes()).length);
+  sizes.set(url, known);
+  return known;
+}

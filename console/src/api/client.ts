@@ -1,12 +1,14 @@
 /** The console's one way to the server. The session rides in a cookie that scripts cannot read, so no token is kept here. */
+import { systemClock } from '../../../src/base/clock.ts';
 import { type CallInput, createClient } from '../../../src/contract/client.ts';
 import type { OperationName } from '../../../src/contract/routes.ts';
 import { noteServerDate } from '../live/clock.ts';
 import { routes } from './routes.generated.ts';
 
 const fetchAndNoteTime: typeof fetch = async (input, init) => {
+  const askedMs = systemClock.nowMs();
   const reply = await fetch(input, { ...init, credentials: 'same-origin' });
-  noteServerDate(reply.headers.get('date'));
+  noteServerDate(reply.headers.get('date'), askedMs, systemClock.nowMs());
   return reply;
 };
 

@@ -15,7 +15,7 @@ import { Brand } from './Brand.tsx';
 import { FindBox } from './FindBox.tsx';
 import styles from './Frame.module.css';
 import { HeldLink, HeldMark } from './HeldSign.tsx';
-import { AttentionMark, DriftMark, ResidueMark } from './OpenMark.tsx';
+import { AttentionLink, AttentionMark, DriftMark, ResidueMark } from './OpenMark.tsx';
 import { StaleSign, StreamSign } from './StreamSign.tsx';
 
 const chord = (key: string) => (
@@ -78,6 +78,7 @@ export function Frame() {
           <Burger opened={opened} onClick={menu.toggle} size="sm" aria-label="Navigation" aria-expanded={opened} />
           <Brand />
           <span className={styles.spread} />
+          <AttentionLink />
           <HeldLink />
           <StreamSign />
         </Group>

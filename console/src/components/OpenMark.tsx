@@ -1,5 +1,7 @@
 /** How much is open at a place, beside the way to it. Takes the place of `otherwise`, so that nothing moves when it comes and goes. */
+import { IconBell } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useAttention } from '../api/attention.ts';
 import { findingsQuery } from '../api/findings.ts';
@@ -34,8 +36,24 @@ export const DriftMark = ({ otherwise }: { otherwise: ReactNode }) => (
   <Mark count={openCount(useInfiniteQuery(findingsQuery(open)).data?.pages[0])} otherwise={otherwise} />
 );
 
-export function AttentionMark({ otherwise }: { otherwise: ReactNode }) {
+function useAttentionCount(): string | null {
   const { shelves, isAll } = useAttention();
   const count = countOf(shelves);
-  return <Mark count={count === 0 ? null : `${count}${isAll ? '' : '+'}`} otherwise={otherwise} tone="bad" />;
+  return count === 0 ? null : `${count}${isAll ? '' : '+'}`;
+}
+
+export const AttentionMark = ({ otherwise }: { otherwise: ReactNode }) => (
+  <Mark count={useAttentionCount()} otherwise={otherwise} tone="bad" />
+);
+
+/** For the narrow header, where the navigation is out of sight. */
+export function AttentionLink() {
+  const count = useAttentionCount();
+  return (
+    count && (
+      <Link to="/attention" className={styles.mark} style={toneStyle('bad')} aria-label={`Attention: ${count}`}>
+        <IconBell size={13} aria-hidden /> {count}
+      </Link>
+    )
+  );
 }

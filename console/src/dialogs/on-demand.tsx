@@ -1,17 +1,36 @@
 /** Dialogs are loaded when they are first opened: no page should wait for what most visits never need. */
-import { type ComponentType, lazy, Suspense, useState } from 'react';
+import { type ComponentType, useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { systemClock } from '../../../src/base/clock.ts';
+import { part, usePart } from '../fetched.tsx';
+
+/** The dialog gives the focus back by itself, but not when it came only after it was opened, nor to what is gone. */
+const givenBackMs = 30;
+
+/** Whoever closes a dialog goes on where they were, and never from the top of the document. */
+function useFocusBack(isOpen: boolean): void {
+  const opener = useRef<Element | null>(null);
+  useLayoutEffect(() => {
+    if (isOpen) opener.current = document.activeElement;
+  }, [isOpen]);
+  useEffect(() => {
+    if (isOpen || !opener.current) return;
+    return systemClock.after(givenBackMs, () => {
+      if (document.activeElement !== document.body) return;
+      const back = opener.current?.isConnected ? opener.current : document.getElementById('page');
+      if (back instanceof HTMLElement) back.focus({ preventScroll: true });
+    });
+  }, [isOpen]);
+}
 
 function onDemand<Props extends object>(isOpen: (props: Props) => boolean, load: () => Promise<ComponentType<Props>>) {
-  const Loaded = lazy(async () => ({ default: await load() }));
+  const its = part(load);
   return function OnDemand(props: Props) {
     const [wanted, setWanted] = useState(false);
     // Stays mounted once it was open, so that it can close in peace.
     if (!wanted && isOpen(props)) setWanted(true);
-    return wanted ? (
-      <Suspense>
-        <Loaded {...props} />
-      </Suspense>
-    ) : null;
+    useFocusBack(isOpen(props));
+    const { Part } = usePart(its, wanted);
+    return wanted && Part ? <Part {...props} /> : null;
   };
 }
 

@@ -11,12 +11,15 @@ const trustedDifferenceMs = 1500;
 
 let offsetMs = 0;
 
-/** Learns the server's time from a reply's `Date` header. */
-export function noteServerDate(header: string | null): void {
-  const stamped = header === null ? Number.NaN : Date.parse(header);
+/**
+ * Learns the server's time from a reply's `Date` header. It was stamped at some time between the question and now, and a reply
+ * that was long on its way says nothing against our own clock.
+ */
+export function noteServerDate(header: string | null, askedMs: number, nowMs: number): void {
+  const stamped = header === null ? Number.NaN : Date.parse(header) + 500;
   if (Number.isNaN(stamped)) return;
-  const difference = stamped + 500 - systemClock.nowMs();
-  offsetMs = Math.abs(difference) > trustedDifferenceMs ? difference : 0;
+  const isOurs = stamped > askedMs - trustedDifferenceMs && stamped < nowMs + trustedDifferenceMs;
+  offsetMs = isOurs ? 0 : stamped - nowMs;
 }
 
 export const serverNowMs = (): number => systemClock.nowMs() + offsetMs;
