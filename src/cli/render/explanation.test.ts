@@ -51,7 +51,7 @@ test('what is being done with it, in the words of whoever waits for it', () => {
   const work = { step: 3, total_steps: 5, label: 'Creating', percent: 42, step_elapsed_seconds: 252, expected };
   const text = told({ progress: sampleProgress({ ...work, message: 'AKS state: Creating', slower_than: 0.62 }) }, 100);
   expect(text).toContain('  What is being done\n  Step 3/5 · Creating (usually 5–10 min) · 4m 12s\n');
-  expect(text).toMatch(/━+╸?─+ +42 % .*slower than 62 % of earlier ones\n {2}AKS state: Creating\n/);
+  expect(text).toMatch(/━+╸?─+ +42 % .*slower than 62 % of earlier runs of this step\n {2}AKS state: Creating\n/);
 });
 
 describe('a verdict that did not take effect comes first', () => {
