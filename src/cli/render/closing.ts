@@ -48,12 +48,13 @@ function whose(parts: (string | null | undefined | false)[], { paint, width }: C
   return flow(known, width - indent.length).map((line) => paint('quiet', indent + line));
 }
 
-function blame(allocation: Allocation, context: ClosingContext): string[] {
+/** Under the correlation id of what was tried, where that is known: the allocation's own is that of its first request. */
+function blame(allocation: Allocation, operation: Operation | null, context: ClosingContext): string[] {
   return whose(
     [
       allocation.verdict && `rule ${allocation.verdict.rule}`,
       allocation.owner_layer && `owner: ${allocation.owner_layer}`,
-      `correlation_id ${allocation.correlation_id}`,
+      `correlation_id ${operation?.correlation_id ?? allocation.correlation_id}`,
     ],
     context,
   );
@@ -120,7 +121,7 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
       bad(paint, `${id} failed${after(between(allocation.created_at, allocation.status_since))}`),
       ...inside(why, width),
       ...inside(rescue, width),
-      ...blame(allocation, context),
+      ...blame(allocation, operation, context),
       ...hintLines(
         [
           ...(allocation.node_id ? [['Why, and what next', commandLine('explain', id)] satisfies Hint] : []),
@@ -143,7 +144,7 @@ const allocationEnds: Partial<Record<Allocation['status'], AllocationEnd>> = {
         `${nextTrySentence(allocation, nowMs) ?? 'It is tried again.'} That goes on until it works; the machine stays fenced off meanwhile.`,
         width,
       ),
-      ...blame(allocation, context),
+      ...blame(allocation, operation, context),
       ...hintLines(
         [
           ['Why, and what next', commandLine('explain', id)],
@@ -190,7 +191,15 @@ function operationEnd(operation: Operation, exit: ExitName, context: ClosingCont
       ],
       context,
     ),
-    ...hintLines([['See what happened', commandLine('timeline', operation.workflow_id)]], paint),
+    ...hintLines(
+      [
+        ...(operation.node_id
+          ? [['Why, and what next', commandLine('explain', operation.workflow_id)] satisfies Hint]
+          : []),
+        ['See what happened', commandLine('timeline', operation.workflow_id)],
+      ],
+      paint,
+    ),
   ];
 }
 

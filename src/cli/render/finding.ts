@@ -1,7 +1,7 @@
 /** Findings as a person reads them: what, since when, and both sides beside each other. */
 import type { Finding, FindingDecided, RowDifference } from '../../contract/finding.ts';
 import type { ClosingContext } from './closing.ts';
-import { momentsInFull, relative } from './duration.ts';
+import { momentsInFull, relative, usual } from './duration.ts';
 import type { Column } from './table.ts';
 import { printable } from './text.ts';
 
@@ -29,8 +29,15 @@ const wholeSide = (side: Finding['ours']): string =>
     ),
   );
 
+/** `3 failures within 24 h, where 2 are allowed`; null for findings that count nothing. */
+function countedWords({ ours, theirs }: Pick<Finding, 'ours' | 'theirs'>): string | null {
+  const { failures_allowed, window_seconds } = ours;
+  if (typeof theirs.failures !== 'number' || typeof window_seconds !== 'number') return null;
+  return `${theirs.failures} failures within ${usual(window_seconds)}, where ${failures_allowed} are allowed`;
+}
+
 export const bothSides = ({ says, ours, theirs }: Pick<Finding, 'says' | 'ours' | 'theirs'>): string =>
-  `${says}: we hold ${sideOf(ours)}; found ${sideOf(theirs)}`;
+  `${says}: ${countedWords({ ours, theirs }) ?? `we hold ${sideOf(ours)}; found ${sideOf(theirs)}`}`;
 
 export const differenceColumns: Column<RowDifference>[] = [
   { title: 'ROW', value: ({ subject }) => subject },
