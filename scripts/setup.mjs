@@ -1,8 +1,9 @@
 /**
  * Makes a clone ready to run, and does nothing when it is: packages, the console, the agent's bundle and, for the tests,
- * a browser. It runs before `npm start` and `npm test`, on whatever Node the machine has and before any package is
+ * a browser and a client of another kind. It runs before `npm start` and `npm test`, on whatever Node the machine has and before any package is
  * installed; so it must not import a package and must not use what Node 20 lacks.
  */
+import { agentfieldSdkStep } from './setup/agentfield-sdk.mjs';
 import { buildSteps } from './setup/build.mjs';
 import { chromiumStep } from './setup/chromium.mjs';
 import { installSteps, nodeToRun } from './setup/install.mjs';
@@ -50,5 +51,5 @@ if (!attempt(install)) process.exitCode = 1;
 else {
   // Before the tests a build may fail: their own first stage repeats it and fails, and the others still say something.
   for (const step of buildSteps) if (!attempt(() => take(step)) && !forTests) process.exitCode = 1;
-  if (forTests) attempt(() => take(chromiumStep));
+  if (forTests) for (const step of [chromiumStep, agentfieldSdkStep]) attempt(() => take(step));
 }

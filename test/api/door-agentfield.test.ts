@@ -1,5 +1,6 @@
 /** The AgentField door: its nodes call in their own words, and are answered in them; what they say takes the way of our own agents. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { httpServer } from '../../src/probe/testing/loopback-servers.ts';
 import { until } from '../support/until.ts';
 import { send } from './support/calls.ts';
 import {
@@ -184,7 +185,7 @@ it('may say more than is known here: it is kept, without secrets, and not withou
   });
 });
 
-it.each<[string, string, string, unknown]>([
+const badBodies: [string, string, string, unknown][] = [
   ['no body', 'POST', '/nodes/register', undefined],
   ['a list', 'POST', '/nodes/register', []],
   ['no id', 'POST', '/nodes/register', { ...nodeRegistration('x'), id: undefined }],
@@ -209,10 +210,23 @@ it.each<[string, string, string, unknown]>([
   ['no lifecycle status', 'POST', '/nodes/scout/lifecycle/status', {}],
   ['text as acknowledgement', 'POST', '/nodes/scout/actions/ack', 'yes'],
   ['text as goodbye', 'POST', '/nodes/scout/shutdown', 'bye'],
-])('refuses %s', async (_, method, path, body) => {
+];
+
+it('is refused what has the wrong type, and nothing is changed by it', async () => {
   const before = await world.tables.snapshot();
-  expectTheirError(await fleet.call(method, path, body), 400);
+  for (const [what, method, path, body] of badBodies) expectTheirError(await fleet.call(method, path, body), 400, what);
   expect(await world.tables.snapshot()).toEqual(before);
+});
+
+it('is ready once it answers at the address it gave, where the pool lets us ask there', async () => {
+  const { port } = await httpServer((_, reply) => reply.end('well'));
+  const { token: open } = await doorPool(world, 'probed', { probe: { allow_private: true } });
+  await agentField(world.url, open).register('answers', { base_url: `http://127.0.0.1:${port}` });
+  const ready = await until('it to be ready', async () => {
+    const node = await world.node('answers');
+    return node.status === 'ready' ? node : undefined;
+  });
+  expect(ready).toMatchObject({ verdict: { rule: 'probe-promotes' }, reported: { status: 'starting' } });
 });
 
 it('is told in its own shape what is not here, whatever it sends', async () => {

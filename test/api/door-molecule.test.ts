@@ -118,9 +118,8 @@ it('is degraded from half of its work failing, or wedged, and well again below a
 });
 
 const refused = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c04';
-let bearer = '';
 
-it.each<[string, string, unknown]>([
+const badBodies: [string, string, unknown][] = [
   ['no id', '/registry/register', {}],
   ['an id that is no UUID', '/registry/register', { id: 'workspace' }],
   ['a list as card', '/registry/register', { id: other, agent_card: [] }],
@@ -131,12 +130,77 @@ it.each<[string, string, unknown]>([
   ['no card', '/registry/update-card', { workspace_id: refused }],
   ['no error', `/admin/workspaces/${id}/bootstrap-failed`, { log_tail: 'x' }],
   ['a number as log', `/admin/workspaces/${id}/bootstrap-failed`, { error: 'x', log_tail: 1 }],
-])('refuses %s', async (_, path, body) => {
-  bearer ||= (await startWorkspace(world.url, others, refused)).auth_token;
+];
+
+it('is refused what has the wrong type, and nothing is changed by it', async () => {
+  const { auth_token: bearer } = await startWorkspace(world.url, others, refused);
   const before = await world.tables.snapshot();
-  const sent = path.startsWith('/registry/h') || path.startsWith('/registry/u') ? { bearer, body } : { body };
-  expectTheirError(await molecule(world.url, others, path, sent), 400);
+  for (const [what, path, body] of badBodies) {
+    const isBound = path === '/registry/heartbeat' || path === '/registry/update-card';
+    expectTheirError(await molecule(world.url, others, path, { body, ...(isBound && { bearer }) }), 400, what);
+  }
   expect(await world.tables.snapshot()).toEqual(before);
+});
+
+it('comes back by a beat after it was given up; a crash that its watcher is certain of ends what waits for it', async () => {
+  const name = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c07';
+  const { token: timed } = await doorPool(world, 'timed', {
+    budgets: { offline_seconds: 0.5 },
+    heartbeat: { stale_after_seconds: 1 },
+  });
+  const becomes = (status: string) =>
+    until(`the workspace to be ${status}`, async () => {
+      const node = await world.node(name);
+      return node.status === status ? node : undefined;
+    });
+  const { beat, auth_token } = await startWorkspace(world.url, timed, name);
+  /** Three of the intervals that it is taken to keep are a minute and a half; as if they were over. */
+  const fallSilent = async () => {
+    await world.pace(name, { interval_seconds: 30, stale_seconds: 90 });
+    await world.tables.query(
+      `update heartbeats set stale_seconds = 0.1 where node_instance_id = (select node_instance_id from nodes where name = $1)`,
+      [name],
+    );
+    await becomes('failed');
+  };
+  await beat();
+  await fallSilent();
+  await beat();
+  const { node_id } = await becomes('ready');
+  const changes = await until('the timeline to tell of it', async () => {
+    const { items } = await world.client.call('node-timeline', { params: { id: node_id }, query: { order: 'oldest' } });
+    const told = items.flatMap(({ data }) => (data.to ? [`${data.by} ${data.to}`] : []));
+    return told.length >= 7 ? told : undefined;
+  });
+  expect(changes.slice(2)).toEqual([
+    'claim-ready ready',
+    'liveness offline',
+    'offline-deadline failed',
+    'late-registration starting',
+    'claim-ready ready',
+  ]);
+
+  await fallSilent();
+  const { operation } = await world.client.call('node-act', {
+    params: { id: node_id, action: 're-enroll' },
+    body: { reason: 'it lost its token' },
+  });
+  await becomes('provisioning');
+  const panic = { error: 'it never came up', log_tail: 'Kernel panic - not syncing: VFS' };
+  await molecule(world.url, timed, `/admin/workspaces/${name}/bootstrap-failed`, { body: panic });
+  const failed = await becomes('failed');
+  expect(failed.verdict).toMatchObject({ rule: 'provision-error', reason: expect.stringContaining('kernel panicked') });
+  const ended = await until('the operation to have ended', async () => {
+    const found = await world.client.call('operation-get', { params: { id: operation?.workflow_id ?? '' } });
+    return found.status === 'failed' ? found : undefined;
+  });
+  expect(ended.error).toMatchObject({ code: 'kernel_panic' });
+
+  expectTheirError(await beat(), 409, 'the former instance no longer counts');
+  const again = await startWorkspace(world.url, timed, name, {}, { bearer: auth_token });
+  expect(again.auth_token).not.toBe(auth_token);
+  await again.beat();
+  await becomes('ready');
 });
 
 it('has a watcher whose findings are attached, and reach only its own pool', async () => {

@@ -49,14 +49,19 @@ export async function admit(
   services: DoorServices,
 ): Promise<Admitted> {
   const bearer = bearerOf(request);
+  const secret = access === 'instance' ? undefined : joinSecretOf(request);
   if (access !== 'join' && bearer !== undefined && (access === 'instance' || isCredential(bearer))) {
-    const session = mustCount(await services.sessions.find(bearer, now(services.clock)), door);
-    request.agent_session = session;
-    return { session, joined: null };
+    const found = await services.sessions.find(bearer, now(services.clock));
+    // A client that still shows the credential of an instance that was replaced may begin anew, if it has a join token as well.
+    const isOver = !found || found.fence.kind === 'fenced';
+    if (!isOver || secret === undefined) {
+      const session = mustCount(found, door);
+      request.agent_session = session;
+      return { session, joined: null };
+    }
   }
   if (access === 'instance')
     throw new ApiProblem('token_missing', 'Send the auth_token that the registration gave, as bearer.');
-  const secret = joinSecretOf(request);
   if (secret === undefined)
     throw new ApiProblem('token_missing', 'A join token is needed: as bearer, as X-API-Key or in the address.');
   const grant = await services.grants.find(secret);

@@ -66,9 +66,16 @@ export interface Workspace {
 export const molecule = (url: string, token: string, path: string, sent: Sent): Promise<Answer> =>
   send(url, 'POST', `/compat/molecule/${token}${path}`, sent);
 
-export async function startWorkspace(url: string, token: string, id: string, more: object = {}): Promise<Workspace> {
+export async function startWorkspace(
+  url: string,
+  token: string,
+  id: string,
+  more: object = {},
+  sent: Sent = {},
+): Promise<Workspace> {
   const { status, body } = await molecule(url, token, '/registry/register', {
     body: { id, agent_card: { name: 'a workspace' }, ...more },
+    ...sent,
   });
   if (status !== 200 || typeof body.auth_token !== 'string') throw new Error(`not registered: ${JSON.stringify(body)}`);
   const bearer = body.auth_token;

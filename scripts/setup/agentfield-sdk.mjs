@@ -1,0 +1,92 @@
+/**
+ * The AgentField SDK for Python, as its package is published, for the test that points it at us: once in the version that says "starting" for
+ * ever, and once in a newer one. Kept under node_modules, where it touches nobody's Python.
+ */
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { inRoot, runQuietly, SetupError } from './say.mjs';
+
+/** The last version that never says ready by itself, and one that does. */
+export const sdkVersions = { says_starting: '0.1.91', says_ready: '0.1.144' };
+
+const place = inRoot('node_modules', '.cache', 'agentfield-sdk');
+const requirements = inRoot('scripts', 'setup', 'agentfield-sdk.txt');
+const mark = join(place, 'installed');
+const wanted = () =>
+  createHash('sha256').update(readFileSync(requirements)).update(JSON.stringify(sdkVersions)).digest('hex');
+
+function isInstalled() {
+  try {
+    return readFileSync(mark, 'utf8') === wanted();
+  } catch (error) {
+    if (error.code !== 'ENOENT') throw error;
+    return false;
+  }
+}
+
+const python = process.env.PYTHON ?? 'python3';
+const works = (...args) => spawnSync(python, args, { stdio: 'ignore' }).status === 0;
+const isPython = () => works('-c', 'import sys; assert (3, 10) <= sys.version_info < (3, 14)');
+const hasPip = () => works('-m', 'pip', '--version');
+const mayInstall = () => process.getuid?.() === 0 && spawnSync('apt-get', ['--version']).status === 0;
+
+/** What is missing, in words for whoever has to install it; undefined when the SDK can be had. */
+function missing() {
+  const test = 'the test with the AgentField SDK will fail';
+  if (!isPython())
+    return `${test}: it needs Python 3.10 to 3.13 as python3 (Debian: apt-get install python3 python3-pip), or set PYTHON.`;
+  if (!hasPip()) return `${test}: ${python} has no pip (Debian: apt-get install python3-pip).`;
+  return undefined;
+}
+
+/** How to start a program with that version of the SDK; throws what to do where it is not installed. A version in a folder of its own goes before the one among the packages. */
+export function sdkPython(version) {
+  if (!isInstalled())
+    throw new SetupError(missing() ?? 'the AgentField SDK is not installed: run node scripts/setup.mjs --for-tests.');
+  return { program: python, env: { PYTHONPATH: [join(place, version), join(place, 'packages')].join(':') } };
+}
+
+export const agentfieldSdkStep = {
+  doing: 'fetching the AgentField SDK for Python for its test',
+  done: 'AgentField SDK fetched',
+  needed() {
+    if (isInstalled()) return false;
+    return mayInstall() ? true : (missing() ?? true);
+  },
+  run() {
+    if (missing()) {
+      const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+      runQuietly('apt-get update', 'apt-get', ['update', '-q'], { env });
+      runQuietly(
+        'apt-get install',
+        'apt-get',
+        ['install', '-y', '-q', '--no-install-recommends', 'python3', 'python3-pip'],
+        { env },
+      );
+    }
+    const still = missing();
+    if (still) throw new SetupError(still);
+    rmSync(place, { recursive: true, force: true });
+    mkdirSync(place, { recursive: true });
+    const install = (into, ...what) =>
+      runQuietly('pip install', python, [
+        ...[
+          '-m',
+          'pip',
+          'install',
+          '--quiet',
+          '--disable-pip-version-check',
+          '--no-deps',
+          '--only-binary',
+          ':all:',
+          '--no-compile',
+        ],
+        ...['--target', join(place, into), ...what],
+      ]);
+    install('packages', '-r', requirements, `agentfield==${sdkVersions.says_ready}`);
+    install(sdkVersions.says_starting, `agentfield==${sdkVersions.says_starting}`);
+    writeFileSync(mark, wanted());
+  },
+};

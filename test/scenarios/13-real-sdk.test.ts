@@ -1,0 +1,65 @@
+/** The AgentField SDK for Python, from its package and as it is: pointed at our door it registers, says what it says, and ends ready; stopped, it ends offline. */
+import { expect } from 'vitest';
+import { sdkVersions } from '../../scripts/setup/agentfield-sdk.mjs';
+import { startSdkNode } from './support/agentfield-node.ts';
+import { becomesNode, causesOf, externalPool } from './support/machines.ts';
+import { scenario, type World, without } from './support/scenario.ts';
+
+const start_seconds = 2;
+/** Less than three of the intervals that the SDK announces (2 s), so that those decide. */
+const stale_after_seconds = 1;
+
+const registered = (world: World, name: string) =>
+  world.comes(`${name} to register`, async () => {
+    const { items } = await world.client.call('node-list', { query: { pool: 'agentfield', q: name } });
+    return items[0]?.registered_at ? items[0] : undefined;
+  });
+
+scenario({
+  name: 'the unmodified AgentField SDK',
+  async story(world) {
+    const budgets = { start_seconds };
+    await externalPool(world, 'agentfield', { reuse: false, budgets, heartbeat: { stale_after_seconds } });
+    const { token } = await world.client.call('join-token-create', { params: { pool: 'agentfield' }, body: {} });
+    const door = `${world.server.url}/compat/agentfield/${token}`;
+
+    // It says "starting" for ever, and says goodbye when it is stopped.
+    const older = await startSdkNode(sdkVersions.says_starting, 'older', door);
+    try {
+      const { node_id } = await registered(world, 'older');
+      const ready = await becomesNode(world, node_id, 'ready');
+      expect(ready).toMatchObject({ verdict: { rule: 'stuck-starting' }, reported: { status: 'starting' } });
+      const { never_ready } = await world.client.call('overview-get', {});
+      const agent_version = `agentfield python ${sdkVersions.says_starting}`;
+      expect(never_ready).toEqual([{ pool: 'agentfield', agent_version, nodes: 1 }]);
+      await older.end('SIGTERM');
+      await becomesNode(world, node_id, 'offline');
+      expect(await causesOf(world, node_id)).toEqual(['join', 'registration', 'stuck-starting', 'goodbye']);
+    } catch (error) {
+      throw new Error(`${error instanceof Error ? error.message : error}\n${older.output()}`);
+    } finally {
+      await older.end('SIGKILL');
+    }
+
+    // It says ready by itself, and nothing when it is killed: three of its own intervals later it is missed.
+    const newer = await startSdkNode(sdkVersions.says_ready, 'newer', door);
+    try {
+      const { node_id } = await registered(world, 'newer');
+      expect(await becomesNode(world, node_id, 'ready')).toMatchObject({ reported: { status: 'ready' } });
+      await newer.end('SIGKILL');
+      const { verdict } = await becomesNode(world, node_id, 'offline');
+      expect(verdict).toMatchObject({ rule: 'liveness', reason: expect.stringContaining('allowed: 6 s') });
+    } catch (error) {
+      throw new Error(`${error instanceof Error ? error.message : error}\n${newer.output()}`);
+    } finally {
+      await newer.end('SIGKILL');
+    }
+  },
+  counters: [
+    {
+      broken: 'no rule stuck-starting',
+      composition: without('stuck-starting'),
+      fails: /waited .* for node to be ready/,
+    },
+  ],
+});

@@ -1,0 +1,13 @@
+"""A node as its author would write it: the SDK as published, one address, nothing else."""
+
+import os
+
+from agentfield import Agent
+
+port = int(os.environ["PORT"])
+agent = Agent(
+    node_id=os.environ["NODE_ID"],
+    agentfield_server=os.environ["AGENTFIELD_SERVER"],
+    callback_url=f"http://127.0.0.1:{port}",
+)
+agent.serve(port=port, host="127.0.0.1")
