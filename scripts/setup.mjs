@@ -1,13 +1,14 @@
 /**
  * Makes a clone ready to run, and does nothing when it is: packages, the console, the agent's bundle and, for the tests,
- * a browser and a client of another kind. It runs before `npm start` and `npm test`, on whatever Node the machine has and before any package is
- * installed; so it must not import a package and must not use what Node 20 lacks.
+ * a browser, a container engine and a client of another kind. It runs before `npm start` and `npm test`, on whatever Node
+ * the machine has and before any package is installed; so it must not import a package and must not use what Node 20 lacks.
  */
 import { agentfieldSdkStep } from './setup/agentfield-sdk.mjs';
 import { buildSteps } from './setup/build.mjs';
 import { chromiumStep } from './setup/chromium.mjs';
 import { installSteps, nodeToRun } from './setup/install.mjs';
 import { withSetupLock } from './setup/lock.mjs';
+import { podmanStep } from './setup/podman.mjs';
 import { SetupError, say, seconds } from './setup/say.mjs';
 
 const forTests = process.argv.includes('--for-tests');
@@ -51,5 +52,5 @@ if (!attempt(install)) process.exitCode = 1;
 else {
   // Before the tests a build may fail: their own first stage repeats it and fails, and the others still say something.
   for (const step of buildSteps) if (!attempt(() => take(step)) && !forTests) process.exitCode = 1;
-  if (forTests) for (const step of [chromiumStep, agentfieldSdkStep]) attempt(() => take(step));
+  if (forTests) for (const step of [chromiumStep, podmanStep, agentfieldSdkStep]) attempt(() => take(step));
 }

@@ -19,6 +19,7 @@ import { createRedactor, type Redactor } from './base/redact.ts';
 import { readSettings, type ServerSettings, SettingsError, serverUsage } from './base/settings.ts';
 import { welcome } from './cli/render/welcome.ts';
 import { readServerFile, type ServerFileSettings } from './contract/server-file.ts';
+import { createDockerDriver } from './drivers/docker/docker-driver.ts';
 import type { Driver } from './drivers/driver.ts';
 import { createExternalDriver } from './drivers/external/external-driver.ts';
 import { createLocalDriver } from './drivers/local/local-driver.ts';
@@ -38,6 +39,7 @@ import { createHeartbeatBuffer } from './store/heartbeat-buffer.ts';
 import { openInstallation } from './store/installation.ts';
 import { isRevoked } from './store/instances.ts';
 import { applicationRole, migrate, OtherDatabase, SchemaTooNew } from './store/migrate.ts';
+import { namedInSpecs } from './store/pools.ts';
 import { startEmbeddedPostgres } from './store/postgres/embedded.ts';
 import { EmbeddedPostgresError } from './store/postgres/embedded-error.ts';
 import { announceReplica, endReplica, leaseSeconds, otherAddresses, registerReplica } from './store/replicas.ts';
@@ -51,6 +53,7 @@ import { createSuspects } from './sweeps/suspects.ts';
 import type { Sweep } from './sweeps/sweep.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
+const agentBundle = join(root, 'dist', 'agent.mjs');
 
 async function versionOf(): Promise<string> {
   return (JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }).version;
@@ -141,13 +144,23 @@ function openDrivers(
 ): Map<string, Driver> {
   const local = createLocalDriver({
     nodes_dir: nodesDir(settings, data_dir, installation.installation_id),
-    agent_command: [process.execPath, join(root, 'dist', 'agent.mjs')],
+    agent_command: [process.execPath, agentBundle],
     host_id: hostname(),
     clock,
     log: (message, facts) => log.info(facts, message),
   });
   const external = createExternalDriver({ revoked: (id) => isRevoked(db, id) });
-  const built = new Map<string, Driver>([local, external].map((driver) => [driver.name, driver]));
+  const docker = createDockerDriver({
+    docker_host: settings.docker_host,
+    cert_dir: settings.docker_cert_dir,
+    auth_file: settings.docker_auth_file,
+    allow_host_access: settings.docker_allow_host_access,
+    agent_files: { node: process.execPath, bundle: agentBundle },
+    host_id: hostname(),
+    clock,
+    addressesInUse: () => namedInSpecs(db, 'docker', 'docker_host'),
+  });
+  const built = new Map<string, Driver>([local, docker, external].map((driver) => [driver.name, driver]));
   return composition.drivers?.(built, clock) ?? built;
 }
 

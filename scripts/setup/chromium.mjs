@@ -1,24 +1,7 @@
 /** The browser that the browser suite drives: the machine's own, or Debian's where we may install it. */
-import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
-import { runQuietly } from './say.mjs';
+import { install, isProgram, mayInstall as mayInstallAny, onPath } from './debian.mjs';
 
 const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
-
-function isProgram(path) {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-const onPath = (name) =>
-  (process.env.PATH ?? '')
-    .split(delimiter)
-    .map((directory) => join(directory, name))
-    .find(isProgram);
 
 /** The browser's path, or undefined; `CHROMIUM_PATH` goes before what is found. */
 export function findChromium() {
@@ -27,7 +10,7 @@ export function findChromium() {
   return names.map(onPath).find((path) => path !== undefined);
 }
 
-const mayInstall = () => process.getuid?.() === 0 && onPath('apt-get') !== undefined && !process.env.CHROMIUM_PATH;
+const mayInstall = () => mayInstallAny() && !process.env.CHROMIUM_PATH;
 
 export const chromiumStep = {
   doing: "installing Debian's chromium for the browser tests",
@@ -40,10 +23,5 @@ export const chromiumStep = {
     }
     return 'the browser tests will fail: install Chromium (Debian: apt-get install chromium) or set CHROMIUM_PATH.';
   },
-  run() {
-    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-    const apt = (...args) => runQuietly(`apt-get ${args[0]}`, 'apt-get', args, { env });
-    apt('update', '-q');
-    apt('install', '-y', '-q', '--no-install-recommends', 'chromium');
-  },
+  run: () => install('chromium'),
 };

@@ -14,6 +14,10 @@ export interface ServerSettings {
   tls_key: string | null;
   behind_proxy: boolean;
   allow_local_driver: boolean;
+  docker_host: string;
+  docker_cert_dir: string | null;
+  docker_auth_file: string | null;
+  docker_allow_host_access: boolean;
   log_level: string;
   /** Where spans go; null: nowhere. */
   otlp_endpoint: string | null;
@@ -68,6 +72,23 @@ export const serverFlags: Record<string, Flag> = {
   'tls-key': { type: 'string', says: 'key file (PEM)' },
   'behind-proxy': { type: 'boolean', says: 'a proxy in front ends TLS and passes Host on' },
   'allow-local-driver': { type: 'boolean', says: 'allow pools that run commands on this host also beyond loopback' },
+  'docker-host': {
+    type: 'string',
+    value: 'unix:///var/run/docker.sock',
+    says: 'the Docker or Podman engine of docker pools that name none',
+  },
+  'docker-cert-dir': {
+    type: 'string',
+    says: 'ca.pem, cert.pem and key.pem for engines that are reached over the network with TLS',
+  },
+  'docker-auth-file': {
+    type: 'string',
+    says: 'who we are at image registries, a file as `docker login` writes it (config.json)',
+  },
+  'docker-allow-host-access': {
+    type: 'boolean',
+    says: "let docker pools run privileged and mount / and the system's directories",
+  },
   config: { type: 'string', says: 'a YAML file with runtime classes, default budgets and the brake; see slipway.yaml' },
   'otlp-endpoint': {
     type: 'string',
@@ -104,6 +125,12 @@ export const isLoopback = (host: string): boolean => loopbackHosts.includes(host
 function httpAddress(flag: string, given: string | null): string | null {
   if (given !== null && !/^https?:$/.test(URL.parse(given)?.protocol ?? ''))
     throw new SettingsError(`--${flag} must be an http or https address, not ${given}`);
+  return given;
+}
+
+function engineAddress(given: string): string {
+  if (!/^(unix:\/\/\/|(tcp|https?):\/\/[^/]+\/?$)/.test(given))
+    throw new SettingsError(`--docker-host must be like unix:///var/run/docker.sock or tcp://host:2376, not ${given}`);
   return given;
 }
 
@@ -149,6 +176,10 @@ export function readSettings(argv: string[], environment: Record<string, string 
     tls_key: text('tls-key'),
     behind_proxy: yes('behind-proxy'),
     allow_local_driver: yes('allow-local-driver'),
+    docker_host: engineAddress(text('docker-host') ?? ''),
+    docker_cert_dir: text('docker-cert-dir'),
+    docker_auth_file: text('docker-auth-file'),
+    docker_allow_host_access: yes('docker-allow-host-access'),
     log_level,
     otlp_endpoint: httpAddress('otlp-endpoint', text('otlp-endpoint')),
     otlp_logs_endpoint: httpAddress('otlp-logs-endpoint', text('otlp-logs-endpoint')),

@@ -69,6 +69,19 @@ export async function driverOfPool(db: Queryable, name: string): Promise<string 
   return (await db.query<{ driver: string }>('select driver from pools where name = $1', [name]))[0]?.driver;
 }
 
+/**
+ * What pools of a driver name under a key of their specs, null where one names nothing: in whatever generation, also of pools that
+ * were deleted, since machines of theirs may be left.
+ */
+export async function namedInSpecs(db: Queryable, driver: string, key: string): Promise<(string | null)[]> {
+  const rows = await db.query<{ named: string | null }>(
+    `select distinct generation.document -> 'spec' ->> $2 as named from pools pool
+     join pool_generations generation on generation.pool = pool.name where pool.driver = $1`,
+    [driver, key],
+  );
+  return rows.map(({ named }) => named);
+}
+
 /** What each of these pools asks for now. */
 export async function currentDocuments(db: Queryable, names: readonly string[]): Promise<Map<string, PoolDocument>> {
   const rows = await db.query<{ name: string; document: PoolDocument }>(

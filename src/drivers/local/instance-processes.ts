@@ -2,12 +2,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
+import { sharedScan } from '../../base/shared-scan.ts';
 import type { DriverTarget } from '../driver.ts';
 import { errorCode } from './host-failure.ts';
 import { directoryOf, files } from './node-directory.ts';
 import { type ProcessReader, type ProcessRow, procfsReader } from './procfs.ts';
 import { psReader } from './ps-reader.ts';
-import { sharedScan } from './shared-scan.ts';
 
 export interface InstanceProcesses {
   agent: ProcessRow | null;

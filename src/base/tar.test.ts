@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { packed } from './tar.ts';
+import { archived, firstFile, packed } from './tar.ts';
 
 test('every tar reads it: names, bytes and times, also of what fills no block or exactly one', () => {
   const dir = mkdtempSync(join(tmpdir(), 'slipway-tar-'));
@@ -27,4 +27,24 @@ test('every tar reads it: names, bytes and times, also of what fills no block or
 
 test('a name that does not fit is a mistake, not a cut name', () => {
   expect(() => packed([{ name: 'a'.repeat(101), body: Buffer.alloc(0) }], new Date(0))).toThrow('too long');
+});
+
+test('directories, modes and owners are kept', () => {
+  const owner = { uid: 1000, gid: 1001 };
+  const entries = [
+    { name: 'a/', body: Buffer.alloc(0), directory: true, mode: 0o700, owner },
+    { name: 'a/b', body: Buffer.from('c'), mode: 0o640, owner },
+  ];
+  const listed = execFileSync('tar', ['-tvf', '-', '--numeric-owner'], { input: archived(entries, new Date(0)) });
+  expect(listed.toString()).toMatch(/^drwx------ 1000\/1001 .*a\/\n-rw-r----- 1000\/1001 .*a\/b\n$/);
+});
+
+test('the first file is found behind directories and what describes it', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'slipway-tar-'));
+  const name = 'n'.repeat(150);
+  writeFileSync(join(dir, name), 'x'.repeat(700));
+  const archive = execFileSync('tar', ['--format=pax', '-C', dir, '-cf', '-', '.']);
+  rmSync(dir, { recursive: true });
+  expect(firstFile(archive)?.toString()).toBe('x'.repeat(700));
+  expect(firstFile(archived([], new Date(0)))).toBeNull();
 });

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { systemClock } from '../../base/clock.ts';
-import { virtualClock } from '../../base/virtual-clock.ts';
+import { systemClock } from './clock.ts';
 import { sharedScan } from './shared-scan.ts';
+import { virtualClock } from './virtual-clock.ts';
 
 it('serves callers of one moment with one reading', async () => {
   let readings = 0;

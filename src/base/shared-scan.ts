@@ -2,7 +2,7 @@
  * Lets many callers share one costly reading. A caller only ever gets a reading that began after it asked, so what it did
  * before asking (a signal, a removal) is in what it sees; and readings never take more than a third of the time.
  */
-import { type Clock, pause } from '../../base/clock.ts';
+import { type Clock, pause } from './clock.ts';
 
 const shortest_gap_ms = 20;
 

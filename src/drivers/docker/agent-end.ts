@@ -1,0 +1,45 @@
+/** What is known about how a container's agent ended: its own word first, then what the engine saw. */
+import { inContainer } from './agent-files.ts';
+import type { ContainerEnd, Engine } from './engine.ts';
+
+export interface AgentEnd {
+  /** It ended by itself and would do so again; not ended from outside. */
+  by_itself: boolean;
+  summary: string;
+  /** In its own word. */
+  code?: string;
+}
+
+/** Ended as asked, by SIGKILL, by SIGTERM: somebody else's doing. */
+const fromOutside = [0, 137, 143];
+
+function lastWord(text: string | null): { code?: string; reason?: string } | null {
+  if (text === null) return null;
+  try {
+    const said: unknown = JSON.parse(text);
+    return typeof said === 'object' ? said : null;
+  } catch {
+    // Cut short by its own end: then there is no word.
+    return null;
+  }
+}
+
+function seenByEngine({ exit_code, out_of_memory, error }: ContainerEnd): AgentEnd {
+  const why = error ? `: ${error}` : '';
+  if (out_of_memory)
+    return { by_itself: true, summary: `the container ran out of memory${why}`, code: 'out_of_memory' };
+  return { by_itself: !fromOutside.includes(exit_code), summary: `the container exited with code ${exit_code}${why}` };
+}
+
+export async function agentEnd(engine: Engine, container: string): Promise<AgentEnd | null> {
+  const end = await engine.endOf(container);
+  if (!end) return null;
+  const seen = seenByEngine(end);
+  const said = lastWord(await engine.fileIn(container, inContainer.exit));
+  if (!said?.code) return seen;
+  return {
+    by_itself: true,
+    summary: `${said.reason ?? 'no reason given'} (the agent gave up: ${said.code})`,
+    code: said.code,
+  };
+}

@@ -1,0 +1,73 @@
+/** What a container is given before it starts: the agent's configuration, with its enrolment token, as a file that no `inspect` shows. */
+import { join } from 'node:path/posix';
+import { moment } from '../../base/clock.ts';
+import { archived, type Entry } from '../../base/tar.ts';
+import type { EnsureTarget } from '../driver.ts';
+import { dockerSpec } from './spec.ts';
+
+const home = '/var/lib/slipway';
+export const inContainer = {
+  config: join(home, 'agent.json'),
+  dir: join(home, 'node'),
+  work: join(home, 'node/work'),
+  temporary: join(home, 'node/tmp'),
+  /** Written by the agent when it gives up: `{code, reason}`. */
+  exit: join(home, 'node/agent.exit.json'),
+  node: '/opt/slipway/node',
+  bundle: '/opt/slipway/agent.mjs',
+} as const;
+
+function agentConfig(target: EnsureTarget) {
+  const { command, env } = dockerSpec(target.spec);
+  const { bootstrap } = target;
+  return {
+    server_url: bootstrap.server_url,
+    ca: bootstrap.ca ?? null,
+    other_server_urls: bootstrap.other_server_urls ?? [],
+    otlp_endpoint: bootstrap.otlp_endpoint ?? null,
+    enrollment_token: bootstrap.enrollment_token,
+    deadline_at: bootstrap.deadline_at,
+    node_id: target.node_id,
+    node_instance_id: target.node_instance_id,
+    name: target.name,
+    correlation_id: target.correlation_id,
+    workflow_id: target.workflow_id,
+    dir: inContainer.dir,
+    work_dir: inContainer.work,
+    workload_dirs: [inContainer.temporary, inContainer.work],
+    dir_keeps: ['tmp', 'work'],
+    command: command ?? null,
+    env: env ?? {},
+    requires: bootstrap.requires,
+  };
+}
+
+/** By number it is known who must be able to read it; behind a name in the image it is not, so all in the container may. */
+function modesFor(user: string): { file: number; directory: number; owner?: Entry['owner'] } {
+  const [, uid, gid] = /^(\d+)(?::(\d+))?$/.exec(user || '0') ?? [];
+  if (uid === undefined) return { file: 0o644, directory: 0o777 };
+  return { file: 0o600, directory: 0o700, owner: { uid: Number(uid), gid: Number(gid ?? 0) } };
+}
+
+const nothing = Buffer.alloc(0);
+
+/** Unpacked at the container's root. `user` is whom the image runs as. */
+export function agentFiles(target: EnsureTarget, user: string): Buffer {
+  const { file: mode, directory, owner } = modesFor(user);
+  const directories = [inContainer.dir, inContainer.temporary, inContainer.work].map((path) => ({
+    name: `${path.slice(1)}/`,
+    body: nothing,
+    directory: true,
+    mode: directory,
+    ...(owner && { owner }),
+  }));
+  const body = Buffer.from(JSON.stringify(agentConfig(target)));
+  const parents = ['var/', 'var/lib/', 'var/lib/slipway/'].map((name) => ({
+    name,
+    body: nothing,
+    directory: true,
+    mode: 0o755,
+  }));
+  const config = { name: inContainer.config.slice(1), body, mode, ...(owner && { owner }) };
+  return archived([...parents, ...directories, config], moment(0));
+}

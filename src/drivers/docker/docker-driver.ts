@@ -1,0 +1,159 @@
+/**
+ * Nodes as containers of a Docker engine (or of Podman, which answers the same), each with the real agent.
+ *
+ * Everything of an instance is found again by the labels of its container, so a crash between any two steps loses nothing. The
+ * engine's client is loaded when the first engine is asked.
+ */
+import type { Clock } from '../../base/clock.ts';
+import { builtInRedactor } from '../../base/redact.ts';
+import { sharedScan } from '../../base/shared-scan.ts';
+import type { Driver, DriverFailure, DriverOutcome, DriverTarget, DriverWait, PlannedStep } from '../driver.ts';
+import { createBounds } from './bounds.ts';
+import { diagnose } from './diagnose.ts';
+import { addressOf, type DockerHost } from './docker-host.ts';
+import { abort, clean, destroy, stop } from './ending.ts';
+import { type ContainerRow, type Engine, openEngine } from './engine.ts';
+import { wordsOf } from './engine-error.ts';
+import { engineAway, engineFailure } from './engine-failure.ts';
+import { ensure } from './ensure.ts';
+import { labelNames } from './labels.ts';
+import { listOwned, observe, prove } from './looking.ts';
+import { createPulls } from './pull.ts';
+import { dockerSpecSchema } from './spec.ts';
+
+export interface DockerDriverOptions {
+  /** The engine of pools that name none. */
+  docker_host: string;
+  /** For engines that want TLS: where ca.pem, cert.pem and key.pem are. */
+  cert_dir: string | null;
+  /** Who we are at registries, as `docker login` writes it. */
+  auth_file: string | null;
+  /** Whether a pool may mount whatever it likes and run privileged. */
+  allow_host_access: boolean;
+  agent_files: DockerHost['agent_files'];
+  host_id: string;
+  clock: Clock;
+  /** What pools name as `docker_host`, null for none; empty where no pool uses this driver. */
+  addressesInUse: DockerHost['addressesInUse'];
+  stop_grace_seconds?: number;
+}
+
+const plan = (): PlannedStep[] => [
+  { phase: 'pull_image', label: 'Pulling the image', usual_seconds: null },
+  { phase: 'create', label: 'Creating the container', usual_seconds: 0.5 },
+  { phase: 'start', label: 'Starting the container', usual_seconds: 0.5 },
+];
+
+/** One connection for each engine; one that could not be made is tried anew. */
+function openEngines({ docker_host, cert_dir }: DockerDriverOptions): DockerHost['engineAt'] {
+  const engines = new Map<string, Promise<Engine>>();
+  return (address = docker_host) => {
+    const open = engines.get(address) ?? openEngine(address, { cert_dir });
+    engines.set(address, open);
+    open.catch(() => engines.delete(address));
+    return open;
+  };
+}
+
+/** Whoever looks at the machines of an installation at one moment shares one question to their engine. */
+function sharedLists(clock: Clock): DockerHost['list'] {
+  const scans = new Map<string, () => Promise<ContainerRow[]>>();
+  return (engine, installation_id) => {
+    const key = `${engine.address} ${installation_id}`;
+    const scan =
+      scans.get(key) ?? sharedScan(clock, () => engine.list({ [labelNames.installation_id]: installation_id }));
+    scans.set(key, scan);
+    return scan();
+  };
+}
+
+export function createDockerDriver(options: DockerDriverOptions): Driver {
+  const { clock, host_id } = options;
+  const bounds = createBounds(clock);
+  const host: DockerHost = {
+    host_id,
+    clock,
+    agent_files: options.agent_files,
+    stop_grace_seconds: options.stop_grace_seconds ?? 10,
+    pulls: createPulls(options.auth_file),
+    engineAt: openEngines(options),
+    addressesInUse: options.addressesInUse,
+    list: sharedLists(clock),
+    strike: (text) => builtInRedactor.text(text),
+  };
+
+  const placeOf = (target: DriverTarget) => addressOf(target) ?? options.docker_host;
+  const silent = (target: DriverTarget): DriverWait => engineAway(placeOf(target), 'no answer in time');
+
+  /** A socket of another host leads to other containers; looking there would truthfully show nothing. */
+  const wrongHost = ({ state }: DriverTarget): DriverFailure | null =>
+    typeof state.host_id !== 'string' || state.host_id === host_id
+      ? null
+      : {
+          outcome: 'failed',
+          owner_layer: 'provider',
+          code: 'wrong_host',
+          message: `this container belongs to the engine of host ${state.host_id}, and this is host ${host_id}`,
+          retryable: true,
+        };
+
+  const told = async <Outcome>(
+    target: DriverTarget,
+    asked: Promise<Outcome>,
+  ): Promise<Outcome | DriverFailure | DriverWait> => {
+    try {
+      return await asked;
+    } catch (error) {
+      return engineFailure(error, placeOf(target), host.strike);
+    }
+  };
+
+  const working =
+    <T extends DriverTarget>(name: string, call: (host: DockerHost, target: T) => Promise<DriverOutcome>) =>
+    async (target: T): Promise<DriverOutcome> =>
+      wrongHost(target) ?? bounds.once(target.node_instance_id, name, () => told(target, call(host, target)));
+
+  return {
+    name: 'docker',
+    supervision: 'agent',
+    launches: true,
+    // Whoever may start containers on an engine may do anything on its host.
+    host_bound: true,
+    host_id,
+    final_proof: 'absent',
+    spec_schema: dockerSpecSchema(options),
+    plan,
+    ensure: working('ensure', ensure),
+    stop: working('stop', stop),
+    clean: working('clean', clean),
+    destroy: working('destroy', destroy),
+    abort: working('abort', abort),
+    prove: async (target, asked) =>
+      wrongHost(target) ?? (await bounds.within(told(target, prove(host, target, asked)))) ?? silent(target),
+    async observe(target) {
+      const unseen = (detail: string) => ({
+        state: 'unknown',
+        present: true,
+        ready: false,
+        detail,
+        unseen: true as const,
+      });
+      const elsewhere = wrongHost(target);
+      if (elsewhere) return unseen(elsewhere.message);
+      const seen = (await bounds.within(told(target, observe(host, target)))) ?? silent(target);
+      return 'outcome' in seen ? unseen(seen.message) : seen;
+    },
+    async diagnose(target) {
+      const elsewhere = wrongHost(target);
+      const seen = elsewhere ?? (await bounds.within(told(target, diagnose(host, target)))) ?? silent(target);
+      return 'outcome' in seen ? { summary: seen.message, certain: false, attachments: [] } : seen;
+    },
+    async list_owned(installation_id) {
+      const listed = await bounds.within(listOwned(host, installation_id)).catch((error: unknown) => {
+        throw new Error(`a container engine could not list what it holds: ${host.strike(wordsOf(error))}`);
+      });
+      if (!listed) throw new Error('a container engine did not list in time what it holds');
+      return listed;
+    },
+  };
+}

@@ -1,0 +1,50 @@
+/** What an engine meant by its refusal. Docker says it by status; Podman's compatible face says some of it in words with a 500. */
+
+export function statusOf(error: unknown): number | null {
+  return error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number'
+    ? error.statusCode
+    : null;
+}
+
+export function codeOf(error: unknown): string | null {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
+}
+
+/** The engine's own words, without the client's around them. */
+export function wordsOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const json = 'json' in error ? error.json : null;
+  if (typeof json === 'object' && json !== null && 'message' in json && typeof json.message === 'string')
+    return json.message;
+  return error.message;
+}
+
+const says = (error: unknown, words: RegExp) => statusOf(error) === 500 && words.test(wordsOf(error));
+
+export const isMissing = (error: unknown): boolean => statusOf(error) === 404;
+
+export const isConflict = (error: unknown): boolean =>
+  statusOf(error) === 409 || says(error, /already in use|removal of container .* is already in progress/i);
+
+export const isNotRunning = (error: unknown): boolean =>
+  statusOf(error) === 409 || says(error, /container state improper|is not running/i);
+
+const away = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'ENOENT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EPIPE',
+  'ETIMEDOUT',
+]);
+const busy = [429, 502, 503, 504];
+
+/** Nobody answered, or somebody who said to come again: nothing about the request was wrong. */
+export function isAway(error: unknown): boolean {
+  const status = statusOf(error);
+  return status === null ? away.has(codeOf(error) ?? '') : busy.includes(status);
+}

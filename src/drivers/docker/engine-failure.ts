@@ -1,0 +1,35 @@
+/** Turns what an engine refused into a driver's answer: whose problem it is, and whether asking again can help. */
+import type { DriverFailure, DriverWait } from '../driver.ts';
+import { codeOf, isAway, statusOf, wordsOf } from './engine-error.ts';
+
+export const away_seconds = 5;
+
+export const engineAway = (address: string, because: string): DriverWait => ({
+  outcome: 'wait',
+  retry_seconds: away_seconds,
+  message: `the container engine at ${address} does not answer (${because}); it is asked again`,
+});
+
+/** An operating error becomes a value; anything else is a mistake of ours and is thrown on. `strike` takes the secrets out. */
+export function engineFailure(
+  error: unknown,
+  address: string,
+  strike: (text: string) => string,
+): DriverFailure | DriverWait {
+  const words = strike(wordsOf(error));
+  if (isAway(error)) return engineAway(address, words);
+  const failed = (code: string, retryable: boolean): DriverFailure => ({
+    outcome: 'failed',
+    owner_layer: 'provider',
+    code,
+    message: `the container engine at ${address} refused: ${words}`,
+    retryable,
+  });
+  const denied = ['EACCES', 'EPERM'].includes(codeOf(error) ?? '');
+  // Somebody can give the right back; nothing about the request itself is wrong.
+  if (denied) return failed('engine_permission_denied', true);
+  const status = statusOf(error);
+  if (status === null && codeOf(error) === null) throw error;
+  if (status === 400) return failed('engine_refused_spec', false);
+  return failed('engine_error', true);
+}

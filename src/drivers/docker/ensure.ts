@@ -1,0 +1,167 @@
+/**
+ * Brings an instance's container up, once: image, container, agent's files, start. Whatever of it was done before is found by the
+ * labels. A container whose agent ended by itself is not started again: the pool's `attempts` decide about another instance. One
+ * that was ended from outside (killed, its host rebooted) is, a few times.
+ */
+import type { DriverFailure, DriverOutcome, EnsureTarget } from '../driver.ts';
+import { agentEnd } from './agent-end.ts';
+import { agentFiles } from './agent-files.ts';
+import { containerOptions } from './container-options.ts';
+import { addressOf, type DockerHost, ownOn } from './docker-host.ts';
+import type { ContainerRow, Engine } from './engine.ts';
+import { carries, containerName, instanceLabels } from './labels.ts';
+import { type DockerSpec, dockerSpec } from './spec.ts';
+
+const most_starts = 3;
+const soon_seconds = 0.2;
+
+const failed = (
+  code: string,
+  message: string,
+  { owner_layer = 'provider', phase }: Partial<Pick<DriverFailure, 'owner_layer' | 'phase'>> = {},
+): DriverFailure => ({ outcome: 'failed', owner_layer, code, message, retryable: false, ...(phase && { phase }) });
+
+const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+/** What can only end as a machine that never registers is said before anything is made. */
+function cannotWork(engine: Engine, { bootstrap }: EnsureTarget, spec: DockerSpec): DriverFailure | null {
+  if ((spec.agent ?? 'mounted') === 'mounted' && !engine.on_this_host)
+    return failed(
+      'agent_not_mountable',
+      `the engine at ${engine.address} is not reached by a socket of this host, so this host's agent cannot be mounted: use an image that brings it, with \`agent: image\``,
+    );
+  if (spec.network !== 'host' && loopback.test(new URL(bootstrap.server_url).hostname))
+    return failed(
+      'server_unreachable',
+      `the control plane is at ${bootstrap.server_url}, which inside a container is the container itself: give the pool \`network: host\`, or the server a --public-url`,
+      { owner_layer: 'control_plane' },
+    );
+  return null;
+}
+
+export async function ensure(host: DockerHost, target: EnsureTarget): Promise<DriverOutcome> {
+  const spec = dockerSpec(target.spec);
+  const engine = await host.engineAt(addressOf(target));
+  const [row] = await ownOn(engine, target);
+  if (row?.state === 'running') return running(host, engine, target, row, startsOf(target));
+  if (row && row.state !== 'created') return startAgain(host, engine, target, row);
+  const problem = cannotWork(engine, target, spec);
+  if (problem) return problem;
+  const user = await engine.userOf(spec.image);
+  if (user === null) return pulled(host, engine, target, spec);
+  host.pulls.forget(target.node_instance_id);
+  return row ? start(host, engine, target, row, user) : create(host, engine, target, spec, user);
+}
+
+async function pulled(
+  host: DockerHost,
+  engine: Engine,
+  target: EnsureTarget,
+  { image }: DockerSpec,
+): Promise<DriverOutcome> {
+  const answer = await host.pulls.ask(engine, image, target.node_instance_id);
+  if (answer) return answer;
+  if ((await engine.userOf(image)) !== null)
+    return { outcome: 'wait', retry_seconds: 0, message: `image ${image} was pulled`, phase: 'create' };
+  return failed('image_missing', `image ${image} was pulled, and the engine at ${engine.address} does not have it`, {
+    phase: 'pull_image',
+  });
+}
+
+async function create(
+  host: DockerHost,
+  engine: Engine,
+  target: EnsureTarget,
+  spec: DockerSpec,
+  user: string,
+): Promise<DriverOutcome> {
+  const created = await engine.create(containerOptions(host, target, spec));
+  const [row] = await ownOn(engine, target);
+  if (row?.state === 'created') return start(host, engine, target, row, user);
+  if (row)
+    return {
+      outcome: 'wait',
+      retry_seconds: soon_seconds,
+      message: 'somebody else is creating this container',
+      phase: 'create',
+    };
+  const name = containerName(target);
+  const theirs = created ? null : await engine.labelsOf(name);
+  if (theirs && !carries(theirs, instanceLabels(target)))
+    return failed(
+      'name_of_another',
+      `a container ${name} that is not ours exists on the engine at ${engine.address} and was left alone`,
+      {
+        phase: 'create',
+      },
+    );
+  return {
+    outcome: 'wait',
+    retry_seconds: soon_seconds,
+    message: `container ${name} is being created`,
+    phase: 'create',
+  };
+}
+
+const startsOf = ({ state }: EnsureTarget): number => (typeof state.starts === 'number' ? state.starts : 1);
+
+async function start(
+  host: DockerHost,
+  engine: Engine,
+  target: EnsureTarget,
+  row: ContainerRow,
+  user: string,
+  starts = 1,
+): Promise<DriverOutcome> {
+  await engine.put(row.id, agentFiles(target, user));
+  await engine.start(row.id);
+  return running(host, engine, target, row, starts);
+}
+
+function running(
+  host: DockerHost,
+  engine: Engine,
+  target: EnsureTarget,
+  row: ContainerRow,
+  starts: number,
+): DriverOutcome {
+  return {
+    outcome: 'done',
+    message: `container ${row.id.slice(0, 12)} runs on the engine at ${engine.address}`,
+    phase: 'start',
+    state: {
+      ...target.state,
+      docker_host: engine.address,
+      container_id: row.id,
+      starts,
+      // Only where no other host sees it: an engine that is reached over the network, every replica reaches.
+      ...(engine.on_this_host && { host_id: host.host_id }),
+    },
+  };
+}
+
+const ended = ['exited', 'dead', 'stopped'];
+
+async function startAgain(
+  host: DockerHost,
+  engine: Engine,
+  target: EnsureTarget,
+  row: ContainerRow,
+): Promise<DriverOutcome> {
+  if (!ended.includes(row.state))
+    return {
+      outcome: 'wait',
+      retry_seconds: 1,
+      message: `the engine shows the container as ${row.state}`,
+      phase: 'start',
+    };
+  const end = await agentEnd(engine, row.id);
+  const starts = startsOf(target) + 1;
+  const summary = host.strike(end?.summary ?? 'the container is gone');
+  const code = end?.code === 'out_of_memory' ? end.code : 'agent_exited';
+  if (end?.by_itself) return failed(code, summary, { owner_layer: 'node', phase: 'start' });
+  if (starts > most_starts)
+    return failed('agent_exited', `${summary}, after ${starts - 1} starts`, { owner_layer: 'node', phase: 'start' });
+  const user = (await engine.userOf(dockerSpec(target.spec).image)) ?? '';
+  return start(host, engine, target, row, user, starts);
+}

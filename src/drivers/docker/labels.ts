@@ -1,0 +1,36 @@
+/** How everything of ours on an engine is found again. They are part of the request that creates a container, so none exists without them. */
+import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
+import type { DriverTarget } from '../driver.ts';
+
+export const labelNames = {
+  installation_id: 'io.slipway.installation_id',
+  pool: 'io.slipway.pool',
+  node_id: 'io.slipway.node_id',
+  node_instance_id: 'io.slipway.node_instance_id',
+} as const;
+
+export type Labels = Record<string, string>;
+
+export const labelsOf = ({ installation_id, pool, node_id, node_instance_id }: DriverTarget): Labels => ({
+  [labelNames.installation_id]: installation_id,
+  [labelNames.pool]: pool,
+  [labelNames.node_id]: node_id,
+  [labelNames.node_instance_id]: node_instance_id,
+});
+
+/** What singles out one instance of this installation. */
+export const instanceLabels = ({ installation_id, node_instance_id }: DriverTarget): Labels => ({
+  [labelNames.installation_id]: installation_id,
+  [labelNames.node_instance_id]: node_instance_id,
+});
+
+export const carries = (labels: Labels, wanted: Labels): boolean =>
+  Object.entries(wanted).every(([name, value]) => labels[name] === value);
+
+export const idsIn = (labels: Labels) => ({
+  node_id: (labels[labelNames.node_id] ?? null) as NodeId | null,
+  node_instance_id: (labels[labelNames.node_instance_id] ?? null) as NodeInstanceId | null,
+});
+
+/** The engine lets nobody else have the same name, so two who create at once make one. It is never looked up by. */
+export const containerName = ({ node_instance_id }: DriverTarget): string => `slipway-${node_instance_id}`;

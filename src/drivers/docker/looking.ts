@@ -1,0 +1,55 @@
+/** Looks and changes nothing: what of an instance exists (`observe`), that nothing does (`prove`), what is ours (`list_owned`). */
+import type { DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
+import { addressOf, type DockerHost, ownAnywhere } from './docker-host.ts';
+import { idsIn, labelNames } from './labels.ts';
+
+export async function observe(host: DockerHost, target: DriverTarget): Promise<Observation> {
+  const engine = await host.engineAt(addressOf(target));
+  const rows = await host.list(engine, target.installation_id);
+  const row = rows.find(({ labels }) => idsIn(labels).node_instance_id === target.node_instance_id);
+  if (!row) return { state: 'absent', present: false, ready: false, detail: null };
+  return { state: row.state, present: true, ready: row.state === 'running', detail: row.status };
+}
+
+export async function prove(
+  host: DockerHost,
+  target: DriverTarget,
+  { kind, nonce }: { kind: ProofKind; nonce: string },
+): Promise<ProveOutcome> {
+  if (kind !== 'absent') {
+    return {
+      outcome: 'failed',
+      owner_layer: 'control_plane',
+      code: 'proof_not_offered',
+      message: `the docker driver proves absence, not "${kind}": what is clean, the agent states itself`,
+      retryable: false,
+    };
+  }
+  const { engines, found } = await ownAnywhere(host, target);
+  if (found.length > 0) {
+    const left = found
+      .map(({ engine, row }) => `container ${row.id.slice(0, 12)} (${row.state}) on ${engine.address}`)
+      .join(' and ');
+    return {
+      outcome: 'failed',
+      owner_layer: 'provider',
+      code: 'not_absent',
+      message: `still there: ${left}`,
+      retryable: true,
+    };
+  }
+  const checked = engines.map(({ address, on_this_host }) => ({
+    what: `containers, running or not, of the engine at ${address}${on_this_host ? ` on host ${host.host_id}` : ''} that carry ${labelNames.node_instance_id}=${target.node_instance_id}`,
+    seen: 'none',
+  }));
+  return { outcome: 'done', proof: { kind, nonce, checked } };
+}
+
+export async function listOwned(host: DockerHost, installation_id: string): Promise<OwnedResource[]> {
+  const engines = await Promise.all(
+    (await host.addressesInUse()).map((address) => host.engineAt(address ?? undefined)),
+  );
+  const distinct = [...new Map(engines.map((engine) => [engine.address, engine])).values()];
+  const rows = await Promise.all(distinct.map((engine) => host.list(engine, installation_id)));
+  return rows.flat().map(({ id, labels }) => ({ resource: id, kind: 'container', ...idsIn(labels) }));
+}
