@@ -3,6 +3,7 @@
  * those in `docs/images/` are replaced only when asked for (`UPDATE_IMAGES=1`), because no two runs are alike to the bit.
  */
 import { existsSync, mkdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -30,8 +31,20 @@ afterAll(async () => {
   await server?.stop();
 });
 
+/** Where a server's data usually is; the directory of this run means nothing to anybody. */
+const usualDirectory = '/var/lib/slipway';
+const namePlaces = (given: string) => `
+  (() => {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode())
+      texts.currentNode.data = texts.currentNode.data.replaceAll(${JSON.stringify(given)}, '${usualDirectory}');
+    return document.body.innerText;
+  })()
+`;
+
 async function picture(page: Page, name: string): Promise<void> {
   const path = `${directory}/${name}.png`;
+  expect(await page.evaluate<string>(namePlaces(server.data_dir)), name).not.toContain(tmpdir());
   await page.screenshot({ path, animations: 'disabled' });
   expect(existsSync(path)).toBe(true);
 }
@@ -61,5 +74,16 @@ it.each(['light', 'dark'] as const)('are taken in %s colours', async (colorSchem
   await show('/fleet?group=zone', 'releases failed', 'fleet');
   await show(`/nodes/${await nodeIn('web', 'ready')}`, 'boot stage', 'node');
   await show('/boots?pool=web&phase=start', 'came in time', 'boots');
+  await context.close();
+});
+
+it('are taken on a phone', async () => {
+  const { page, context } = await visit(browser, { viewport: { width: 390, height: 844 }, hasTouch: true });
+  await signIn(page, server, '/fleet');
+  await page
+    .getByRole('banner')
+    .getByRole('link', { name: /^Attention: / })
+    .waitFor();
+  await picture(page, 'phone-light');
   await context.close();
 });

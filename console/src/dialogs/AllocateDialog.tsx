@@ -1,14 +1,15 @@
 /** Claims a machine of a pool. Tenants may not list pools, so they name theirs. */
-import { Button, Group, Modal, NumberInput, Select, Stack, TextInput } from '@mantine/core';
+import { Modal, NumberInput, Select, TextInput } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import type { Pool } from '../../../src/contract/pool.ts';
 import { allocate } from '../api/allocations.ts';
 import { newKey } from '../api/client.ts';
 import { poolsQuery } from '../api/pools.ts';
 import { seesWholeFleet, useSession } from '../api/session.ts';
 import { FailurePanel } from '../components/FailurePanel.tsx';
+import { DialogForm } from './DialogForm.tsx';
 
 interface Props {
   opened: boolean;
@@ -59,64 +60,49 @@ function AllocateForm({ onClose, pool }: { onClose: () => void; pool: string | u
       void navigate({ to: '/allocations/$id', params: { id: allocation.allocation_id } });
     },
   });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    mutation.mutate();
-  };
 
   return (
-    <form onSubmit={submit}>
-      <Stack gap="md">
-        {seesWholeFleet(session) ? (
-          <Select
-            label="Pool"
-            description="What kind of machine"
-            placeholder={pools.isPending ? 'Loading' : 'Choose a pool'}
-            data={pools.data?.map(poolChoice) ?? []}
-            value={poolName}
-            onChange={choose}
-            allowDeselect={false}
-            required
-            data-autofocus
-          />
-        ) : (
-          <TextInput
-            label="Pool"
-            description="What kind of machine"
-            value={chosen ?? ''}
-            onChange={(event) => choose(event.currentTarget.value)}
-            required
-            data-autofocus
-          />
-        )}
+    <DialogForm isReady={!!poolName} button="Allocate" doing={mutation} onClose={onClose}>
+      {seesWholeFleet(session) ? (
+        <Select
+          label="Pool"
+          description="What kind of machine"
+          placeholder={pools.isPending ? 'Loading' : 'Choose a pool'}
+          data={pools.data?.map(poolChoice) ?? []}
+          value={poolName}
+          onChange={choose}
+          allowDeselect={false}
+          required
+          data-autofocus
+        />
+      ) : (
         <TextInput
-          label="Name"
-          description="Optional. Small letters, digits, dots and dashes"
-          value={name}
-          onChange={(event) => setName(event.currentTarget.value)}
-          pattern={namePattern}
-          maxLength={63}
+          label="Pool"
+          description="What kind of machine"
+          value={chosen ?? ''}
+          onChange={(event) => choose(event.currentTarget.value)}
+          required
+          data-autofocus
         />
-        <NumberInput
-          label="Give up after"
-          description="Optional. Seconds the machine has to register; the pool's budget otherwise"
-          suffix=" s"
-          min={1}
-          max={31_536_000}
-          value={giveUpAfter}
-          onChange={setGiveUpAfter}
-        />
-        {pools.error && <FailurePanel error={pools.error} />}
-        {mutation.error && <FailurePanel error={mutation.error} />}
-        <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onClose}>
-            Not now
-          </Button>
-          <Button type="submit" loading={mutation.isPending} disabled={!poolName}>
-            Allocate
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+      )}
+      <TextInput
+        label="Name"
+        description="Optional. Small letters, digits, dots and dashes"
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+        pattern={namePattern}
+        maxLength={63}
+      />
+      <NumberInput
+        label="Give up after"
+        description="Optional. Seconds the machine has to register; the pool's budget otherwise"
+        suffix=" s"
+        min={1}
+        max={31_536_000}
+        value={giveUpAfter}
+        onChange={setGiveUpAfter}
+      />
+      {pools.error && <FailurePanel error={pools.error} />}
+    </DialogForm>
   );
 }

@@ -1,7 +1,7 @@
 /** The frame of everything that is done with a reason: what it is, what will come of it, why, and the two ways out. */
-import { Button, Group, Stack, Textarea } from '@mantine/core';
-import type { FormEvent, ReactNode } from 'react';
-import { FailurePanel } from '../components/FailurePanel.tsx';
+import { Textarea } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { DialogForm } from './DialogForm.tsx';
 
 interface Props {
   /** What is asked for, and what is known of it beforehand. */
@@ -31,42 +31,22 @@ export function ReasonForm({
   onClose,
 }: Props) {
   const isComplete = isReady && !(needsReason && reason.trim() === '');
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    if (isComplete) doing.mutate();
-  };
   return (
-    <form onSubmit={submit}>
-      <Stack gap="md">
-        {children}
-        {takesReason && (
-          <Textarea
-            label="Reason"
-            description={`${needsReason ? 'Needed' : 'Optional'}. It is kept as evidence, under your name`}
-            required={needsReason}
-            autosize
-            minRows={2}
-            maxLength={1024}
-            value={reason}
-            onChange={(event) => onReason(event.currentTarget.value)}
-            data-autofocus
-          />
-        )}
-        {doing.error && <FailurePanel error={doing.error} />}
-        <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onClose}>
-            Not now
-          </Button>
-          <Button
-            type="submit"
-            color={destructive ? 'red' : undefined}
-            loading={doing.isPending}
-            disabled={!isComplete}
-          >
-            {button}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <DialogForm isReady={isComplete} button={button} destructive={destructive} doing={doing} onClose={onClose}>
+      {children}
+      {takesReason && (
+        <Textarea
+          label="Reason"
+          description={`${needsReason ? 'Needed' : 'Optional'}. It is kept as evidence, under your name`}
+          required={needsReason}
+          autosize
+          minRows={2}
+          maxLength={1024}
+          value={reason}
+          onChange={(event) => onReason(event.currentTarget.value)}
+          data-autofocus
+        />
+      )}
+    </DialogForm>
   );
 }

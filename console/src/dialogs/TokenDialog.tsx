@@ -3,13 +3,13 @@ import { Button, Group, Modal, NumberInput, Radio, Stack, Text, TextInput } from
 import { useClipboard } from '@mantine/hooks';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import type { Role, Token } from '../../../src/contract/token.ts';
 import { newKey } from '../api/client.ts';
 import { keys } from '../api/keys.ts';
 import { makeToken } from '../api/tokens.ts';
-import { FailurePanel } from '../components/FailurePanel.tsx';
 import { roles, roleWords } from '../words/tokens.ts';
+import { DialogForm } from './DialogForm.tsx';
 import styles from './EnrolmentToken.module.css';
 
 interface Props {
@@ -64,60 +64,45 @@ function Form({ onMade, onClose }: { onMade: (token: Token) => void; onClose: ()
       onMade(token);
     },
   });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    mutation.mutate();
-  };
   return (
-    <form onSubmit={submit}>
-      <Stack gap="md">
-        <TextInput
-          label="Name"
-          description="Whose it is; it stands beside everything that is done with it"
-          value={name}
-          onChange={(event) => setName(event.currentTarget.value)}
-          pattern={namePattern}
-          required
-          data-autofocus
-        />
-        <Radio.Group
-          label="What it may do"
-          value={role}
-          onChange={(value) => setRole(roles.find((each) => each === value) ?? 'viewer')}
-        >
-          <Stack gap={6} mt={4}>
-            {roles.map((each) => (
-              <Radio key={each} value={each} label={`${each}: ${roleWords[each]}`} />
-            ))}
-          </Stack>
-        </Radio.Group>
-        <TextInput
-          label="Tenant"
-          description="Optional. It then sees and releases only what is this tenant's"
-          value={tenant}
-          onChange={(event) => setTenant(event.currentTarget.value)}
-          pattern={namePattern}
-        />
-        <NumberInput
-          label="Ends after"
-          description="Optional. It works until it is revoked otherwise"
-          suffix=" days"
-          min={1}
-          max={3650}
-          value={days}
-          onChange={setDays}
-        />
-        {mutation.error && <FailurePanel error={mutation.error} />}
-        <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onClose}>
-            Not now
-          </Button>
-          <Button type="submit" loading={mutation.isPending} disabled={name === ''}>
-            Make it
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <DialogForm isReady={name !== ''} button="Make it" doing={mutation} onClose={onClose}>
+      <TextInput
+        label="Name"
+        description="Whose it is; it stands beside everything that is done with it"
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+        pattern={namePattern}
+        required
+        data-autofocus
+      />
+      <Radio.Group
+        label="What it may do"
+        value={role}
+        onChange={(value) => setRole(roles.find((each) => each === value) ?? 'viewer')}
+      >
+        <Stack gap={6} mt={4}>
+          {roles.map((each) => (
+            <Radio key={each} value={each} label={`${each}: ${roleWords[each]}`} />
+          ))}
+        </Stack>
+      </Radio.Group>
+      <TextInput
+        label="Tenant"
+        description="Optional. It then sees and releases only what is this tenant's"
+        value={tenant}
+        onChange={(event) => setTenant(event.currentTarget.value)}
+        pattern={namePattern}
+      />
+      <NumberInput
+        label="Ends after"
+        description="Optional. It works until it is revoked otherwise"
+        suffix=" days"
+        min={1}
+        max={3650}
+        value={days}
+        onChange={setDays}
+      />
+    </DialogForm>
   );
 }
 

@@ -15,7 +15,7 @@ import { TableSkeleton } from '../components/Skeletons.tsx';
 import type { Action } from '../dialogs/action.ts';
 import { ActionDialog, RecoverDialog } from '../dialogs/on-demand.tsx';
 import { toneStyle } from '../theme.ts';
-import { attentionHeadline, countOf, type Shelf } from '../words/attention.ts';
+import { attentionHeadline, concernId, countOf, type Shelf } from '../words/attention.ts';
 
 /** More of one kind are better looked at in their own list. */
 const mostShown = 5;
@@ -86,7 +86,7 @@ function ShelfPanel({ shelf: { name, concerns }, onAction }: ShelfProps) {
       </div>
       <ul className={styles.rows}>
         {concerns.slice(0, mostShown).map((concern) => (
-          <AttentionRow key={keyOf(concern)} concern={concern} onAction={onAction} />
+          <AttentionRow key={concernId(concern)} concern={concern} onAction={onAction} />
         ))}
       </ul>
       {concerns.length > mostShown && (
@@ -98,23 +98,4 @@ function ShelfPanel({ shelf: { name, concerns }, onAction }: ShelfProps) {
       )}
     </section>
   );
-}
-
-function keyOf(concern: Shelf['concerns'][number]): string {
-  switch (concern.kind) {
-    case 'hold':
-      return concern.hold.hold_id;
-    case 'rule':
-      return concern.sweep.name;
-    case 'release':
-    case 'allocation':
-      return concern.allocation.allocation_id;
-    case 'node':
-    case 'take_down':
-      return concern.node.node_id;
-    case 'residue':
-      return concern.residue.residue_id;
-    case 'finding':
-      return concern.finding.finding_id;
-  }
 }

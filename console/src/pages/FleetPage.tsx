@@ -84,6 +84,7 @@ export function FleetPage() {
             clearable
             clearButtonProps={{ 'aria-label': 'Every pool' }}
             w={170}
+            className={toolbar.choice}
           />
         )}
         {search.view !== 'table' && (

@@ -64,24 +64,28 @@ const usualRetries = 8;
 export const gaveUp = ({ pool, release_tries }: Allocation, pools: readonly Pool[] | undefined): boolean =>
   release_tries > (pools?.find(({ name }) => name === pool)?.release?.max_retries ?? usualRetries);
 
-export function concernedSince(concern: Concern): string {
-  switch (concern.kind) {
-    case 'hold':
-      return concern.hold.since;
-    case 'rule':
-      return concern.sweep.failed_at ?? '';
-    case 'release':
-    case 'allocation':
-      return concern.allocation.status_since;
-    case 'node':
-    case 'take_down':
-      return concern.node.status_since;
-    case 'residue':
-      return concern.residue.since;
-    case 'finding':
-      return concern.finding.opened_at ?? concern.finding.first_seen_at;
-  }
-}
+type Of<Kind extends Concern['kind']> = Extract<Concern, { kind: Kind }>;
+
+/** By which id each kind is known, and since when it waits. */
+const kinds: { [Kind in Concern['kind']]: { id: (of: Of<Kind>) => string; since: (of: Of<Kind>) => string } } = {
+  hold: { id: ({ hold }) => hold.hold_id, since: ({ hold }) => hold.since },
+  rule: { id: ({ sweep }) => sweep.name, since: ({ sweep }) => sweep.failed_at ?? '' },
+  release: { id: ({ allocation }) => allocation.allocation_id, since: ({ allocation }) => allocation.status_since },
+  allocation: { id: ({ allocation }) => allocation.allocation_id, since: ({ allocation }) => allocation.status_since },
+  node: { id: ({ node }) => node.node_id, since: ({ node }) => node.status_since },
+  take_down: { id: ({ node }) => node.node_id, since: ({ node }) => node.status_since },
+  residue: { id: ({ residue }) => residue.residue_id, since: ({ residue }) => residue.since },
+  finding: {
+    id: ({ finding }) => finding.finding_id,
+    since: ({ finding }) => finding.opened_at ?? finding.first_seen_at,
+  },
+};
+
+// Each entry takes its own kind, which the type of a lookup cannot say.
+const kindOf = (concern: Concern) => kinds[concern.kind] as Record<'id' | 'since', (of: Concern) => string>;
+
+export const concernId = (concern: Concern): string => kindOf(concern).id(concern);
+export const concernedSince = (concern: Concern): string => kindOf(concern).since(concern);
 
 const longestFirst = (a: Concern, b: Concern) => (concernedSince(a) < concernedSince(b) ? -1 : 1);
 /** What costs most goes before what has merely waited longer. */
