@@ -1,5 +1,6 @@
 /** Keys that work everywhere: `/` to search, `g` then a letter to go (`g i` to any id), `?` for help. Typing in a field is left alone. */
 import { useEffect, useRef } from 'react';
+import { isDialogOpen } from './open-dialogs.ts';
 
 /** How long `g` waits for its letter. */
 const chordMs = 1500;
@@ -14,9 +15,13 @@ export const findMark = { 'data-find': true } as const;
 const isChoice = (target: HTMLElement): boolean =>
   target instanceof HTMLInputElement && ['radio', 'checkbox', 'button'].includes(target.type);
 
+/** A field of a dialog that was closed is on its way out, and takes nothing any more. */
+const isLeaving = (target: HTMLElement): boolean => !isDialogOpen() && target.closest('[role="dialog"]') !== null;
+
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   !isChoice(target) &&
+  !isLeaving(target) &&
   (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
 /**
@@ -47,7 +52,7 @@ export function useKeyboard(keys: Keys): void {
     const chord = chordReader();
     const onKey = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-      if (document.querySelector('[role="dialog"]')) return;
+      if (isDialogOpen()) return;
       const read = chord(event.key, event.timeStamp);
       if (read === 'begun') return;
       if (read) {

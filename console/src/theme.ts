@@ -76,8 +76,6 @@ export const theme = createTheme({
         radius: 'lg',
         overlayProps: { backgroundOpacity: 0.45 },
         centered: true,
-        // One that still fades away would swallow the next key.
-        transitionProps: { exitDuration: 0 },
       },
       styles: { title: { fontWeight: 620, fontSize: 'var(--mantine-h2-font-size)' } },
     },

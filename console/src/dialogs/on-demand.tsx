@@ -2,6 +2,7 @@
 import { type ComponentType, useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { systemClock } from '../../../src/base/clock.ts';
 import { part, usePart } from '../fetched.tsx';
+import { isDialogOpen, useOpenDialog } from '../open-dialogs.ts';
 
 /** The dialog gives the focus back by itself, but not when it came only after it was opened, nor to what is gone. */
 const givenBackMs = 30;
@@ -15,7 +16,8 @@ function useFocusBack(isOpen: boolean): void {
   useEffect(() => {
     if (isOpen || !opener.current) return;
     return systemClock.after(givenBackMs, () => {
-      if (document.activeElement !== document.body) return;
+      const active = document.activeElement;
+      if (isDialogOpen() || (active !== document.body && !active?.closest('[role="dialog"]'))) return;
       const back = opener.current?.isConnected ? opener.current : document.getElementById('page');
       if (back instanceof HTMLElement) back.focus({ preventScroll: true });
     });
@@ -29,6 +31,7 @@ function onDemand<Props extends object>(isOpen: (props: Props) => boolean, load:
     // Stays mounted once it was open, so that it can close in peace.
     if (!wanted && isOpen(props)) setWanted(true);
     useFocusBack(isOpen(props));
+    useOpenDialog(isOpen(props));
     const { Part } = usePart(its, wanted);
     return wanted && Part ? <Part {...props} /> : null;
   };
