@@ -18,25 +18,24 @@ export async function openTables(database_url: string): Promise<Tables> {
   await client.connect();
   const query = async <R extends object>(text: string, values: unknown[] = []): Promise<R[]> =>
     (await client.query(text, values)).rows as R[];
+  const tables = await query<{ name: string }>(
+    `select table_name as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'
+       and table_name not like 'evidence%' order by 1`,
+  );
+  const quiet = tables.map(({ name }) => name).filter((name) => !restless.includes(name));
+  // One statement, planned once: some tests look thousands of times.
+  const text = [
+    ...quiet.map(
+      (name) =>
+        `select '${name}' as name, count(*) || ' ' || coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as print from ${name} t`,
+    ),
+    `select 'evidence', count(*)::text from evidence where kind <> all('{${refusals}}')`,
+  ].join(' union all ');
   return {
     query,
     async snapshot() {
-      const tables = await query<{ name: string }>(
-        `select table_name as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'
-           and table_name not like 'evidence%' order by 1`,
-      );
-      const seen: Record<string, string> = {};
-      for (const { name } of tables.filter((table) => !restless.includes(table.name))) {
-        const [row] = await query<{ print: string }>(
-          `select count(*) || ' ' || coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as print from ${name} t`,
-        );
-        seen[name] = row?.print ?? '';
-      }
-      const [facts] = await query<{ count: string }>(
-        'select count(*)::text as count from evidence where kind <> all($1)',
-        [refusals],
-      );
-      return { ...seen, evidence: facts?.count ?? '' };
+      const { rows } = await client.query<{ name: string; print: string }>({ name: 'snapshot', text });
+      return Object.fromEntries(rows.map(({ name, print }) => [name, print]));
     },
     close: () => client.end(),
   };
