@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
+import { whyItDidNotStart } from '../src/main.ts';
 import { startFleetDemo } from './demo/fleet-demo.ts';
 import { type Fault, faultNames, startTlsDemo } from './demo/tls-demo.ts';
 
@@ -71,7 +72,10 @@ async function showFleet(): Promise<{ stop(): Promise<void> }> {
   return demo;
 }
 
-const demo = await (values.tls ? breakLayers() : showFleet());
+const demo = await (values.tls ? breakLayers() : showFleet()).catch((error) => {
+  process.stderr.write(`demo: ${whyItDidNotStart(error)}\n`);
+  process.exit(1);
+});
 say('Stopping …');
 await demo.stop();
 if (!values['data-dir']) rmSync(data_dir, { recursive: true, force: true });

@@ -379,7 +379,7 @@ async function serve(): Promise<void> {
 }
 
 /** What went wrong, and what to do about it; a stack trace only for what nobody foresaw. */
-function explain(error: unknown): string {
+export function whyItDidNotStart(error: unknown): string {
   if (error instanceof SettingsError) return `${error.message}\n\n${serverUsage()}`;
   if (error instanceof EmbeddedPostgresError) return `${error.message}\n  ${error.remedy}`;
   if (error instanceof SchemaTooNew || error instanceof OtherDatabase) return error.message;
@@ -392,7 +392,7 @@ function explain(error: unknown): string {
 }
 
 function explainAndExit(error: unknown): void {
-  process.stderr.write(`slipway: ${explain(error)}\n`);
+  process.stderr.write(`slipway: ${whyItDidNotStart(error)}\n`);
   process.exit(error instanceof SettingsError ? 2 : 1);
 }
 
