@@ -141,12 +141,17 @@ scenario({
   async story(world) {
     const id = await askForCluster(world);
     cluster.observed = 'Running';
-    cluster.answer = waiting(creating, 'power state: Running · provisioning: Creating', { parts: pools });
-    await world.comes('its creation to go on', async () => (await progressOf(world, id))?.step);
-    await world.staysAway('its creation is taken for finished', 1, async () => {
-      const phase = (await progressOf(world, id))?.phase;
-      return phase === 'register' || phase === 'start';
+    const runs = 'power state: Running · provisioning: Creating';
+    cluster.answer = waiting(creating, runs, { parts: pools });
+    const isTakenForFinished = (progress: Progress | null | undefined) =>
+      progress?.phase === 'register' || progress?.phase === 'start';
+    await says(world, id, 'its creation to go on', (progress) => {
+      if (isTakenForFinished(progress)) throw new Error('its creation is taken for finished');
+      return progress.message === runs;
     });
+    await world.staysAway('its creation is taken for finished', 1, async () =>
+      isTakenForFinished(await progressOf(world, id)),
+    );
     await reaches(world, id, creating);
 
     const denied = 'the role assignment was denied';
