@@ -40,7 +40,8 @@ export function idsOfRequest(request: FastifyRequest): KnownIds {
   const { node_id, node_instance_id, allocation_id } = request.agent_session ?? {};
   return {
     ...given({ node_id, node_instance_id, allocation_id } as KnownIds),
-    ...idInAddress(request),
+    // At a front door the address names a node as its client calls it.
+    ...(request.operation !== null && request.operation in doorRoutes ? {} : idInAddress(request)),
     ...given(request.touched ?? {}),
     correlation_id: request.correlation_id,
   };

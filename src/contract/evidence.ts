@@ -22,6 +22,7 @@ export const ownNouns = [
   'boot',
   'bootstrap',
   'brake',
+  'client',
   'credential',
   'driver',
   'evidence',

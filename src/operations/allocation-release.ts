@@ -7,7 +7,7 @@ import { allocationRow } from '../store/allocations.ts';
 import { transition } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
 import { once } from '../store/executions.ts';
-import { fenceInstance, isAgentFresh } from '../store/instances.ts';
+import { fenceInstance, hasAgent, isAgentFresh } from '../store/instances.ts';
 import { lockNode } from '../store/nodes.ts';
 import { allocationOperation, idsOf, nothingToTakeDown } from './allocation-operation.ts';
 import { abortIfUnborn, fence } from './fence.ts';
@@ -28,7 +28,7 @@ export const allocationReleasePlan: PlanStep[] = [
 
 /**
  * A machine can only stay if its agent is there to prove it clean. One that we launched ourselves and whose agent is gone
- * is taken down instead, and so is one that is drained to be retired. Decided once for all attempts: what was destroyed must not be handed on as clean.
+ * is taken down instead, and so is one that is drained to be retired, or that never had one. Decided once for all attempts: what was destroyed must not be handed on as clean.
  */
 async function staysForReuse(
   context: OperationContext,
@@ -40,7 +40,7 @@ async function staysForReuse(
     const at = now(services.clock);
     return once(services.db, context.workflow_id, 'reuse', services.executor, at, async (tx) => {
       if (subject.node.drain_then === 'retire') return false;
-      if (!subject.driver.launches) return true;
+      if (!subject.driver.launches) return hasAgent(tx, subject.node_instance_id);
       return (await isAgentFresh(tx, subject.node_instance_id, at)) && !(await isMachineGone(subject, services.clock));
     });
   });

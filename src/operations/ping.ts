@@ -1,6 +1,7 @@
 /** A ping proves more than a heartbeat: that a task reaches the machine, and that its agent's signed answer reaches us. */
 import type { OperationContext } from '../engine/engine.ts';
 import { StepFailed } from '../engine/engine.ts';
+import { hasAgent } from '../store/instances.ts';
 import { askAgent } from './agent-task.ts';
 import { subjectOf } from './bring-up.ts';
 import { isSignedByAgent } from './proof.ts';
@@ -21,6 +22,10 @@ const unproven = (code: string, message: string, tries: number) =>
 
 async function ask(context: OperationContext, services: OperationServices): Promise<void> {
   const subject = await subjectOf(services, context);
+  if (!(await hasAgent(services.db, subject.node_instance_id))) {
+    const said = 'it came in by a front door and does no tasks, so nothing was asked of it';
+    return tell(context, services, 'ping:none', subject, 'node', 'ping.skipped', said, {});
+  }
   for (let tries = 1; ; tries++) {
     const line = { silent: false };
     const task = { type: 'ping', wait_seconds: answersWithinSeconds };

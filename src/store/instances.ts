@@ -111,10 +111,19 @@ export async function keepDriverState(
   await db.query('update instances set driver_state = $2 where node_instance_id = $1', [id, state]);
 }
 
+/** One that came in by a front door beats, and does no tasks: there is no agent of ours on it. */
+export async function hasAgent(db: Queryable, id: NodeInstanceId): Promise<boolean> {
+  const [row] = await db.query<{ own: boolean }>(
+    'select door is null as own from instances where node_instance_id = $1',
+    [id],
+  );
+  return row?.own ?? true;
+}
+
 /** Whether the instance's agent has been heard within its own stale time, so that asking it something makes sense. */
 export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date): Promise<boolean> {
   const [row] = await db.query<{ fresh: boolean }>(
-    `select instance.registered_at is not null and instance.fenced_at is null and instance.revoked_at is null
+    `select instance.registered_at is not null and instance.fenced_at is null and instance.revoked_at is null and instance.door is null
        and greatest(instance.registered_at, beat.last_seen_at) > $2::timestamptz - make_interval(secs => coalesce(beat.stale_seconds, 30)) as fresh
      from instances instance left join heartbeats beat on beat.node_instance_id = instance.node_instance_id where instance.node_instance_id = $1`,
     [id, now],

@@ -157,6 +157,27 @@ it('is one instance: a process that another has replaced must register first, an
   expect(anew.node_instance_id).not.toBe(before.node_instance_id);
 });
 
+it('is let go when its tenant releases it, and begins anew as another node', async () => {
+  const { token: leased } = await doorPool(world, 'leased');
+  const client = agentField(world.url, leased);
+  await client.register('lent', { lifecycle_status: 'ready' });
+  const { node_id } = await world.node('lent');
+  const { allocation } = await world.client.call('allocation-create', { body: { pool: 'leased' } });
+  const params = { id: allocation.allocation_id };
+  const becomes = (status: string) =>
+    until(`the allocation to be ${status}`, async () => {
+      const { status: now } = await world.client.call('allocation-get', { params });
+      return now === status;
+    });
+  await becomes('active');
+  await world.client.call('allocation-release', { params, body: {} });
+  await becomes('released');
+  expectTheirError(await client.beat('lent', { status: 'ready' }), 404);
+  await client.register('lent', { lifecycle_status: 'ready' });
+  expect(await world.node('lent')).toMatchObject({ status: 'ready', allocation_id: null });
+  expect((await world.node('lent')).node_id).not.toBe(node_id);
+});
+
 it('keeps its id, also where that is no name of ours', async () => {
   const id = 'Team:Scout/1';
   expect((await fleet.register(id)).body).toMatchObject({ node_id: id });

@@ -115,6 +115,8 @@ it('is degraded from half of its work failing, or wedged, and well again below a
     return words.includes('12.5') && words.includes('think') && words.includes('17') && !words.includes('hush');
   });
   expect(await world.status(sick)).toBe('ready');
+  const told = await world.fact((await world.node(sick)).node_id, 'client.said');
+  expect(told.data.said).toEqual({ secret: '[struck out]' });
 });
 
 const refused = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c04';

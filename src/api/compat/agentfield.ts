@@ -19,7 +19,7 @@ import type { DoorCall, DoorHandler, DoorHandlers, DoorServices } from './calls.
 import { fieldsBeside, keptFields } from './kept-fields.ts';
 import { idLabel, nameFor } from './names.ts';
 import { enrolByJoinToken } from './register.ts';
-import { tellSaid } from './tell.ts';
+import { tellNewFields, tellSaid } from './tell.ts';
 
 const door = 'agentfield';
 
@@ -96,27 +96,6 @@ async function beat(
     pace,
   );
   return lifecycleOf[node_status];
-}
-
-/** Which sets of fields each session was told to say; a client that keeps changing them is not followed for ever. */
-const toldFields = new WeakMap<AgentSession, Set<string>>();
-const mostFieldSets = 8;
-
-/** Fields that this version of their protocol does not have are told when they first come; their values go with the beats. */
-async function tellNewFields(session: AgentSession, call: DoorCall, services: DoorServices): Promise<void> {
-  const unknown = fieldsBeside(call.body, Object.keys(NodeBeat.properties));
-  const names = Object.keys(unknown).sort().join(', ');
-  const told = toldFields.get(session) ?? new Set();
-  if (names === '' || told.has(names) || told.size >= mostFieldSets) return;
-  toldFields.set(session, told.add(names));
-  const { node_id, node_instance_id } = session;
-  await tellSaid(services, {
-    ...{ node_id, node_instance_id, correlation_id: call.correlation_id },
-    kind: 'client.said',
-    summary: `its beats say what is not read here: ${names.slice(0, 200)}`,
-    said: unknown,
-    same: names,
-  });
 }
 
 const stamp = (services: DoorServices) => now(services.clock).toISOString();
@@ -197,7 +176,7 @@ export const agentfieldHandlers: DoorHandlers<'agentfield'> = {
     const session = await sessionOf(call, services, instance_id);
     const claim = claimOf(status);
     const unread = { ...(status && !claim && { status }), ...(!inRange(health_score) && { health_score }) };
-    await tellNewFields(session, call, services);
+    await tellNewFields(services, session, call, Object.keys(NodeBeat.properties));
     const lifecycle_status = await beat(
       session,
       { claim, health_score, said: fieldsBeside({ ...said, ...unread }, []), pace: services.paces.of(session) },
@@ -224,7 +203,8 @@ export const agentfieldHandlers: DoorHandlers<'agentfield'> = {
   },
   async 'agentfield-action-ack'(call, services) {
     const session = await sessionOf(call, services);
-    await beat(session, { pace: services.paces.of(session, leaseSeconds) }, services);
+    const pace = services.paces.of(session, leaseSeconds);
+    await beat(session, { said: fieldsBeside(call.body, []), pace }, services);
     const next_lease_renewal = secondsLater(now(services.clock), leaseSeconds / 2).toISOString();
     return { success: true, message: 'Acknowledged', lease_seconds: leaseSeconds, next_lease_renewal };
   },

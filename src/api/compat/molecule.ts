@@ -2,11 +2,11 @@
 import { now } from '../../base/clock.ts';
 import type { NodeId } from '../../base/ids.ts';
 import type { AgentClaim } from '../../contract/agent.ts';
-import type {
-  BootstrapFailure,
-  CardUpdate,
+import {
+  type BootstrapFailure,
+  type CardUpdate,
   WorkspaceBeat,
-  WorkspaceRegistration,
+  type WorkspaceRegistration,
 } from '../../contract/compat/molecule.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import { reportBootFailure } from '../../operations/boot-failure-report.ts';
@@ -18,7 +18,7 @@ import { takeBeat } from '../take-beat.ts';
 import type { DoorCall, DoorHandlers, DoorServices } from './calls.ts';
 import { fieldsBeside, keptFields } from './kept-fields.ts';
 import { enrol, type Wanted } from './register.ts';
-import { tellSaid } from './tell.ts';
+import { tellNewFields, tellSaid } from './tell.ts';
 
 const door = 'molecule';
 
@@ -85,6 +85,7 @@ export const moleculeHandlers: DoorHandlers<'molecule'> = {
       { ...fieldsBeside(body, read), ...(!isRate && fieldsBeside({ error_rate }, [])) },
       mostSaidBytes,
     );
+    await tellNewFields(services, session, call, Object.keys(WorkspaceBeat.properties));
     await takeBeat(
       session,
       {

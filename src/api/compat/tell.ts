@@ -3,10 +3,11 @@ import { createHash } from 'node:crypto';
 import { now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';
+import type { AgentSession } from '../../store/agent-sessions.ts';
 import { nameAllocations } from '../../store/amend-node.ts';
 import { recordEvidence } from '../../store/evidence.ts';
-import type { DoorServices } from './calls.ts';
-import { keptFields } from './kept-fields.ts';
+import type { DoorCall, DoorServices } from './calls.ts';
+import { fieldsBeside, keptFields } from './kept-fields.ts';
 
 const mostBytes = 16 * 1024;
 
@@ -32,4 +33,26 @@ export async function tellSaid(services: DoorServices, { said, same, ...fact }: 
     await nameAllocations(tx, facts);
     await recordEvidence(tx, facts);
   });
+}
+
+/** Which sets of fields each session was told to say; a client that keeps changing them is not followed for ever. */
+const toldFields = new WeakMap<AgentSession, Set<string>>();
+const mostFieldSets = 8;
+
+/** Fields that their protocol does not have, as it is known here, are told when they first come; their values go with the beats. */
+export async function tellNewFields(
+  services: DoorServices,
+  session: AgentSession,
+  { body, correlation_id }: DoorCall,
+  known: readonly string[],
+): Promise<void> {
+  const said = fieldsBeside(body, known);
+  const names = Object.keys(said).sort().join(', ');
+  const told = toldFields.get(session) ?? new Set();
+  if (names === '' || told.has(names) || told.size >= mostFieldSets) return;
+  toldFields.set(session, told.add(names));
+  const { node_id, node_instance_id } = session;
+  const summary = `its beats say what is not read here: ${names.slice(0, 200)}`;
+  const ids = { node_id, node_instance_id, correlation_id };
+  await tellSaid(services, { ...ids, kind: 'client.said', summary, said, same: names });
 }

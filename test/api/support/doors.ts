@@ -14,7 +14,7 @@ export async function doorPool(
   pool: string,
   document: object = { heartbeat: { stale_after_seconds: 24 * 3600 } },
 ): Promise<{ token: string; token_id: string }> {
-  await client.call('pool-put', { params: { pool }, body: { driver: 'external', reuse: false, ...document } });
+  await client.call('pool-put', { params: { pool }, body: { driver: 'external', ...document } });
   const { token = '', token_id } = await client.call('join-token-create', { params: { pool }, body: {} });
   return { token, token_id };
 }
