@@ -29,7 +29,6 @@ export interface PullEvent {
   status: string;
   current: number | null;
   total: number | null;
-  error: string | null;
 }
 
 export interface Engine {
@@ -102,6 +101,9 @@ async function bytesOf(stream: NodeJS.ReadableStream): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
+/** Podman has a word of its own for a container that has ended and is not tidied up yet. */
+const shownAs = (state: string) => (state === 'stopped' ? 'exited' : state);
+
 interface WirePull {
   id?: string;
   status?: string;
@@ -109,12 +111,11 @@ interface WirePull {
   error?: string;
 }
 
-const eventOf = ({ id, status = '', progressDetail, error }: WirePull): PullEvent => ({
+const eventOf = ({ id, status = '', progressDetail }: WirePull): PullEvent => ({
   layer: id ?? null,
   status,
   current: progressDetail?.current ?? null,
   total: progressDetail?.total ?? null,
-  error: error ?? null,
 });
 
 export async function openEngine(address: string, options: EngineOptions): Promise<Engine> {
@@ -133,7 +134,7 @@ export async function openEngine(address: string, options: EngineOptions): Promi
       return rows.map(({ Id, Labels, State, Status }) => ({
         id: Id,
         labels: Labels ?? {},
-        state: State,
+        state: shownAs(State),
         status: Status,
       }));
     },
@@ -154,12 +155,18 @@ export async function openEngine(address: string, options: EngineOptions): Promi
     async pull(image, auth, onEvent, signal) {
       const stream = await puller.pull(image, { abortSignal: signal, ...(auth && { authconfig: auth }) });
       const { promise, resolve, reject } = Promise.withResolvers<void>();
+      // What went wrong at the registry is told in the stream, which then ends well.
+      let refused: string | null = null;
       puller.modem.followProgress(
         stream,
         (error) => (error ? reject(error) : resolve()),
-        (event: WirePull) => onEvent(eventOf(event)),
+        (event: WirePull) => {
+          refused = event.error ?? refused;
+          onEvent(eventOf(event));
+        },
       );
       await promise;
+      if (refused !== null) throw new Error(refused);
     },
     create: (asked) =>
       docker.createContainer(asked).then(

@@ -140,7 +140,7 @@ function running(
   };
 }
 
-const ended = ['exited', 'dead', 'stopped'];
+const ended = ['exited', 'dead'];
 
 async function startAgain(
   host: DockerHost,

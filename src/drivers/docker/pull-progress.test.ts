@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest';
+import { pullProgress } from './pull-progress.ts';
+
+const event = (layer: string | null, status: string, current: number | null = null, total: number | null = null) => ({
+  layer,
+  status,
+  current,
+  total,
+});
+
+it('counts layers and bytes, and never backwards', () => {
+  const progress = pullProgress('worker:1');
+  expect(progress.message()).toBe('pulling image worker:1');
+  progress.hear(event('1', 'Pulling from library/worker'));
+  progress.hear(event('aaa', 'Already exists'));
+  progress.hear(event('bbb', 'Downloading', 30, 100));
+  progress.hear(event('ccc', 'Downloading', 150, 300));
+  expect(progress.message()).toBe('pulling image worker:1: 1 of 3 layers, 45 %');
+  progress.hear(event('ccc', 'Extracting', 10, 300));
+  expect(progress.message(), 'unpacking begins anew').toBe('pulling image worker:1: 1 of 3 layers, 45 %');
+  progress.hear(event('bbb', 'Pull complete'));
+  expect(progress.message()).toBe('pulling image worker:1: 2 of 3 layers, 62 %');
+  expect(progress.parts()).toEqual([
+    { name: 'aaa', kind: 'layer', state: 'Already exists', tone: 'ok' },
+    { name: 'bbb', kind: 'layer', state: 'Pull complete', tone: 'ok', detail: '100 %' },
+    { name: 'ccc', kind: 'layer', state: 'Extracting', tone: 'busy', detail: '50 %' },
+  ]);
+});

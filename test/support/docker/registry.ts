@@ -1,0 +1,79 @@
+/**
+ * An image registry for tests: one image of one layer, behind a password. The layer's second half comes when the test says so, so
+ * that a pull can be seen half-way.
+ */
+import { createHash } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { archived } from '../../../src/base/tar.ts';
+
+export interface Registry {
+  address: string;
+  /** For Podman: this one speaks plain HTTP. */
+  settings: string;
+  image: string;
+  /** Lets the rest of the layer go. */
+  release(): void;
+  close(): Promise<void>;
+}
+
+const digestOf = (bytes: Buffer) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+const manifestType = 'application/vnd.docker.distribution.manifest.v2+json';
+
+function imageOf(file: Buffer) {
+  const tar = archived([{ name: 'filler', body: file }], new Date(0));
+  const layer = gzipSync(tar, { level: 0 });
+  const { arch } = process;
+  const architecture = arch === 'x64' ? 'amd64' : arch;
+  const rootfs = { type: 'layers', diff_ids: [digestOf(tar)] };
+  const config = Buffer.from(JSON.stringify({ architecture, os: 'linux', config: { Cmd: ['/nothing'] }, rootfs }));
+  const described = (mediaType: string, bytes: Buffer) => ({ mediaType, size: bytes.length, digest: digestOf(bytes) });
+  const manifest = Buffer.from(
+    JSON.stringify({
+      schemaVersion: 2,
+      mediaType: manifestType,
+      config: described('application/vnd.docker.container.image.v1+json', config),
+      layers: [described('application/vnd.docker.image.rootfs.diff.tar.gzip', layer)],
+    }),
+  );
+  return { layer, config, manifest };
+}
+
+export async function startRegistry(login: { username: string; password: string }): Promise<Registry> {
+  const { layer, config, manifest } = imageOf(Buffer.alloc(400_000, 'slipway'));
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const wanted = `Basic ${Buffer.from(`${login.username}:${login.password}`).toString('base64')}`;
+
+  const answer = async ({ url = '', headers }: IncomingMessage, reply: ServerResponse) => {
+    const send = (status: number, type: string, body: Buffer | string) =>
+      reply.writeHead(status, { 'content-type': type, 'content-length': body.length }).end(body);
+    if (headers.authorization !== wanted) {
+      reply.setHeader('www-authenticate', 'Basic realm="slipway"');
+      return send(401, 'application/json', '{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}');
+    }
+    if (url === '/v2/') return send(200, 'application/json', '{}');
+    if (url.startsWith('/v2/worker/manifests/')) return send(200, manifestType, manifest);
+    if (url.endsWith(digestOf(config))) return send(200, 'application/octet-stream', config);
+    if (!url.endsWith(digestOf(layer)))
+      return send(404, 'application/json', '{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}');
+    reply.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': layer.length });
+    reply.write(layer.subarray(0, layer.length / 2));
+    await released;
+    return reply.end(layer.subarray(layer.length / 2));
+  };
+  const server = createServer((asked, reply) => void answer(asked, reply));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    address,
+    settings: `[[registry]]\nlocation = "${address}"\ninsecure = true\n`,
+    image: `${address}/worker:1`,
+    release,
+    async close() {
+      release();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
