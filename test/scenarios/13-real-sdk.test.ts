@@ -1,13 +1,19 @@
-/** The AgentField SDK for Python, from its package and as it is: pointed at our door it registers, says what it says, and ends ready; stopped, it ends offline. */
+/**
+ * The AgentField SDK for Python, from its package and as it is: pointed at our door it registers, says what it says, and ends ready; stopped, it
+ * ends offline. So does a runtime of molecule's kind, which registers once and then only beats.
+ */
 import { expect } from 'vitest';
 import { sdkVersions } from '../../scripts/setup/agentfield-sdk.mjs';
+import { startWorkspace } from '../api/support/doors.ts';
 import { startSdkNode } from './support/agentfield-node.ts';
-import { becomesNode, causesOf, externalPool } from './support/machines.ts';
+import { becomesNode, causesOf, externalPool, nodeOf } from './support/machines.ts';
 import { scenario, type World, without } from './support/scenario.ts';
 
 const start_seconds = 2;
-/** Less than three of the intervals that the SDK announces (2 s), so that those decide. */
-const stale_after_seconds = 1;
+/** More than three of the intervals that the SDK announces (2 s), and less than three of those that nobody told it to keep. */
+const stale_after_seconds = 8;
+
+const workspace_id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c01';
 
 const registered = (world: World, name: string) =>
   world.comes(`${name} to register`, async () => {
@@ -16,11 +22,19 @@ const registered = (world: World, name: string) =>
   });
 
 scenario({
-  name: 'the unmodified AgentField SDK',
+  name: 'clients of other kinds, unmodified',
   async story(world) {
     const budgets = { start_seconds };
     await externalPool(world, 'agentfield', { reuse: false, budgets, heartbeat: { stale_after_seconds } });
-    const { token } = await world.client.call('join-token-create', { params: { pool: 'agentfield' }, body: {} });
+    const { token = '' } = await world.client.call('join-token-create', { params: { pool: 'agentfield' }, body: {} });
+
+    const workspace = await startWorkspace(world.server.url, token, workspace_id);
+    const { node_id: its_node } = await registered(world, workspace_id);
+    await world.comes('the workspace to be ready by its beats', async () => {
+      expect((await workspace.beat()).body).toEqual({ status: 'ok' });
+      return (await nodeOf(world, its_node)).status === 'ready';
+    });
+
     const door = `${world.server.url}/compat/agentfield/${token}`;
 
     // It says "starting" for ever, and says goodbye when it is stopped.
@@ -41,14 +55,17 @@ scenario({
       await older.end('SIGKILL');
     }
 
-    // It says ready by itself, and nothing when it is killed: three of its own intervals later it is missed.
+    // It says ready by itself, and nothing when it is killed: it is missed by its own pace, which is faster than the pool's.
     const newer = await startSdkNode(sdkVersions.says_ready, 'newer', door);
     try {
       const { node_id } = await registered(world, 'newer');
       expect(await becomesNode(world, node_id, 'ready')).toMatchObject({ reported: { status: 'ready' } });
       await newer.end('SIGKILL');
       const { verdict } = await becomesNode(world, node_id, 'offline');
-      expect(verdict).toMatchObject({ rule: 'liveness', reason: expect.stringContaining('allowed: 6 s') });
+      expect(verdict).toMatchObject({
+        rule: 'liveness',
+        reason: expect.stringContaining(`allowed: ${stale_after_seconds} s`),
+      });
     } catch (error) {
       throw new Error(`${error instanceof Error ? error.message : error}\n${newer.output()}`);
     } finally {
