@@ -65,7 +65,7 @@ export async function noteAdvance(
     now,
   );
   if (!next || (next < deadline_at && (await wasExtended(tx, node.node_instance_id)))) return node;
-  const reason = `it advances: ${fresh.join(', ')}`;
+  const reason = `it advances (${fresh.join(', ')})`;
   const [moved] = await moveDeadlines(tx, [{ node, deadline_at: next, reason }], { layer: 'node' }, now);
   return moved ?? node;
 }

@@ -11,11 +11,13 @@ const telling = [
   'probe.unanswered',
   'probe.answered',
   'node.observed',
-  'node.deadline_moved',
   'node.held',
   'node.would_have',
   'verdict.unwritable',
 ];
+
+/** Of one that still has a deadline. */
+const movedDeadline = 'node.deadline_moved';
 
 /** What became of a release, instead: what was told of the machine before explains something else. */
 const ofRelease = ['allocation.release_failed', 'driver.failed', 'driver.unanswered'];
@@ -28,7 +30,7 @@ const mostFacts = 8;
  */
 export async function evidenceFor(
   db: Queryable,
-  node: { node_id: string; node_instance_id: string | null; status: NodeStatus },
+  node: { node_id: string; node_instance_id: string | null; status: NodeStatus; deadline_at: string | null },
   tenant: string | null,
   stuckInRelease: string | null,
 ): Promise<Evidence[]> {
@@ -46,7 +48,7 @@ export async function evidenceFor(
   const [change, before] = changes.items;
   const told = await readTimeline(db, {
     ...(stuckInRelease ? { allocation_id: stuckInRelease, order: 'newest' as const } : about),
-    kinds: stuckInRelease ? ofRelease : telling,
+    kinds: stuckInRelease ? ofRelease : node.deadline_at ? [...telling, movedDeadline] : telling,
     ...(before && { since: before.at }),
     limit: mostFacts,
   });

@@ -127,7 +127,7 @@ async function moveOwnDeadlines(tx: Transaction, started_at: Date, ended_at: Dat
       at: ended_at,
       layer: 'store',
       kind: 'allocation.deadline_moved',
-      summary: `its deadline is ${deadline_at.toISOString()}: the control plane itself was away`,
+      summary: `it has until ${deadline_at.toISOString()}: the control plane itself was away`,
       data: { set: { allocation_id, deadline_at } },
       allocation_id: allocation_id as never,
     })),
