@@ -143,3 +143,23 @@ it('keeps a fence that came while the credential was looked up', async () => {
   );
   expect((await mustFind(sessions, node)).fence).toEqual({ kind: 'fenced', reason: 'replaced' });
 });
+
+it('a name at a front door is free for the next one, though the former was asked for while it was fenced', async () => {
+  const former = await readyNode();
+  const door = 'agentfield';
+  const { pool, name } = former;
+  await db.query('update instances set door = $2, fenced_at = now() where node_instance_id = $1', [
+    former.node_instance_id,
+    door,
+  ]);
+  const sessions = createAgentSessions(db);
+  expect(await sessions.findAtDoor({ door, pool, name })).toMatchObject({ fence: { kind: 'fenced' } });
+  await db.query(`update nodes set status = 'retired' where node_id = $1`, [former.node_id]);
+  expect(await sessions.findAtDoor({ door, pool, name })).toBeUndefined();
+  const next = await readyNode();
+  await db.query('update nodes set name = $2 where node_id = $1', [next.node_id, name]);
+  await db.query('update instances set door = $2 where node_instance_id = $1', [next.node_instance_id, door]);
+  const session = await sessions.findAtDoor({ door, pool, name });
+  expect(session).toMatchObject({ node_id: next.node_id, fence: { kind: 'none' } });
+  expect(await sessions.findAtDoor({ door, pool, name })).toBe(session);
+});

@@ -188,6 +188,7 @@ export function createAgentSessions(db: Database): AgentSessions {
   const found = async (
     key: string,
     whose: () => Promise<InstanceRow | undefined>,
+    keeps: (session: AgentSession) => boolean = () => true,
   ): Promise<AgentSession | undefined> => {
     const cached = byKey.get(key);
     if (cached && !cached.doubted) return cached.session;
@@ -205,7 +206,7 @@ export function createAgentSessions(db: Database): AgentSessions {
     );
     if (!loaded?.row) return undefined;
     const { instance, row } = loaded;
-    return remember(key, {
+    const session: AgentSession = {
       node_id: instance.node_id,
       node_instance_id: instance.node_instance_id,
       boot_stage: null,
@@ -215,7 +216,8 @@ export function createAgentSessions(db: Database): AgentSessions {
       client_instance: instance.client_instance,
       ...standing(row),
       fence: fenceOf(instance, row),
-    });
+    };
+    return keeps(session) ? remember(key, session) : session;
   };
 
   return {
@@ -229,7 +231,13 @@ export function createAgentSessions(db: Database): AgentSessions {
         if (instance?.next_credential_hash) forget(instance.node_instance_id);
         return instance;
       }),
-    findAtDoor: (place) => found(`${place.door} ${place.pool} ${place.name}`, () => instanceAtDoor(db, place)),
+    findAtDoor: (place) =>
+      found(
+        `${place.door} ${place.pool} ${place.name}`,
+        () => instanceAtDoor(db, place),
+        // A credential is that of its instance for ever; a name will be another one's when this one has gone.
+        ({ fence }) => fence.kind === 'none',
+      ),
     observe(fact) {
       facts++;
       const id = fact.node_instance_id as NodeInstanceId | null;
