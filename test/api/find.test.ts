@@ -102,7 +102,7 @@ describe('on the command line', () => {
       });
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
       expect(stdout).toMatch(new RegExp(`${id} .*released for`));
-      expect(stdout).toMatch(/released +\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ {2}\(\d+s ago\)/);
+      expect(stdout).toMatch(/released +\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ {2}\((just now|\d+s ago)\)/);
       expect(stdout).toMatch(/by +test-\d/);
       expect(stdout).toMatch(new RegExp(`See what happened: +\\S*slipway timeline ${id}`));
       expect(stdout).not.toContain(acme.name);
