@@ -32,7 +32,8 @@ export function bootstrapWatcher(services: OperationServices, workflow_id: Workf
       // Of a machine that others bring, only others can tell that it crashed.
       if (!subject.driver.launches) return markedCrash(services.db, subject.node_instance_id);
       const observed = await subject.driver.observe(subject.target);
-      await keepObservation(services, subject, observed.state);
+      // A provider that cannot be asked has shown nothing, and nothing new.
+      if (!observed.unseen) await keepObservation(services, subject, observed.state);
       const gone = !observed.present || observed.state === 'exited';
       if (!gone && services.clock.monotonicMs() - readMs < readEveryMs) return undefined;
       readMs = services.clock.monotonicMs();

@@ -101,9 +101,6 @@ async function bytesOf(stream: NodeJS.ReadableStream): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Podman has a word of its own for a container that has ended and is not tidied up yet. */
-const shownAs = (state: string) => (state === 'stopped' ? 'exited' : state);
-
 interface WirePull {
   id?: string;
   status?: string;
@@ -134,7 +131,7 @@ export async function openEngine(address: string, options: EngineOptions): Promi
       return rows.map(({ Id, Labels, State, Status }) => ({
         id: Id,
         labels: Labels ?? {},
-        state: shownAs(State),
+        state: State,
         status: Status,
       }));
     },

@@ -140,6 +140,7 @@ function running(
   };
 }
 
+/** Not `stopped`, which is Podman's word for one that has ended and whose files nobody can read before it is tidied up. */
 const ended = ['exited', 'dead'];
 
 async function startAgain(

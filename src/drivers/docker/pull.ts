@@ -104,7 +104,9 @@ export function createPulls(auth_file: string | null): Pulls {
 
   return {
     async ask(engine, image, asker) {
-      const pull = pulls.get(keyOf(engine, image)) ?? begin(engine, image);
+      const before = pulls.get(keyOf(engine, image));
+      // How a pull ended is news for those who waited for it; for anybody else it may be long ago.
+      const pull = before && (before.ended === undefined || before.askers.has(asker)) ? before : begin(engine, image);
       pull.askers.add(asker);
       if (pull.ended === undefined) {
         const { progress } = pull;
@@ -116,9 +118,8 @@ export function createPulls(auth_file: string | null): Pulls {
           phase,
         };
       }
-      // Each who waited hears how it ended; who asks after that begins anew.
       pull.askers.delete(asker);
-      if (pull.askers.size === 0) pulls.delete(keyOf(engine, image));
+      if (pull.askers.size === 0 && pull === before) pulls.delete(keyOf(engine, image));
       return pull.ended;
     },
     forget(asker) {

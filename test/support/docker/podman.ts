@@ -35,6 +35,7 @@ export interface Podman {
   /** Asks the engine without the driver. */
   call<T>(method: string, path: string, body?: object): Promise<{ status: number; body: T }>;
   containers(labels?: Record<string, string>): Promise<WireContainer[]>;
+  /** Nothing where it runs already. */
   start(): Promise<void>;
   /** Ends the engine, not its containers. */
   stop(): Promise<void>;
@@ -108,6 +109,7 @@ export async function startPodman(options: { registries?: string } = {}): Promis
     return (await call<WireContainer[]>('GET', `/containers/json?${query}`)).body;
   };
   const start = async () => {
+    if (service) return;
     service = spawn('podman', [...places, 'system', 'service', '--time=0', `unix://${socket}`], {
       env,
       stdio: 'ignore',

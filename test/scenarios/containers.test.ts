@@ -1,0 +1,200 @@
+/** Containers of a real engine: many up and down, one removed behind our back, an image that does not exist, and an engine that goes away. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect } from 'vitest';
+import type { Allocation } from '../../src/contract/allocation.ts';
+import type { Progress } from '../../src/contract/progress.ts';
+import { labelNames } from '../../src/drivers/docker/labels.ts';
+import type { Driver, DriverOutcome } from '../../src/drivers/driver.ts';
+import type { Composition } from '../../src/main.ts';
+import { type Podman, startPodman } from '../support/docker/podman.ts';
+import { type Registry, startRegistry } from '../support/docker/registry.ts';
+import { allocationOf, becomesAllocation, nodeOf } from './support/machines.ts';
+import { scenario, type World, without } from './support/scenario.ts';
+import { progressOf } from './support/slow-cluster.ts';
+
+const many = 20;
+
+const login = { username: 'slipway', password: 'correct-horse-battery' };
+const loginPair = Buffer.from(`${login.username}:${login.password}`).toString('base64');
+
+let registry: Registry;
+let podman: Podman;
+let directory: string;
+const args: string[] = [];
+beforeAll(async () => {
+  registry = await startRegistry(login);
+  podman = await startPodman({ registries: registry.settings });
+  directory = mkdtempSync(join(tmpdir(), 'slipway-login-'));
+  const auth_file = join(directory, 'config.json');
+  writeFileSync(auth_file, JSON.stringify({ auths: { [registry.address]: { auth: loginPair } } }));
+  args.push('--docker-host', podman.docker_host, '--docker-auth-file', auth_file);
+});
+afterAll(async () => {
+  await podman.close();
+  await registry.close();
+  rmSync(directory, { recursive: true });
+});
+
+const pass_seconds = 0.5;
+const settings: Pick<Composition, 'environment'> = {
+  environment: (built) => ({ ...built, drift: { ...built.drift, every_seconds: pass_seconds } }),
+};
+
+const containerPool = (world: World, pool: string, spec: object = {}) =>
+  world.client.call('pool-put', {
+    params: { pool },
+    body: { driver: 'docker', spec: { image: podman.image, network: 'host', ...spec } },
+  });
+
+const asked = async (world: World, pool: string): Promise<string> =>
+  (await world.client.call('allocation-create', { body: { pool } })).allocation.allocation_id;
+
+const released = async (world: World, id: string): Promise<Allocation> => {
+  await world.client.call('allocation-release', { params: { id } });
+  return becomesAllocation(world, id, 'released');
+};
+
+const ours = (world: World) => podman.containers({ [labelNames.installation_id]: world.ledger.installation_id });
+
+const says = (world: World, what: string, id: string, fits: (progress: Progress) => boolean) =>
+  world.comes(what, async () => {
+    const progress = await progressOf(world, id);
+    return progress && fits(progress) ? progress : undefined;
+  });
+
+const isWaitingForEngine = ({ status, message }: Progress) =>
+  status === 'running' && message.includes('does not answer');
+
+/** CommonJS, as the client of an engine is, is kept by its path. */
+const isLoaded = () => Object.keys(createRequire(import.meta.url).cache).some((path) => path.includes('/dockerode/'));
+
+const loadedWithServer = isLoaded();
+
+/** A machine is asked for while the engine is away, and given back while it is away again: both end well once it is back. */
+async function engineGoesAway(world: World): Promise<void> {
+  await podman.stop();
+  const id = await asked(world, 'containers');
+  const waiting = await says(world, 'progress to tell of the engine', id, isWaitingForEngine);
+  expect(waiting.retry_after_seconds).toBeGreaterThan(0);
+  await podman.start();
+  await becomesAllocation(world, id, 'active', 'failed');
+  expect(await allocationOf(world, id), 'brought up once the engine was back').toMatchObject({ status: 'active' });
+
+  await podman.stop();
+  await world.client.call('allocation-release', { params: { id } });
+  await says(world, 'release to tell of the engine', id, isWaitingForEngine);
+  await podman.start();
+  await becomesAllocation(world, id, 'released');
+  expect(await ours(world)).toEqual([]);
+}
+
+async function removedBehindOurBack(world: World): Promise<void> {
+  const id = await asked(world, 'containers');
+  const { node_id } = await becomesAllocation(world, id, 'active');
+  const [container] = await ours(world);
+  expect((await podman.call('DELETE', `/containers/${container?.Id}?force=true`)).status).toBe(204);
+  const found = await world.comes('the drift to be found', async () => {
+    const { items } = await world.client.call('drift-list', { query: { status: 'open' } });
+    return items.find((finding) => finding.subject === node_id);
+  });
+  expect(found).toMatchObject({
+    what: 'machine_absent',
+    pool: 'containers',
+    theirs: { state: 'absent', driver: 'docker' },
+  });
+  await released(world, id);
+}
+
+async function missingImage(world: World): Promise<void> {
+  const image = `${registry.address}/nothing:1`;
+  await containerPool(world, 'missing', { image });
+  const failed = await becomesAllocation(world, await asked(world, 'missing'), 'failed');
+  expect(failed.reason).toContain(`there is no image ${image}`);
+  const told = await says(world, 'the error to be told', failed.allocation_id, ({ error }) => error !== undefined);
+  expect(told.error).toMatchObject({ code: 'image_missing', owner_layer: 'provider' });
+}
+
+/** Asked for all at once: what each of many costs is dear enough without watching each of them. */
+const allBecome = (world: World, pool: string, status: Allocation['status']): Promise<Allocation[]> =>
+  world.comes(`all of ${pool} to be ${status}`, async () => {
+    const { items } = await world.client.call('allocation-list', { query: { pool, status, limit: many } });
+    return items.length === many ? items : undefined;
+  });
+
+async function manyUpAndDown(world: World): Promise<void> {
+  await containerPool(world, 'many');
+  await Promise.all(Array.from({ length: many }, () => asked(world, 'many')));
+  const active = await allBecome(world, 'many', 'active');
+  const running = (await ours(world)).filter(({ State }) => State === 'running');
+  expect(running).toHaveLength(many);
+  const nodes = await Promise.all(active.map(({ node_id }) => nodeOf(world, node_id ?? '')));
+  const instances = running.map(({ Labels }) => Labels[labelNames.node_instance_id]);
+  expect(new Set(instances)).toEqual(new Set(nodes.map(({ node_instance_id }) => node_instance_id)));
+  for (const { allocation_id: id } of active) await world.client.call('allocation-release', { params: { id } });
+  await allBecome(world, 'many', 'released');
+  expect(await ours(world)).toEqual([]);
+  for (const { node_id } of nodes) expect(await nodeOf(world, node_id)).toMatchObject({ status: 'retired' });
+  for (const { allocation_id } of active) expect(await world.ledger.facts(allocation_id, 'proof.absent')).toBe(1);
+}
+
+/** Everything that was ever written down about it. */
+async function tellsNoSecret(world: World): Promise<void> {
+  const told = await world.ledger.rows<{ told: string }>(
+    `select e::text as told from evidence e union all select o::text from operations o union all select i.driver_state::text from instances i`,
+  );
+  expect(told.length).toBeGreaterThan(0);
+  for (const { told: text } of told) {
+    expect(text, 'an enrolment token').not.toMatch(/swe_[\w.-]{8}/);
+    for (const secret of [login.password, loginPair]) expect(text, 'who we are at the registry').not.toContain(secret);
+  }
+}
+
+/** A server for which an engine that is away is a failure like any other. */
+const impatient: Composition['drivers'] = (built) => {
+  const docker = built.get('docker');
+  if (!docker) throw new Error('there is no docker driver to break');
+  const ensure: Driver['ensure'] = async (target): Promise<DriverOutcome> => {
+    const answer = await docker.ensure(target);
+    if (answer.outcome !== 'wait' || !answer.message.includes('does not answer')) return answer;
+    return {
+      outcome: 'failed',
+      owner_layer: 'provider',
+      code: 'engine_away',
+      message: answer.message,
+      retryable: false,
+    };
+  };
+  return new Map([...built, ['docker', { ...docker, ensure }]]);
+};
+
+scenario({
+  name: 'containers of an engine',
+  args,
+  settings,
+  async story(world) {
+    // A telling that was to fail may have ended while the engine was away.
+    await podman.start();
+    const before = isLoaded();
+    await becomesAllocation(world, await asked(world, 'local'), 'active');
+    const message = 'nobody pays for the client of an engine that no pool uses';
+    expect([loadedWithServer, isLoaded()], message).toEqual([false, before]);
+    await containerPool(world, 'containers');
+    await removedBehindOurBack(world);
+    expect(isLoaded()).toBe(true);
+    await engineGoesAway(world);
+    await missingImage(world);
+    await manyUpAndDown(world);
+    await tellsNoSecret(world);
+  },
+  counters: [
+    {
+      broken: 'an engine that is away taken for a failure',
+      composition: { drivers: impatient },
+      fails: /waited .* for progress to tell of the engine/,
+    },
+    { broken: 'no rule drift', composition: without('drift'), fails: /waited .* for the drift to be found/ },
+  ],
+});
