@@ -43,10 +43,10 @@ const settings: Pick<Composition, 'environment'> = {
   environment: (built) => ({ ...built, drift: { ...built.drift, every_seconds: pass_seconds } }),
 };
 
-const containerPool = (world: World, pool: string, spec: object = {}) =>
+const containerPool = (world: World, pool: string, spec: object = {}, reuse = false) =>
   world.client.call('pool-put', {
     params: { pool },
-    body: { driver: 'docker', spec: { image: podman.image, network: 'host', ...spec } },
+    body: { driver: 'docker', reuse, spec: { image: podman.image, network: 'host', ...spec } },
   });
 
 const asked = async (world: World, pool: string): Promise<string> =>
@@ -140,6 +140,18 @@ async function manyUpAndDown(world: World): Promise<void> {
   for (const { allocation_id } of active) expect(await world.ledger.facts(allocation_id, 'proof.absent')).toBe(1);
 }
 
+/** One that is kept is proven clean by the agent inside, and serves the next who asks. */
+async function usedAgain(world: World): Promise<void> {
+  await containerPool(world, 'again', {}, true);
+  const first = await becomesAllocation(world, await asked(world, 'again'), 'active');
+  await released(world, first.allocation_id);
+  const [container, ...others] = await ours(world);
+  expect([container?.State, others]).toEqual(['running', []]);
+  const next = await becomesAllocation(world, await asked(world, 'again'), 'active');
+  expect(next.node_id).toBe(first.node_id);
+  expect(await ours(world)).toMatchObject([{ Id: container?.Id }]);
+}
+
 /** Everything that was ever written down about it. */
 async function tellsNoSecret(world: World): Promise<void> {
   const told = await world.ledger.rows<{ told: string }>(
@@ -187,6 +199,7 @@ scenario({
     await engineGoesAway(world);
     await missingImage(world);
     await manyUpAndDown(world);
+    await usedAgain(world);
     await tellsNoSecret(world);
   },
   counters: [
