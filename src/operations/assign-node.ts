@@ -5,7 +5,7 @@ import { bindNodeToOperation } from '../store/amend-node.ts';
 import type { Transaction } from '../store/database.ts';
 import { createNode } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
-import { createInstance, instanceRow } from '../store/instances.ts';
+import { createInstance, instanceRow, leaveUnproven } from '../store/instances.ts';
 import { lockFreeNode, lockNode, type NodeRow } from '../store/nodes.ts';
 import { bindOperationToNode, type OperationRow } from '../store/operations.ts';
 import { currentPool, type PoolRow } from '../store/pools.ts';
@@ -140,7 +140,10 @@ export async function assignNode(
     return { assigned: false, waiting_for: 'a free machine, which is being looked at just now' };
   const node = renewed ?? free ?? (await createFor(tx, services, pool, before, operation, now));
   const isFree = node === free;
-  if (failed && !renewed) await endWindow(tx, services, failed, before, operation, now);
+  if (failed && !renewed) {
+    await endWindow(tx, services, failed, before, operation, now);
+    if (before.active_at && failed.node_instance_id) await leaveUnproven(tx, failed.node_instance_id, now);
+  }
   const [moved] = await moveAllocations(
     tx,
     [

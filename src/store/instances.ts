@@ -26,6 +26,8 @@ export interface InstanceRow {
   fenced_at: Date | null;
   fence_reason: string | null;
   revoked_at: Date | null;
+  /** Since its last allocation left it as it was and went on elsewhere. */
+  unproven_since: Date | null;
   /** The front door it came in by, where it speaks another protocol than our agents. */
   door: Door | null;
   /** How often it said that it would beat; such a client is not told how often it should. */
@@ -118,6 +120,11 @@ export async function hasAgent(db: Queryable, id: NodeInstanceId): Promise<boole
     [id],
   );
   return row?.own ?? true;
+}
+
+/** Its allocation goes on elsewhere and leaves it as it is: nobody may have it before something is proven of it. */
+export async function leaveUnproven(tx: Transaction, id: NodeInstanceId, now: Date): Promise<void> {
+  await tx.query('update instances set unproven_since = $2 where node_instance_id = $1', [id, now]);
 }
 
 /** Whether the instance's agent has been heard within its own stale time, so that asking it something makes sense. */

@@ -46,15 +46,20 @@ export interface ResidueRow {
   proof: Record<string, unknown> | null;
 }
 
+const nothingProvenSince = (moment: string) =>
+  `not exists (select 1 from evidence proof where proof.node_id = node.node_id and proof.kind like 'proof.%' and proof.at >= ${moment})`;
+
 /**
  * A machine that a forced release left unproven is not free, whatever its status, and neither is one on which an allocation fell that it
- * had served, as long as nothing was proven since. Adopting what is left names who answers for it and
+ * had served, as long as nothing was proven since, wherever that allocation went on. Adopting what is left names who answers for it and
  * proves nothing: the machine is free again as another instance only. Expects `node`.
  */
 export const hasResidue = `(exists (select 1 from residue rest where rest.node_id = node.node_id and rest.why = 'force-release'
   and (rest.status = 'open' or (rest.status = 'adopted' and rest.node_instance_id = node.node_instance_id)))
   or exists (select 1 from allocations fallen where fallen.node_id = node.node_id and fallen.status = 'failed' and fallen.active_at is not null
-    and not exists (select 1 from evidence proof where proof.node_id = node.node_id and proof.kind like 'proof.%' and proof.at >= fallen.status_since)))`;
+    and ${nothingProvenSince('fallen.status_since')})
+  or exists (select 1 from instances used where used.node_id = node.node_id and used.unproven_since is not null
+    and ${nothingProvenSince('used.unproven_since')}))`;
 
 const iso = (date: Date | null) => date?.toISOString() ?? null;
 

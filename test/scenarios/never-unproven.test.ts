@@ -87,6 +87,57 @@ scenario({
 });
 
 scenario({
+  name: 'a machine on which an allocation fell, that was set aside, and whose tenant tried again elsewhere',
+  async story(world) {
+    await externalPool(world, 'pier', {
+      heartbeat: { interval_seconds: 0.5, stale_after_seconds: 30 },
+      reuse: true,
+      budgets: { offline_seconds: 0.5, rescue_seconds: 600 },
+    });
+    const machine = await joined(world, 'pier', 'first');
+    const life = beating(machine, 0.3, 'ready');
+    const { node_id } = machine;
+    await becomesNode(world, node_id, 'ready');
+    const id = await allocate(world.client, 'pier');
+    await becomesAllocation(world, id, 'active');
+    await life.stop();
+    await machine.beat('stopping');
+    await becomesAllocation(world, id, 'failed');
+    await act(world, node_id, 'quarantine');
+    const other = beating(await joined(world, 'pier', 'second'), 0.3, 'ready');
+    try {
+      await world.client.call('allocation-retry', { params: { id }, body: { reason } });
+      expect((await becomesAllocation(world, id, 'active')).node_id).not.toBe(node_id);
+      expect((await nodeOf(world, node_id)).occupancy, 'it was never cleaned').toBe('cleanup');
+      expect(await whyNot(world, node_id, 'reactivate')).toMatch(/not proven gone/);
+      expect(await whyNot(world, node_id, 're-enroll')).toMatch(/not proven gone/);
+      expect(await whyNot(world, node_id, 'retire')).toBe('open');
+    } finally {
+      await other.stop();
+    }
+  },
+  counters: [
+    {
+      broken: 'a machine that forgets whom it served',
+      composition: {
+        sweeps: (registry, services) => [
+          {
+            name: 'forgetful',
+            every_seconds: 0.05,
+            run: async () => {
+              await services.db.query('update instances set unproven_since = null');
+              return { decided: 0 };
+            },
+          },
+          ...registry,
+        ],
+      },
+      fails: /it was never cleaned/,
+    },
+  ],
+});
+
+scenario({
   name: 'a machine that is set aside while it is taken down',
   async story(world) {
     const busy = join(world.server.data_dir, 'busy');
