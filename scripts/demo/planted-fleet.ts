@@ -39,8 +39,8 @@ export const plantedPools: Record<string, Document> = {
     zone: 'eu-1',
     heartbeat,
     attempts: 3,
-    budgets: { provision_seconds: 4, rescue_seconds: 3600 },
-    spec: { setup: 'echo "libcuda.so.1: cannot open shared object file" >&2; sleep 30; exit 1' },
+    budgets: { rescue_seconds: 3600 },
+    spec: { setup: 'echo "libcuda.so.1: cannot open shared object file" >&2; exit 1' },
   },
   leaky: {
     driver: 'local',

@@ -27,6 +27,10 @@ describe('a node', () => {
     [{ status: 'provisioning', ...unheard }, 'never_registered'],
     [{ status: 'failed', ...unheard, verdict: { rule: 'provision-deadline', reason: 'too late' } }, 'never_registered'],
     [{ status: 'failed', ...unheard, verdict: { rule: 'provision-error', reason: 'setup_failed' } }, 'boot_failed'],
+    [
+      { status: 'failed', ...unheard, verdict: { rule: 'provision-deadline', reason: 'setup failed', certain: true } },
+      'boot_failed',
+    ],
     [{ status: 'cleaning', ...unheard }, 'node_fenced'],
     [{ status: 'retired', ...unheard }, 'node_retired'],
     [{ status: 'retired', last_seen_at: ago(50) }, 'node_retired'],

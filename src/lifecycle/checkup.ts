@@ -17,7 +17,7 @@ export interface Standing {
   node_instance_id: string | null;
   registered_at: Date | null;
   fence_reason: string | null;
-  verdict: { rule: string; reason: string; owner?: string | undefined } | null;
+  verdict: { rule: string; reason: string; owner?: string | undefined; certain?: boolean | undefined } | null;
   last_seen_at: Date | null;
   stale_seconds: number | null;
 }
@@ -44,9 +44,9 @@ function heartbeat({ registered_at, last_seen_at, stale_seconds }: Standing, now
 function credential({ status, node_instance_id, registered_at, verdict }: Standing): Judged {
   if (registered_at !== null) return well('credential', `instance ${node_instance_id} has registered`);
   if (status === 'failed' && verdict) {
-    const { rule, reason, owner } = verdict;
+    const { rule, reason, owner, certain } = verdict;
     const ended = unwell('credential', 'boot_failed', `it ended before it could register: ${reason}`);
-    const judged = rule === 'provision-error' ? ended : unwell('credential', 'never_registered', reason);
+    const judged = rule === 'provision-error' || certain ? ended : unwell('credential', 'never_registered', reason);
     return { ...judged, ...(owner && { owner }) };
   }
   if (isFenced(status))

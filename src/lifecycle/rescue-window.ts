@@ -1,6 +1,9 @@
 /** What a failed allocation may still hope for: once its window is over, it has no deadline that counts. Pure. */
 import { type AllocationStatus, allocationStatuses } from './states.ts';
 
+/** These know that nothing came in time, and not why: what ended the machine may be found out later. */
+export const decidedByTime: readonly string[] = ['provision-deadline', 'start-deadline', 'offline-deadline'];
+
 interface Standing {
   status: AllocationStatus;
   deadline_at: string | null;

@@ -4,6 +4,7 @@ import type { OperationContext } from '../engine/engine.ts';
 import { servedAnother } from '../store/allocations.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import { type AgentLine, askAgent } from './agent-task.ts';
+import { tellLateCause } from './late-cause.ts';
 import type { OperationServices } from './services.ts';
 import { tell } from './stage.ts';
 import { steadily } from './steadily.ts';
@@ -98,6 +99,7 @@ export async function freezeFromDriver(
         ...ids,
       },
     ]);
+    await tellLateCause(services, subject, diagnosis);
     return true;
   });
   return kept;

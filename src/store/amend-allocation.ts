@@ -1,6 +1,7 @@
 /** Changes of allocations that are no change of status; each is told, so that the row can still be rebuilt from its facts. */
 import type { WorkflowId } from '../base/ids.ts';
 import type { Actor } from '../contract/evidence.ts';
+import type { Verdict } from '../contract/node.ts';
 import type { AllocationRow } from './allocations.ts';
 import type { Transaction } from './database.ts';
 import { writeRows } from './door-rules.ts';
@@ -54,6 +55,32 @@ export async function releaseGoesOnBy(
       node_id: allocation.node_id,
       correlation_id: allocation.correlation_id,
       workflow_id: by.workflow_id,
+    },
+  ]);
+}
+
+/** Why its machine ended, found out after it was given up. The caller holds its lock. */
+export async function tellAllocationCause(
+  tx: Transaction,
+  allocation: AllocationRow,
+  verdict: Verdict,
+  now: Date,
+): Promise<void> {
+  // Where a new try follows, that is said of it as well.
+  const follows = /; [^;]* follows$/.exec(allocation.reason ?? '')?.[0] ?? '';
+  const set = { verdict, reason: `${verdict.reason}${follows}` };
+  await writeRows(tx, 'allocations', 'allocation_id', Object.keys(set), [{ ...allocation, ...set }]);
+  await recordEvidence(tx, [
+    {
+      at: now,
+      layer: 'provider',
+      kind: 'allocation.explained',
+      summary: set.reason,
+      data: { set: { allocation_id: allocation.allocation_id, ...set } },
+      allocation_id: allocation.allocation_id,
+      node_id: allocation.node_id,
+      correlation_id: allocation.correlation_id,
+      workflow_id: allocation.workflow_id,
     },
   ]);
 }

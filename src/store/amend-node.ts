@@ -22,6 +22,7 @@ export type NodeAmendment = Partial<
     | 'prerequisites'
     | 'held'
     | 'would_have'
+    | 'verdict'
     | 'observed_state'
     | 'observed_at'
   >

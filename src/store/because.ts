@@ -11,6 +11,7 @@ const telling = [
   'probe.unanswered',
   'probe.answered',
   'node.observed',
+  'node.explained',
   'node.held',
   'node.would_have',
   'verdict.unwritable',

@@ -4,6 +4,7 @@ import type { BudgetSource, Held, Node, NodeState, Verdict, WouldHave } from '..
 import type { Labels, Page } from '../contract/primitives.ts';
 import type { Prerequisites } from '../lifecycle/claims.ts';
 import { settledAfterForce } from '../lifecycle/explain.ts';
+import { decidedByTime } from '../lifecycle/rescue-window.ts';
 import {
   type AllocationStatus,
   holdingStatuses,
@@ -228,8 +229,8 @@ export async function countNodes(db: Queryable): Promise<Record<string, number>>
   return Object.fromEntries(rows.map((row) => [row.status, row.count]));
 }
 
-/** Silent machines of these drivers whose time is not up, longest silent first. */
-export function offlineNodes(
+/** Machines of these drivers that may come back for all that is known, and whose time is not up: silent ones first, then those that only time gave up. */
+export function machinesInDoubt(
   db: Queryable,
   drivers: string[],
   now: Date,
@@ -238,10 +239,11 @@ export function offlineNodes(
 ): Promise<NodeRow[]> {
   return db.query<NodeRow>(
     `select node.* from nodes node join pools pool on pool.name = node.pool
-     where node.status = 'offline' and node.deadline_at > $2 and pool.driver = any($1) and node.node_instance_id is not null
+     where (node.status = 'offline' or (node.status = 'failed' and node.verdict ->> 'rule' = any($5) and not node.verdict ? 'certain'))
+       and node.deadline_at > $2 and pool.driver = any($1) and node.node_instance_id is not null
        and node.node_id <> all($4)
-     order by node.status_since limit $3`,
-    [drivers, now, limit, except],
+     order by node.status = 'failed', node.status_since limit $3`,
+    [drivers, now, limit, except, decidedByTime],
   );
 }
 

@@ -1,36 +1,39 @@
 /**
  * `absence`: asks the provider about machines that fell silent. One that the provider shows nothing of any more, or that ended
- * for certain, will not come back by waiting: its deadline is now, and `offline-deadline` decides. It decides nothing itself.
+ * for certain, will not come back by waiting: its deadline is now, and `offline-deadline` decides. Of one that was given up without
+ * a cause, what ended it is attached to its verdict. It decides nothing itself.
  */
 import { now as present } from '../base/clock.ts';
 import type { NodeId } from '../base/ids.ts';
+import { tellLateCause } from '../operations/late-cause.ts';
 import { readSubject, type Subject } from '../operations/subject.ts';
 import { amendNode } from '../store/amend-node.ts';
 import { moveDeadlines } from '../store/deadlines.ts';
-import { lockNode, type NodeRow, offlineNodes } from '../store/nodes.ts';
+import { lockNode, type NodeRow, machinesInDoubt } from '../store/nodes.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
 const batch = 50;
-const lookAgainMs = 10_000;
+/** What was given up already is not decided sooner by looking more often. */
+const lookAgainMs = { offline: 10_000, failed: 30_000 };
 
 export function absence(services: SweepServices): Sweep {
   const { clock, db, drivers } = services;
-  const lookedMs = new Map<NodeId, number>();
+  const againMs = new Map<NodeId, number>();
   return {
     name: 'absence',
     every_seconds: 5,
-    woken_by: (kind) => kind === 'node.offline',
+    woken_by: (kind) => kind === 'node.offline' || kind === 'node.failed',
     async run(now) {
       const launching = [...drivers.values()].filter((driver) => driver.launches).map((driver) => driver.name);
-      for (const [id, ms] of lookedMs) if (clock.monotonicMs() - ms > lookAgainMs) lookedMs.delete(id);
-      const silent = await offlineNodes(db, launching, now, batch, [...lookedMs.keys()]);
+      for (const [id, ms] of againMs) if (clock.monotonicMs() > ms) againMs.delete(id);
+      const doubted = await machinesInDoubt(db, launching, now, batch, [...againMs.keys()]);
       let decided = 0;
-      for (const node of silent) {
-        lookedMs.set(node.node_id, clock.monotonicMs());
+      for (const node of doubted) {
+        againMs.set(node.node_id, clock.monotonicMs() + lookAgainMs[node.status === 'failed' ? 'failed' : 'offline']);
         if (await look(services, node)) decided++;
       }
-      return { decided, more: silent.length === batch };
+      return { decided, more: doubted.length === batch };
     },
   };
 }
@@ -42,9 +45,14 @@ async function look(services: SweepServices, node: NodeRow): Promise<boolean> {
     allocation_id: null,
   });
   const { state, present: there } = await subject.driver.observe(subject.target);
+  if (node.status === 'failed') return state === 'exited' && explainEnd(services, subject);
   if (!there) return keep(services, subject, state, 'the provider shows nothing of it any more');
   const ended = state === 'exited' ? await subject.driver.diagnose(subject.target) : undefined;
   return keep(services, subject, state, ended?.certain ? ended.summary : null);
+}
+
+async function explainEnd(services: SweepServices, subject: Subject): Promise<boolean> {
+  return tellLateCause(services, subject, await subject.driver.diagnose(subject.target));
 }
 
 /** `gone`: why it will not come back, if it will not. */
