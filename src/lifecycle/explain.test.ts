@@ -52,6 +52,7 @@ const facts = (
   holder: holder('releasing'),
   residue: [],
   operation: null,
+  repeated: null,
   ...over,
 });
 
@@ -327,4 +328,13 @@ test('where it stands is told in one sentence', () => {
   const means = (certain?: boolean) => meaningOf({ status: 'failed', verdict: { rule: 'provision-error', certain } });
   expect(means()).toMatch(/can still come back/);
   expect(means(true)).toMatch(/waiting does not bring it back/);
+});
+
+test('one that failed again and again waits for a change of its pool, and not for another retry', () => {
+  const repeated = { failures: 3, same_way: true, pool: 'render' };
+  expect(
+    explain(facts('failed', { verdict: { rule: 'provision-error', certain: true } }, { repeated })).waiting_for,
+  ).toBe(
+    'a change of pool render: bringing it up has failed 3 times in the same way, and a retry most likely does too. Change what fails (its set-up, image or budget), apply the pool, then retry',
+  );
 });

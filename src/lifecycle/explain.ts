@@ -2,6 +2,7 @@
 import type { BudgetSource } from './budgets.ts';
 import { degradedFrom, mayBeReady, type Prerequisites, wellBelow } from './claims.ts';
 import { silentFrom } from './liveness.ts';
+import { failedSoOften, type Repeated } from './offered-first.ts';
 import { isObserved } from './rules.ts';
 import { type AllocationStatus, type NodeStatus, nodeStatuses } from './states.ts';
 import { type Cause, causes } from './transitions.ts';
@@ -47,6 +48,8 @@ export interface ExplainFacts {
   residue: readonly string[];
   /** What the operation that works on it is doing, if one is. */
   operation: string | null;
+  /** Set where bringing it up has failed again and again. */
+  repeated: Repeated | null;
 }
 
 export interface NextStep {
@@ -163,7 +166,13 @@ const mayComeBack: Way = ({ node }) => ({
   ],
 });
 
-const failed: Way = (facts) => (facts.node.verdict?.certain ? ended : mayComeBack)(facts);
+const toBeChanged = (repeated: Repeated) =>
+  `a change of pool ${repeated.pool}: ${failedSoOften(repeated)}, and a retry most likely does too. Change what fails (its set-up, image or budget), apply the pool, then retry`;
+
+const failed: Way = (facts) => {
+  const told = (facts.node.verdict?.certain ? ended : mayComeBack)(facts);
+  return facts.repeated ? { ...told, waiting_for: toBeChanged(facts.repeated) } : told;
+};
 
 const draining: Way = ({ node }) => ({
   waiting_for: 'running work to end',

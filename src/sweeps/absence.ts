@@ -9,7 +9,7 @@ import { tellLateCause } from '../operations/late-cause.ts';
 import { readSubject, type Subject } from '../operations/subject.ts';
 import { amendNode } from '../store/amend-node.ts';
 import { moveDeadlines } from '../store/deadlines.ts';
-import { lockNode, type NodeRow, machinesInDoubt } from '../store/nodes.ts';
+import { lockNode, machinesInDoubt, type NodeRow } from '../store/nodes.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 

@@ -6,6 +6,7 @@ import type { Holder } from '../../contract/explanation.ts';
 import type { Operation } from '../../contract/operation.ts';
 import { offeredActions } from '../../lifecycle/actions.ts';
 import { type Holder as ExplainedHolder, type ExplainedNode, explain, meaningOf } from '../../lifecycle/explain.ts';
+import { offeredFirst, repeatedIn } from '../../lifecycle/offered-first.ts';
 import { slowStages } from '../../lifecycle/slow-stages.ts';
 import { actOnNode } from '../../operations/node-actions.ts';
 import { nodeReimageKind } from '../../operations/node-reimage.ts';
@@ -81,6 +82,9 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
     const evidence = await evidenceFor(db, node, tenant, stuck);
     const change = evidence.find((fact) => fact.kind === `node.${node.status}`);
     const operation = await readOperation(db, node.workflow_id ?? '', null, at);
+    // A finding may still name the allocation that the node served before.
+    const findings = tenant === null ? (await openFindingsOf(db, node.node_id)).map(findingWire) : [];
+    const repeated = repeatedIn(findings);
     const told = explain({
       node: row satisfies ExplainedNode,
       observed_only: pool?.mode === 'observe',
@@ -89,6 +93,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       residue,
       anew: operation?.kind === nodeReimageKind,
       operation: workOf(operation),
+      repeated,
     });
     return {
       node_id: node.node_id,
@@ -115,9 +120,11 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       slow_stages: stuck ? [] : await slowStagesOf(node, services),
       holder,
       residue,
-      // A finding may still name the allocation that the node served before.
-      findings: tenant === null ? (await openFindingsOf(db, node.node_id)).map(findingWire) : [],
-      actions: offeredActions(await nodeSubject(db, node), person()),
+      findings,
+      actions: offeredFirst(offeredActions(await nodeSubject(db, node), person()), {
+        repeated,
+        release_failed: stuck !== null,
+      }),
     };
   },
   async 'node-actions'({ params, person }, services) {

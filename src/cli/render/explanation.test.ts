@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Explanation } from '../../contract/explanation.ts';
 import { sampleEvidence, sampleIds, sampleNode, sampleProgress } from '../testing/samples.ts';
-import { sampleExplanation, sampleHeld, sampleNext } from '../testing/supervision-samples.ts';
+import { sampleExplanation, sampleFinding, sampleHeld, sampleNext } from '../testing/supervision-samples.ts';
 import type { ClosingContext } from './closing.ts';
 import { explanationLines } from './explanation.ts';
 import { plain } from './palette.ts';
@@ -138,4 +138,15 @@ test('slow stages are named, and what a machine says cannot move the cursor', ()
   const text = told({ slow_stages });
   expect(text).toContain('  Slow in its boot\n    pull took 107 s, usually 20 s; evil took 9 s\n');
   expect(text).not.toContain('\u001b');
+});
+
+test('what only a change of the pool mends is not offered for repair; the change comes before every action', () => {
+  const theirs = { failures: 3, newest: [] };
+  const ours = { failures_allowed: 2, window_seconds: 86_400 };
+  const failing = sampleFinding({ kind: 'repeat-failure', what: 'node_provisions', ours, theirs });
+  const text = told({ findings: [failing] });
+  expect(text).toMatch(/What you can do\n +Change its pool first, then retry: +slipway apply -f pools.yaml\n/);
+  expect(text).toContain('slipway drift accept find_1 --reason "…"');
+  expect(text).not.toContain('drift repair');
+  expect(told({ findings: [sampleFinding()] })).toContain('slipway drift repair find_1');
 });

@@ -1,6 +1,7 @@
 /** Why a machine stands where it stands and what comes next, for somebody who was asleep a minute ago. */
 import type { Evidence } from '../../contract/evidence.ts';
 import type { Explanation } from '../../contract/explanation.ts';
+import type { Finding } from '../../contract/finding.ts';
 import type { BudgetSource, Node } from '../../contract/node.ts';
 import type { Progress } from '../../contract/progress.ts';
 import { openActionLines } from './actions.ts';
@@ -125,16 +126,25 @@ function section(title: string, lines: string[], { paint }: ClosingContext): str
   return lines.length === 0 ? [] : ['', indent + paint('strong', title), ...lines.map((line) => indent + line)];
 }
 
+/** What only a change of the pool mends cannot be repaired; it can be changed, or be known of. */
+const decidingHints = ({ kind, finding_id }: Finding, { commandLine }: ClosingContext): [string, string] =>
+  kind === 'repeat-failure'
+    ? ['Say that you know of it', commandLine('drift', 'accept', finding_id, '--reason', '"…"')]
+    : ['Decide on what was found', commandLine('drift', 'repair', finding_id, '--reason', '"…"', '--dry-run')];
+
+const changeHint = ({ findings }: Explanation, { commandLine }: ClosingContext): [string, string][] =>
+  findings.some(({ kind }) => kind === 'repeat-failure')
+    ? [['Change its pool first, then retry', commandLine('apply', '-f', 'pools.yaml')]]
+    : [];
+
 export const whatToDo = (told: Explanation, context: ClosingContext): string[] => [
+  ...hintLines(changeHint(told, context), context.paint),
   ...openActionLines(told.node_id, told.actions, context),
   ...hintLines(
     [
       ...firstHints(told, context),
       ...(told.held ? [['See all that is held', context.commandLine('brake')] satisfies [string, string]] : []),
-      ...told.findings.map(({ finding_id }): [string, string] => [
-        'Decide on what was found',
-        context.commandLine('drift', 'repair', finding_id, '--reason', '"…"', '--dry-run'),
-      ]),
+      ...told.findings.map((finding) => decidingHints(finding, context)),
       ['See all that happened', context.commandLine('timeline', told.node_id)],
       ['Read its logs', context.commandLine('logs', told.node_id)],
     ],

@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest';
+import { offeredFirst, repeatedIn } from './offered-first.ts';
+
+const offer = (action: string) => ({ action, does: `does ${action}`, open: true, why_not: null });
+const offers = ['retry', 'quarantine', 'retry-release'].map(offer);
+const names = (leading: Parameters<typeof offeredFirst>[1]) =>
+  offeredFirst(offers, leading).map(({ action }) => action);
+const failing = (...reasons: string[]) => ({
+  kind: 'repeat-failure',
+  pool: 'render',
+  theirs: { failures: reasons.length, newest: reasons.map((reason) => ({ reason })) },
+});
+
+test('what leads on from a failed release is its retry', () => {
+  expect(names({ repeated: null, release_failed: false })).toEqual(['retry', 'quarantine', 'retry-release']);
+  expect(names({ repeated: null, release_failed: true })).toEqual(['retry-release', 'retry', 'quarantine']);
+});
+
+test('what failed again and again is not offered first, and says what to change before', () => {
+  const repeated = repeatedIn([failing('waited 4 s', 'waited 5 s', 'waited 4 s')]);
+  expect(repeated).toEqual({ failures: 3, same_way: true, pool: 'render' });
+  const ordered = offeredFirst(offers, { repeated, release_failed: false });
+  expect(ordered.at(-1)).toMatchObject({
+    action: 'retry',
+    does: 'does retry; bringing it up has failed 3 times in the same way, so change pool render first',
+  });
+});
+
+test('failures that differ are counted, and not called the same; other findings are none', () => {
+  expect(repeatedIn([failing('no disk', 'no route')])).toMatchObject({ failures: 2, same_way: false });
+  expect(repeatedIn([{ kind: 'drift', pool: 'render', theirs: { state: 'absent' } }])).toBeNull();
+});

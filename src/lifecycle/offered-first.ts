@@ -1,0 +1,49 @@
+/** Which of the open ways leads on: what failed again and again is not simply tried once more, and a release that failed is. Pure. */
+import type { Offer } from './action-table.ts';
+
+/** Bringing a machine up has failed so often that a finding is open about it. */
+export interface Repeated {
+  failures: number;
+  /** Each time with the same words, numbers aside. */
+  same_way: boolean;
+  pool: string;
+}
+
+interface FailureFinding {
+  kind: string;
+  pool: string | null;
+  theirs: Record<string, unknown>;
+}
+
+const numbersAside = (reason: unknown) => String(reason).replace(/\d+/g, '#');
+
+export function repeatedIn(findings: readonly FailureFinding[]): Repeated | null {
+  const found = findings.find(({ kind }) => kind === 'repeat-failure');
+  const { failures, newest } = found?.theirs ?? {};
+  if (!found?.pool || typeof failures !== 'number' || !Array.isArray(newest)) return null;
+  const ways = new Set(newest.map((each: { reason?: unknown }) => numbersAside(each.reason)));
+  return { failures, same_way: ways.size === 1, pool: found.pool };
+}
+
+export const failedSoOften = ({ failures, same_way }: Repeated): string =>
+  `bringing it up has failed ${failures} times${same_way ? ' in the same way' : ''}`;
+
+export interface Leading {
+  repeated: Repeated | null;
+  release_failed: boolean;
+}
+
+/** The same offers; the one that leads on comes first, the one that leads back to the same failure last and with that said of it. */
+export function offeredFirst<Name extends string>(offers: Offer<Name>[], { repeated, release_failed }: Leading) {
+  const place = ({ action }: Offer<Name>) => {
+    if (action === 'retry-release' && release_failed) return -1;
+    return action === 'retry' && repeated ? 1 : 0;
+  };
+  return offers
+    .map((offer) =>
+      offer.action === 'retry' && offer.open && repeated
+        ? { ...offer, does: `${offer.does}; ${failedSoOften(repeated)}, so change pool ${repeated.pool} first` }
+        : offer,
+    )
+    .toSorted((one, other) => place(one) - place(other));
+}
