@@ -12,6 +12,10 @@ export interface AgentEnd {
   code?: string;
 }
 
+/** `1 process is left`, `3 processes are left`. */
+export const processesLeft = (count: number): string =>
+  count === 1 ? '1 process is left' : `${count} processes are left`;
+
 const most_last_lines = 2;
 const most_said = 300;
 

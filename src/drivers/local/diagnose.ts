@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kindOf } from '../../base/remove-tree.ts';
 import type { Diagnosis, DriverTarget } from '../driver.ts';
-import { agentEnd } from './agent-end.ts';
+import { agentEnd, processesLeft } from './agent-end.ts';
 import type { InstanceProcesses } from './instance-processes.ts';
 import { readLaunch } from './launch-record.ts';
 import type { LocalHost } from './local-host.ts';
@@ -51,9 +51,10 @@ async function look(host: LocalHost, target: DriverTarget): Promise<Diagnosis> {
 }
 
 function summaryOf({ agent, all }: InstanceProcesses, launches: number, end: string | null): string {
-  if (agent) return `the agent process ${agent.pid} runs, with ${all.length - 1} more processes of the instance`;
+  if (agent)
+    return `the agent process ${agent.pid} runs, with ${all.length - 1} more ${all.length === 2 ? 'process' : 'processes'} of the instance`;
   if (launches === 0) return 'the agent was never launched';
-  const left = all.length > 0 ? `; ${all.length} processes are left` : '';
+  const left = all.length > 0 ? `; ${processesLeft(all.length)}` : '';
   return `${end ?? 'the agent process is gone and left no word'}${left}`;
 }
 

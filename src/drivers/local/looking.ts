@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { kindOf } from '../../base/remove-tree.ts';
 import type { DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
-import { agentEnd } from './agent-end.ts';
+import { agentEnd, processesLeft } from './agent-end.ts';
 import { errorCode } from './host-failure.ts';
 import { readLaunch } from './launch-record.ts';
 import type { LocalHost } from './local-host.ts';
@@ -27,7 +27,7 @@ export async function observe(host: LocalHost, target: DriverTarget): Promise<Ob
   const ranBefore = typeof target.state.pid === 'number';
   const launched = directory !== undefined && (ranBefore || (await readLaunch(directory)).launches > 0);
   const end = launched ? await agentEnd(directory) : null;
-  const left = all.length > 0 ? `${all.length} processes are left` : null;
+  const left = all.length > 0 ? processesLeft(all.length) : null;
   return {
     state: launched || left ? 'exited' : 'created',
     present: true,

@@ -1,0 +1,9 @@
+import { expect, test } from 'vitest';
+import { processesLeft } from './agent-end.ts';
+
+test.for([
+  [1, '1 process is left'],
+  [2, '2 processes are left'],
+] as const)('%i: %s', ([count, words]) => {
+  expect(processesLeft(count)).toBe(words);
+});
