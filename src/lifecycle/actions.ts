@@ -18,6 +18,8 @@ export interface ActionSubject {
   taken_down_by: string | null;
   /** Somebody else brings the machines of its pool; nothing here launches them. */
   external: boolean;
+  /** False: a release takes the machine down, so that nothing is left to look at. */
+  reuse?: boolean;
 }
 
 export type NodeAction = ActionRow<NodeStatus, ActionSubject>;
@@ -33,8 +35,13 @@ const asideInUse: Partial<Record<Occupancy, string>> = {
   reserved: 'An allocation that failed still holds it; release that first.',
   occupied: 'An allocation is still on it: reactivate lets the machine serve it again; for this, release it first.',
 };
-const whyInUse = ({ status, occupancy }: ActionSubject) =>
-  (status === 'quarantined' ? asideInUse : inUse)[occupancy] ?? null;
+/** Whoever set a machine aside wants to look at it; what he is told to do must not take it from him unsaid. */
+export const releaseTakesIt = 'In its pool a release takes the machine down, and nothing is left of it to look at.';
+const whyInUse = ({ status, occupancy, reuse }: ActionSubject) => {
+  if (status !== 'quarantined') return inUse[occupancy] ?? null;
+  const why = asideInUse[occupancy];
+  return why ? `${why}${reuse === false ? ` ${releaseTakesIt}` : ''}` : null;
+};
 const hasResidue = ({ occupancy, allocation_status }: ActionSubject) =>
   occupancy === 'cleanup' && allocation_status === null;
 const residueFirst = ({ external }: ActionSubject) =>

@@ -228,20 +228,22 @@ const named = ({ allocation_id, name }: Holder) => (name ? `${allocation_id} (${
 const isUsing = ({ status }: Holder) => status !== 'failed' && status !== 'released';
 
 /** What serves can be let go on serving; what is being given back leads out by itself. */
-const usedBy = (holder: Holder) =>
-  holder.status === 'active'
-    ? `${named(holder)} is still on it: reactivate lets it serve that again, and before it is reimaged or retired that is released`
-    : `${named(holder)} still uses it and is released first`;
+const usedBy = (holder: Holder, reuse: boolean) => {
+  const taken = reuse ? '' : ', which in this pool takes the machine down';
+  return holder.status === 'active'
+    ? `${named(holder)} is still on it: reactivate lets it serve that again, and before it is reimaged or retired that is released${taken}`
+    : `${named(holder)} still uses it and is released first${taken}`;
+};
 
 /** What to say of a machine that a forced release set aside, once what that left behind is settled. */
 export const settledAfterForce =
   'released by force; what that left behind is settled since, so it can be reactivated or retired';
 
-const quarantined: Way = ({ node, holder, residue }) => ({
+const quarantined: Way = ({ node, holder, residue, reuse }) => ({
   waiting_for: [
     'a person to decide',
     ...(node.verdict?.rule === 'force-release' && residue.length === 0 ? [settledAfterForce] : []),
-    ...(holder && isUsing(holder) ? [usedBy(holder)] : []),
+    ...(holder && isUsing(holder) ? [usedBy(holder, reuse)] : []),
     ...(residue.length > 0 ? [`on the residue ledger: ${residue.join(', ')}`] : []),
   ].join('; '),
   next: [],

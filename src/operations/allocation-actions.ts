@@ -17,6 +17,7 @@ import { extendAllocation, predictExtension } from './actions/extend-allocation.
 import type { Asker } from './asker.ts';
 import { actOnNode } from './node-actions.ts';
 import { allocationSubject } from './offers.ts';
+import { releaseMeans } from './release-means.ts';
 import { requestForceRelease } from './request-force-release.ts';
 import { requestRelease, requestReleaseRetry } from './request-release.ts';
 import { requestRetry, retryingPool } from './requests.ts';
@@ -63,6 +64,8 @@ const retried = byRequest(
   'what is left of its machine is taken down, and a new one is brought up',
 );
 
+const released = byRequest(requestRelease, 'releasing', 'it is given back, with proof');
+
 type OwnName = 'retry' | 'release' | 'retry-release' | 'force-release' | 'extend-deadline';
 
 const own: Record<OwnName, OwnAction> = {
@@ -73,7 +76,13 @@ const own: Record<OwnName, OwnAction> = {
       return retried.predict(acting);
     },
   },
-  release: byRequest(requestRelease, 'releasing', 'its machine is taken down or cleaned, with proof'),
+  release: {
+    ...released,
+    async predict(acting) {
+      const { node } = await allocationSubject(acting.tx, acting.allocation);
+      return { ...(await released.predict(acting)), says: releaseMeans(node) };
+    },
+  },
   'retry-release': byRequest(requestReleaseRetry, 'releasing', 'its release is tried again, now'),
   'force-release': byRequest(
     requestForceRelease,

@@ -8,6 +8,7 @@ import { fenceReasons } from '../store/instances.ts';
 import { readNode } from '../store/nodes.ts';
 import { takeDownsUnderWay } from '../store/open-operations.ts';
 import { currentDocuments } from '../store/pools.ts';
+import { reusesNodes } from './release-policy.ts';
 
 /** By as many statements for a thousand as for one. */
 export async function nodeSubjects(db: Queryable, nodes: readonly Node[]): Promise<ActionSubject[]> {
@@ -43,11 +44,13 @@ async function circumstancesOf(db: Queryable, nodes: readonly Node[]) {
     nodes.map(({ pool }) => pool),
   );
   return ({ node_id, node_instance_id, pool }: Node) => {
+    const document = pools.get(pool);
     const fence = node_instance_id === null ? undefined : fences.get(node_instance_id);
     return {
       instance_fenced: fence === undefined ? 'it has no instance' : fence,
       taken_down_by: works.get(node_id) ?? null,
-      external: pools.get(pool)?.driver === 'external',
+      external: document?.driver === 'external',
+      ...(document && { reuse: reusesNodes(document) }),
     };
   };
 }

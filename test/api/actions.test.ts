@@ -95,6 +95,7 @@ async function subjectNow(allocation: AllocationStatus): Promise<ActionSubject> 
     instance_fenced: null,
     taken_down_by: null,
     external: node.pool !== 'local',
+    reuse: node.pool !== 'local',
   };
 }
 
