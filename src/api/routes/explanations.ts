@@ -3,10 +3,12 @@ import { now } from '../../base/clock.ts';
 import type { Allocation } from '../../contract/allocation.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { Holder } from '../../contract/explanation.ts';
+import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
+import type { Onlooker } from '../../lifecycle/action-table.ts';
 import { offeredActions } from '../../lifecycle/actions.ts';
 import { type Holder as ExplainedHolder, type ExplainedNode, explain, meaningOf } from '../../lifecycle/explain.ts';
-import { offeredFirst, repeatedIn } from '../../lifecycle/offered-first.ts';
+import { offeredFirst, type Repeated, repeatedIn } from '../../lifecycle/offered-first.ts';
 import { slowStages } from '../../lifecycle/slow-stages.ts';
 import { actOnNode } from '../../operations/node-actions.ts';
 import { nodeReimageKind } from '../../operations/node-reimage.ts';
@@ -63,6 +65,16 @@ async function slowStagesOf(
   return stages.length === 0 ? [] : slowStages(stages, await usualStages(db, node.pool, node.node_instance_id));
 }
 
+/** A finding may still name the allocation that the node served before, so only the fleet's own see it. */
+const findingsOn = async ({ node_id }: Node, tenant: string | null, { db }: ApiServices) =>
+  tenant === null ? (await openFindingsOf(db, node_id)).map(findingWire) : [];
+
+async function offersOn(node: Node, onlooker: Onlooker, repeated: Repeated | null, { db }: ApiServices) {
+  const subject = await nodeSubject(db, node);
+  const release_failed = subject.allocation_status === 'release_failed';
+  return offeredFirst(offeredActions(subject, onlooker), { repeated, release_failed });
+}
+
 type ExplanationRoutes = 'node-explain' | 'node-actions' | 'node-act';
 
 export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
@@ -82,8 +94,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
     const evidence = await evidenceFor(db, node, tenant, stuck);
     const change = evidence.find((fact) => fact.kind === `node.${node.status}`);
     const operation = await readOperation(db, node.workflow_id ?? '', null, at);
-    // A finding may still name the allocation that the node served before.
-    const findings = tenant === null ? (await openFindingsOf(db, node.node_id)).map(findingWire) : [];
+    const findings = await findingsOn(node, tenant, services);
     const repeated = repeatedIn(findings);
     const told = explain({
       node: row satisfies ExplainedNode,
@@ -121,15 +132,13 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       holder,
       residue,
       findings,
-      actions: offeredFirst(offeredActions(await nodeSubject(db, node), person()), {
-        repeated,
-        release_failed: stuck !== null,
-      }),
+      actions: await offersOn(node, person(), repeated, services),
     };
   },
   async 'node-actions'({ params, person }, services) {
     const node = await mustFind(params.id, person().tenant, services);
-    return { items: offeredActions(await nodeSubject(services.db, node), person()) };
+    const findings = await findingsOn(node, person().tenant, services);
+    return { items: await offersOn(node, person(), repeatedIn(findings), services) };
   },
   async 'node-act'(call, services) {
     const { id, action } = call.params;
