@@ -76,9 +76,12 @@ async function identifyAgent(
 ): Promise<AgentSession> {
   const credential = bearerOf(request);
   if (credential === undefined) throw new ApiProblem('token_missing', 'An instance credential is needed.');
-  const session = await services.sessions.find(credential, now(services.clock));
+  const at = now(services.clock);
+  const session = await services.sessions.find(credential, at);
   if (!session) throw new ApiProblem('credential_unknown');
-  if (session.fence.kind === 'fenced' && fenced !== 'heard') throw fencedProblem(session.fence.reason);
+  const { fence } = session;
+  if (fence.kind === 'fenced' && (fenced !== 'heard' || fence.heard_until === null || fence.heard_until <= at))
+    throw fencedProblem(fence.reason);
   return session;
 }
 

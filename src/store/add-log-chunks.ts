@@ -36,6 +36,11 @@ const shipped = `shipped as (
   from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::timestamptz[], $6::int[], $7::int[], $8::text[], $9::int[], $11::int[])
     as list(node_instance_id, node_id, first_seq, last_seq, last_at, lines, raw_bytes, packing, start, length))`;
 
+/** Whether it is the node's instance still, so that the ids of what the node does now are its lines' as well. */
+const counts = (lines: string) =>
+  `(select node.node_instance_id = ${lines}.node_instance_id and instance.fenced_at is null from nodes node, instances instance
+    where node.node_id = ${lines}.node_id and instance.node_instance_id = ${lines}.node_instance_id)`;
+
 /**
  * Whose lines they are, the row knows: what a replica remembers may still be the former tenant. Of an instance that counts no more they
  * are nobody's: whoever holds the node now did not write them.
@@ -43,8 +48,7 @@ const shipped = `shipped as (
 const added = `added as (
   insert into node_log_chunks (node_instance_id, last_seq, node_id, allocation_id, first_seq, last_at, lines, raw_bytes, packing, content)
   select node_instance_id, last_seq, node_id,
-    case when (select node.node_instance_id = shipped.node_instance_id and instance.fenced_at is null from nodes node, instances instance
-      where node.node_id = shipped.node_id and instance.node_instance_id = shipped.node_instance_id) then ${holderOf('shipped.node_id')} end, first_seq, last_at, lines, raw_bytes, packing, content
+    case when ${counts('shipped')} then ${holderOf('shipped.node_id')} end, first_seq, last_at, lines, raw_bytes, packing, content
   from shipped join moved using (node_instance_id)
   returning node_instance_id, node_id, allocation_id)`;
 
@@ -57,7 +61,7 @@ const addBehindEnd = `with ${shipped}, moved as (
   ), ${added}
   select added.node_instance_id, added.allocation_id, moved.unchecked_bytes, moved.loose_chunks,
     coalesce(allocation.correlation_id, node.correlation_id) as correlation_id, coalesce(node.workflow_id, allocation.workflow_id) as workflow_id
-  from added join moved using (node_instance_id) join nodes node on node.node_id = added.node_id
+  from added join moved using (node_instance_id) left join nodes node on node.node_id = added.node_id and ${counts('added')}
     left join allocations allocation on allocation.allocation_id = added.allocation_id`;
 
 /** At most one chunk of each instance. What is missing from the answer was there in part, or is the first of its instance. */

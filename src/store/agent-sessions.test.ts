@@ -141,7 +141,7 @@ it('keeps a fence that came while the credential was looked up', async () => {
       if (any) sessions.observe({ ...any, kind: 'instance.fenced' });
     }),
   );
-  expect((await mustFind(sessions, node)).fence).toEqual({ kind: 'fenced', reason: 'replaced' });
+  expect((await mustFind(sessions, node)).fence).toMatchObject({ kind: 'fenced', reason: 'replaced' });
 });
 
 it('a name at a front door is free for the next one, though the former was asked for while it was fenced', async () => {

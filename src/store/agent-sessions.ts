@@ -6,6 +6,7 @@
  * tells of, and what is remembered may be newer, from the row or from the agent's own claim. Taken at its word, an old fact
  * would tell an agent that it is starting after it was told that it is ready.
  */
+import { secondsLater } from '../base/clock.ts';
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Door } from '../contract/compat/door.ts';
 import type { Evidence } from '../contract/evidence.ts';
@@ -39,8 +40,14 @@ export interface AgentSession {
   client_instance: string | null;
   /** The interval that its beats were last judged by, by whichever replica. */
   kept_interval_seconds: number | null;
-  fence: { kind: 'none' } | { kind: 'fenced'; reason: string };
+  fence: Fence;
 }
+
+/** `heard_until`: what it still has to say is kept until then, as nobody's; null when nothing is kept any more. */
+export type Fence = { kind: 'none' } | { kind: 'fenced'; reason: string; heard_until: Date | null };
+
+/** Long enough to ship what it had written before it heard of its fence; whoever kept its credential writes no more after that. */
+const heardAfterFenceSeconds = 600;
 
 export interface AgentSessions {
   find(credential: string, now: Date): Promise<AgentSession | undefined>;
@@ -80,11 +87,15 @@ const load = `
   from nodes node join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
   where node.node_id = $1`;
 
-const fenceOf = (instance: InstanceRow, row: SessionRow): AgentSession['fence'] => {
-  if (instance.fenced_at) return { kind: 'fenced', reason: instance.fence_reason ?? 'it was fenced' };
-  if (row.current_instance !== instance.node_instance_id)
-    return { kind: 'fenced', reason: 'the node has a newer instance' };
-  return { kind: 'none' };
+const fenceOf = (instance: InstanceRow, row: SessionRow): Fence => {
+  const isLast = row.current_instance === instance.node_instance_id;
+  const { fenced_at, fence_reason, revoked_at } = instance;
+  if (fenced_at) {
+    // Cut off with nobody after it: it is proven that nothing speaks for the node any more.
+    const heard_until = isLast && revoked_at ? null : secondsLater(fenced_at, heardAfterFenceSeconds);
+    return { kind: 'fenced', reason: fence_reason ?? 'it was fenced', heard_until };
+  }
+  return isLast ? { kind: 'none' } : { kind: 'fenced', reason: 'the node has a newer instance', heard_until: null };
 };
 
 /** What the row says of a session. */

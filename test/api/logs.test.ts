@@ -117,3 +117,17 @@ it('what an instance that counts no more still has to say is refused, and kept f
   expect(await linesOf(former.node_id)).toEqual(['while it was theirs', 'late words']);
   expect(await theirs()).toEqual(['while it was theirs']);
 });
+
+it('nothing that is said for a retired machine is kept', async () => {
+  const machine = await readyMachine(server, 'gone');
+  const params = { id: machine.node_id, action: 'retire' } as const;
+  await server.client.call('node-act', { params, body: { reason: 'it is sold' } });
+  await until('it to be retired', async () => {
+    const { status } = await server.client.call('node-get', { params: { id: machine.node_id } });
+    return status === 'retired';
+  });
+  await until('its words to be refused', async () => {
+    const { body } = await machine.log(1, 'words of one that is no more');
+    return body.code === 'instance_fenced' && !('acknowledged_seq' in body);
+  });
+});

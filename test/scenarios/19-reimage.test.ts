@@ -178,7 +178,7 @@ scenario({
     expect((await act(world, node_id, { reason: 'once more' })).status).toBe(200);
     const failed = await becomesNode(world, node_id, 'failed');
     expect(failed.verdict?.rule).toBe('provision-error');
-    expect(failed.verdict?.reason).toMatch(/prerequisite_missing.*scratch-disk is missing/);
+    expect(failed.verdict?.reason).toMatch(/scratch-disk is missing.*prerequisite_missing/);
     expect(failed.deadline_at).not.toBeNull();
 
     await writeFile(scratch, '');

@@ -191,7 +191,7 @@ scenario({
     expect(failed.verdict?.rule).toBe('prerequisite-missing');
     expect(failed.verdict?.reason).toMatch(/^prerequisite_missing: gpu-driver \(its check exited with code 3/);
     const { reason } = await becomesAllocation(world, doomed, 'failed');
-    expect(reason).toMatch(/prerequisite_missing.*gpu-driver is missing/);
+    expect(reason).toMatch(/gpu-driver is missing.*prerequisite_missing/);
   },
   counters: [
     {
