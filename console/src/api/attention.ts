@@ -41,6 +41,7 @@ export function useAttention(): Attention {
   const pools = useQuery({ ...poolsQuery, enabled });
   const releases = useInfiniteQuery(allocationsQuery(failedReleases));
   const unserved = useInfiniteQuery(allocationsQuery(failedAllocations));
+  const offline = useInfiniteQuery(nodesIn('offline'));
   const quarantined = useInfiniteQuery(nodesIn('quarantined'));
   const failed = useInfiniteQuery(nodesIn('failed'));
   const degraded = useInfiniteQuery(nodesIn('degraded'));
@@ -48,7 +49,7 @@ export function useAttention(): Attention {
   const operations = useInfiniteQuery({ ...operationsQuery(running), enabled });
   const residue = useInfiniteQuery({ ...residueQuery(open), enabled });
   const findings = useInfiniteQuery({ ...findingsQuery(open), enabled });
-  const lists = [releases, unserved, quarantined, failed, degraded, cleaning, residue, findings];
+  const lists = [releases, unserved, offline, quarantined, failed, degraded, cleaning, residue, findings];
   const reads = [brake, sweeps, pools, operations, ...lists];
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: what the lists hold is in their data
@@ -58,6 +59,7 @@ export function useAttention(): Attention {
       sweeps: sweeps.data?.items,
       pools: pools.data,
       release_failed: itemsOf(releases),
+      offline: itemsOf(offline),
       quarantined: itemsOf(quarantined),
       failed: itemsOf(failed),
       failed_allocations: itemsOf(unserved),

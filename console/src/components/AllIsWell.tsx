@@ -17,8 +17,8 @@ export function AllIsWell({ known }: { known: Known }) {
   const looked = overview && [
     counted(
       total(overview.nodes, 'retired'),
-      'machine, none failed or set aside',
-      'machines, none failed or set aside',
+      'machine, none silent, failed or set aside',
+      'machines, none silent, failed or set aside',
     ),
     counted(total(overview.allocations, 'released'), 'allocation, none failed', 'allocations, none failed'),
     counted(known.sweeps?.length ?? 0, 'rule runs, nothing is held', 'rules run, nothing is held'),

@@ -6,6 +6,7 @@ import {
   IconLeaf,
   IconLock,
   IconPlayerPause,
+  IconPower,
   IconRefresh,
   IconRefreshAlert,
   IconUserX,
@@ -41,10 +42,18 @@ export const shelfLooks: Record<ShelfName, ShelfLook> = {
   },
   given_up: {
     title: 'Releases that gave up',
-    means: 'No automatic try is left but one an hour.',
+    means: 'All quick tries failed. One more is made every hour, and none sooner unless somebody asks for it.',
     icon: IconRefreshAlert,
     tone: 'bad',
     all: { to: '/allocations', search: { status: 'release_failed' } },
+  },
+  silent: {
+    title: 'Silent machines',
+    means:
+      'No heartbeat, and whoever is served by one may get no answer. Each may come back until its time ends; then it is given up.',
+    icon: IconPower,
+    tone: 'off',
+    all: { to: '/fleet', search: { status: 'offline' } },
   },
   quarantined: {
     title: 'Set aside',

@@ -2,7 +2,7 @@
 import type { Node } from '../../../src/contract/node.ts';
 import type { NodeActionName } from '../../../src/lifecycle/actions.ts';
 import type { AllocationActionName } from '../../../src/lifecycle/allocation-actions.ts';
-import type { Occupancy } from '../../../src/lifecycle/states.ts';
+import type { NodeStatus, Occupancy } from '../../../src/lifecycle/states.ts';
 import { actionLabel, isEnding } from '../words/actions.ts';
 import type { Concern } from '../words/attention.ts';
 import type { Action } from './action.ts';
@@ -20,7 +20,7 @@ export interface NextAction {
 
 /** As the table of actions opens them; what is served is given back first. */
 const onNode: Record<
-  'failed' | 'quarantined' | 'degraded',
+  'failed' | 'quarantined' | 'degraded' | 'offline',
   Record<Occupancy, readonly (NodeActionName | 'release')[]>
 > = {
   failed: {
@@ -28,6 +28,12 @@ const onNode: Record<
     occupied: ['release'],
     cleanup: ['retire'],
     free: ['reimage', 'retire'],
+  },
+  offline: {
+    reserved: ['probe', 'extend-deadline'],
+    occupied: ['probe', 'release'],
+    cleanup: ['probe', 'extend-deadline'],
+    free: ['probe', 'retire'],
   },
   degraded: {
     reserved: ['collect-diagnostics', 'drain'],
@@ -42,6 +48,8 @@ const onNode: Record<
     cleanup: ['reimage', 'retire'],
   },
 };
+
+const isNamed = (status: NodeStatus): status is keyof typeof onNode => Object.hasOwn(onNode, status);
 
 const onAllocation = {
   release: ['retry-release', 'force-release'],
@@ -79,7 +87,7 @@ export function nextActions(concern: Concern): NextAction[] {
       }));
     case 'node': {
       const { node } = concern;
-      if (node.status !== 'failed' && node.status !== 'quarantined' && node.status !== 'degraded') return [];
+      if (!isNamed(node.status)) return [];
       return onNode[node.status][node.occupancy]
         .filter((name) => name !== 'extend-deadline' || !node.verdict?.certain)
         .flatMap((name) => nodeNext(node, name));

@@ -12,6 +12,7 @@ const nothing: Known = {
   sweeps: undefined,
   pools: undefined,
   release_failed: undefined,
+  offline: undefined,
   quarantined: undefined,
   failed: undefined,
   failed_allocations: undefined,
@@ -63,6 +64,20 @@ describe('what needs a person', () => {
         name: 'unserved',
         concerns: [{ allocation: { allocation_id: 'gone' } }, { allocation: { allocation_id: 'standing' } }],
       },
+    ]);
+  });
+  it('has every silent machine, first those that somebody is served by, above what is set aside', () => {
+    const silent = (name: string, minute: number, allocation_id: string | null) => ({
+      ...node(name, minute),
+      allocation_id,
+    });
+    const offline = [silent('free', 1, null), silent('serving', 9, 'a'), silent('serving-longer', 3, 'b')];
+    expect(shelvesOf({ ...nothing, offline, quarantined: [node('aside', 1)] }, nowMs)).toMatchObject([
+      {
+        name: 'silent',
+        concerns: [{ node: { name: 'serving-longer' } }, { node: { name: 'serving' } }, { node: { name: 'free' } }],
+      },
+      { name: 'quarantined' },
     ]);
   });
   it('has a machine that stays degraded, and not one that is for a moment', () => {

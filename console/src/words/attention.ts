@@ -25,6 +25,7 @@ export const shelfNames = [
   'held',
   'rules',
   'given_up',
+  'silent',
   'quarantined',
   'failed',
   'unserved',
@@ -47,6 +48,7 @@ export interface Known {
   sweeps: readonly Sweep[] | undefined;
   pools: readonly Pool[] | undefined;
   release_failed: readonly Allocation[] | undefined;
+  offline: readonly Node[] | undefined;
   quarantined: readonly Node[] | undefined;
   failed: readonly Node[] | undefined;
   failed_allocations: readonly Allocation[] | undefined;
@@ -88,6 +90,8 @@ export const concernId = (concern: Concern): string => kindOf(concern).id(concer
 export const concernedSince = (concern: Concern): string => kindOf(concern).since(concern);
 
 const longestFirst = (a: Concern, b: Concern) => (concernedSince(a) < concernedSince(b) ? -1 : 1);
+/** A silent machine that somebody is served by hurts more than one that has merely been silent for longer. */
+const servingFirst = (a: Node, b: Node) => Number(a.allocation_id === null) - Number(b.allocation_id === null);
 /** What costs most goes before what has merely waited longer. */
 const dearestFirst = (a: Residue, b: Residue) =>
   (b.cost_per_hour ?? 0) - (a.cost_per_hour ?? 0) || (a.since < b.since ? -1 : 1);
@@ -134,6 +138,7 @@ export function shelvesOf(known: Known, nowMs: number): Shelf[] {
     held: (known.brake?.holds ?? []).filter(isOpenHold).map((hold) => ({ kind: 'hold', hold })),
     rules: (known.sweeps ?? []).filter(({ error }) => error !== null).map((sweep) => ({ kind: 'rule', sweep })),
     given_up: releases.filter(({ gave_up }) => gave_up).toSorted(longestFirst),
+    silent: (known.offline ?? []).map(asNode).toSorted((a, b) => servingFirst(a.node, b.node) || longestFirst(a, b)),
     quarantined: (known.quarantined ?? []).map(asNode).toSorted(longestFirst),
     failed: (known.failed ?? []).map(asNode).toSorted(longestFirst),
     unserved: unserved(known)
