@@ -26,6 +26,9 @@ export const timelineQuery = (by: Filters) =>
       ),
   });
 
+const oneFact = async (query: JoinedTimelineQuery, signal: AbortSignal) =>
+  (await call('timeline-get', { query: { ...query, limit: 1 }, signal })).items[0] ?? null;
+
 /**
  * The fact that brought an allocation into its status; it says why even where no rule had to decide. A new status is a new
  * question, so what was answered never has to be read again.
@@ -33,9 +36,19 @@ export const timelineQuery = (by: Filters) =>
 export const statusFactQuery = (allocation_id: string, status: string, since: string) =>
   queryOptions({
     queryKey: [...keys.statusFacts(), allocation_id, status, since],
-    queryFn: async ({ signal }) => {
-      const query = { allocation_id, kind: `allocation.${status}`, order: 'newest', limit: 1 } as const;
-      const page = await call('timeline-get', { query, signal });
-      return page.items[0] ?? null;
-    },
+    queryFn: ({ signal }) => oneFact({ allocation_id, kind: `allocation.${status}`, order: 'newest' }, signal),
+  });
+
+/** The same of a machine; it names the person who moved it. */
+export const nodeStatusFactQuery = (node_id: string, status: string, since: string) =>
+  queryOptions({
+    queryKey: [...keys.statusFacts(), node_id, status, since],
+    queryFn: ({ signal }) => oneFact({ node_id, kind: `node.${status}`, order: 'newest' }, signal),
+  });
+
+/** When the release of an allocation first failed; no later try changes that. */
+export const firstFailureQuery = (allocation_id: string) =>
+  queryOptions({
+    queryKey: [...keys.statusFacts(), allocation_id, 'first-failure'],
+    queryFn: ({ signal }) => oneFact({ allocation_id, kind: 'allocation.release_failed', order: 'oldest' }, signal),
   });

@@ -2,6 +2,7 @@
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
+import type { Allocation } from '../../../src/contract/allocation.ts';
 import { causeSays } from '../../../src/lifecycle/transitions.ts';
 import type { Action } from '../dialogs/action.ts';
 import { nextActions } from '../dialogs/attention-actions.ts';
@@ -13,6 +14,7 @@ import { afterwardsWords, effectWords } from '../words/supervision.ts';
 import { withLocalTimes } from '../words/times.ts';
 import { Ago } from './Ago.tsx';
 import styles from './Attention.module.css';
+import { HurtAllocation, SetAsideBy, useFailingSince } from './AttentionFacts.tsx';
 import { shortId } from './CopyId.tsx';
 import { Countdown } from './Countdown.tsx';
 
@@ -55,7 +57,8 @@ function tell(concern: Concern): Told {
     }
     case 'release':
     case 'allocation': {
-      const { allocation_id, name, pool, reason, owner_layer, verdict, release_tries, retry_at } = concern.allocation;
+      const { allocation_id, name, pool, tenant, reason, owner_layer, verdict, release_tries, retry_at } =
+        concern.allocation;
       return {
         title: (
           <Link to="/allocations/$id" params={{ id: allocation_id }}>
@@ -66,6 +69,7 @@ function tell(concern: Concern): Told {
         why: reason,
         facts: [
           pool,
+          `tenant: ${tenant}`,
           verdict && <Rule key="rule" name={verdict.rule} />,
           owner_layer && `owner: ${owner_layer}`,
           concern.kind === 'release' && (release_tries === 1 ? 'failed once' : `failed ${release_tries} times`),
@@ -78,7 +82,7 @@ function tell(concern: Concern): Told {
       };
     }
     case 'node': {
-      const { node_id, name, pool, verdict, fence_reason, deadline_at, status } = concern.node;
+      const { node_id, name, pool, verdict, fence_reason, deadline_at, status, allocation_id } = concern.node;
       return {
         title: (
           <Link to="/nodes/$id" params={{ id: node_id }}>
@@ -90,7 +94,17 @@ function tell(concern: Concern): Told {
         facts: [
           pool,
           verdict && <Rule key="rule" name={verdict.rule} />,
-          verdict?.owner && `owner: ${verdict.owner}`,
+          status === 'quarantined' ? (
+            <SetAsideBy key="by" node={concern.node} />
+          ) : (
+            verdict?.owner && `owner: ${verdict.owner}`
+          ),
+          allocation_id && <HurtAllocation key="hurt" allocation_id={allocation_id} />,
+          status === 'offline' && deadline_at && (
+            <span key="end">
+              given up in <Countdown at={deadline_at} />, unless it is heard of
+            </span>
+          ),
           status === 'failed' && deadline_at && (
             <span key="end">
               {verdict?.certain ? 'it has ended; ' : 'it may come back until then; '}taken down with proof in{' '}
@@ -159,6 +173,15 @@ function tell(concern: Concern): Told {
   }
 }
 
+function FailingFor({ allocation }: { allocation: Allocation }) {
+  const since = useFailingSince(allocation);
+  return (
+    <span className={styles.since}>
+      failing for <Ago at={since} asAge />
+    </span>
+  );
+}
+
 interface Props {
   concern: Concern;
   /** Left out for those who may only look. */
@@ -174,10 +197,14 @@ export function AttentionRow({ concern, onAction }: Props) {
       <div className={styles.words}>
         <p className={styles.line}>
           <b className={styles.name}>{title}</b>
-          {since && (
-            <span className={styles.since}>
-              for <Ago at={since} asAge />
-            </span>
+          {concern.kind === 'release' ? (
+            <FailingFor allocation={concern.allocation} />
+          ) : (
+            since && (
+              <span className={styles.since}>
+                for <Ago at={since} asAge />
+              </span>
+            )
           )}
         </p>
         <p className={styles.why}>{typeof why === 'string' ? sentence(withLocalTimes(why)) : why}</p>
