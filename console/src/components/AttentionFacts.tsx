@@ -28,8 +28,13 @@ export function SetAsideBy({ node: { node_id, status, status_since, verdict } }:
   return data?.actor ? `by ${data.actor.name}` : owner;
 }
 
+type Failing = Pick<Allocation, 'allocation_id' | 'release_tries' | 'status_since'>;
+
 /** Every try that fails moves the status anew; whoever waits has waited since the first. */
-export function useFailingSince({ allocation_id, release_tries, status_since }: Allocation): string {
-  const { data } = useQuery({ ...firstFailureQuery(allocation_id), enabled: release_tries > 1 });
-  return data?.at ?? status_since;
+export function useFailingSince(failing: Failing | null): string | undefined {
+  const { data } = useQuery({
+    ...firstFailureQuery(failing?.allocation_id ?? ''),
+    enabled: failing !== null && failing.release_tries > 1,
+  });
+  return data?.at ?? failing?.status_since;
 }

@@ -176,9 +176,11 @@ function tell(concern: Concern): Told {
 function FailingFor({ allocation }: { allocation: Allocation }) {
   const since = useFailingSince(allocation);
   return (
-    <span className={styles.since}>
-      failing for <Ago at={since} asAge />
-    </span>
+    since && (
+      <span className={styles.since}>
+        failing for <Ago at={since} asAge />
+      </span>
+    )
   );
 }
 

@@ -13,10 +13,10 @@ import { CopyId } from './CopyId.tsx';
 import { Countdown } from './Countdown.tsx';
 import { type Column, DataTable } from './DataTable.tsx';
 import { HeldTag } from './HeldSign.tsx';
-import { NodeStatusBadge } from './StatusBadges.tsx';
+import { AllocationStatusBadge, NodeStatusBadge } from './StatusBadges.tsx';
 
 /** What the fleet keeps follows the stream; the rest is read for the rows that are shown. */
-type Row = FleetNode & { more: Node | undefined };
+type Row = FleetNode & { more: Node | undefined; stuck: boolean };
 
 const columns: Column<Row>[] = [
   {
@@ -35,7 +35,8 @@ const columns: Column<Row>[] = [
     by: (node) => nodeStatusNames.indexOf(node.status),
     cell: (node) => (
       <span>
-        <NodeStatusBadge status={node.status} /> <HeldTag node={{ held: node.held && (node.more?.held ?? true) }} />
+        {node.stuck ? <AllocationStatusBadge status="release_failed" /> : <NodeStatusBadge status={node.status} />}{' '}
+        <HeldTag node={{ held: node.held && (node.more?.held ?? true) }} />
       </span>
     ),
   },
@@ -71,14 +72,19 @@ const columns: Column<Row>[] = [
 
 interface Props {
   nodes: FleetNode[];
+  /** Those whose release has failed. */
+  stuck: ReadonlyMap<string, string>;
   sort: string | undefined;
   onSort: (sort: string | undefined) => void;
 }
 
-export function FleetTable({ nodes, sort, onSort }: Props) {
+export function FleetTable({ nodes, stuck, sort, onSort }: Props) {
   const ids = useMemo(() => nodes.map(({ node_id }) => node_id), [nodes]);
   const { data } = useQuery(nodeRowsQuery(ids));
-  const rows = useMemo(() => nodes.map((node) => ({ ...node, more: data?.get(node.node_id) })), [nodes, data]);
+  const rows = useMemo(
+    () => nodes.map((node) => ({ ...node, more: data?.get(node.node_id), stuck: stuck.has(node.node_id) })),
+    [nodes, stuck, data],
+  );
   return (
     <DataTable
       label="Nodes"

@@ -1,19 +1,29 @@
 /** Why a machine stands where it stands and what happens next, as the server explains it; with the way to do something. */
 import { Button } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
 import type { Explanation } from '../../../src/contract/explanation.ts';
 import type { Node } from '../../../src/contract/node.ts';
 import type { Action } from '../dialogs/action.ts';
 import { nodeAction } from '../dialogs/node-actions.ts';
 import { useTicking } from '../live/clock.ts';
-import { actionLabel } from '../words/actions.ts';
-import { findings, isAhead, isInDoubt, openOffer, waitingWords } from '../words/explanation.ts';
+import { actionLabel, sentence } from '../words/actions.ts';
+import {
+  findings,
+  isAhead,
+  isInDoubt,
+  openOffer,
+  stuckRelease,
+  waitingWords,
+  withoutReason,
+} from '../words/explanation.ts';
 import { withLocalTimes } from '../words/times.ts';
 import { Ago } from './Ago.tsx';
+import { useFailingSince } from './AttentionFacts.tsx';
 import styles from './Because.module.css';
 import { Because, BudgetLine } from './Because.tsx';
 import { Countdown } from './Countdown.tsx';
 import { DoubtNotice } from './DoubtNotice.tsx';
-import { NodeStatusBadge } from './StatusBadges.tsx';
+import { AllocationStatusBadge, NodeStatusBadge } from './StatusBadges.tsx';
 
 interface Props {
   node: Node;
@@ -22,31 +32,50 @@ interface Props {
   onAction: ((action: Action) => void) | undefined;
 }
 
-export const NodeBecause = ({ node, explanation, onAction }: Props) => (
-  <Because
-    notice={isInDoubt(explanation) && <DoubtNotice node={node} explanation={explanation} onAction={onAction} />}
-    badge={<NodeStatusBadge status={explanation.status} large />}
-    since={explanation.status_since}
-    means={
-      <>
-        {!isInDoubt(explanation) && <p>{explanation.means}</p>}
-        {node.last_seen_at && (
-          <p>
-            Last heard of: <Ago at={node.last_seen_at} />
-          </p>
-        )}
-      </>
-    }
-    because={<Reason explanation={explanation} />}
-    next={<Next node={node} explanation={explanation} onAction={onAction} />}
-  />
-);
+export function NodeBecause({ node, explanation, onAction }: Props) {
+  const stuck = stuckRelease(explanation);
+  const failingSince = useFailingSince(stuck);
+  const inDoubt = isInDoubt(explanation);
+  return (
+    <Because
+      notice={inDoubt && <DoubtNotice node={node} explanation={explanation} onAction={onAction} />}
+      badge={
+        stuck ? (
+          <AllocationStatusBadge status={stuck.status} large />
+        ) : (
+          <NodeStatusBadge status={explanation.status} large />
+        )
+      }
+      since={failingSince ?? explanation.status_since}
+      means={
+        <>
+          {stuck && (
+            <p>
+              The machine is still <NodeStatusBadge status={explanation.status} />, and no step of that goes on until
+              its release is tried again.
+            </p>
+          )}
+          {!stuck && !inDoubt && <p>{explanation.means}</p>}
+          {node.last_seen_at && (
+            <p>
+              Last heard of: <Ago at={node.last_seen_at} />
+            </p>
+          )}
+        </>
+      }
+      because={<Reason explanation={explanation} />}
+      next={<Next node={node} explanation={explanation} onAction={onAction} />}
+    />
+  );
+}
 
 function Reason({ explanation }: { explanation: Explanation }) {
   const { rule, verdict, owner, at } = explanation.because;
+  const stuck = stuckRelease(explanation);
   return (
     <>
-      {verdict && <p className={styles.reason}>{withLocalTimes(verdict)}</p>}
+      {stuck && <p className={styles.reason}>{sentence(withLocalTimes(stuck.reason ?? 'its release failed'))}</p>}
+      {verdict && <p className={stuck ? styles.dim : styles.reason}>{withLocalTimes(verdict)}</p>}
       <p className={styles.dim}>
         {rule && rule !== explanation.status && (
           <>
@@ -76,7 +105,11 @@ function Next({ node, explanation, onAction }: Props) {
   const helps = openOffer(explanation, node.verdict?.certain ? 'retry' : 'extend-deadline');
   return (
     <>
-      {waiting_for && !held && <p className={styles.waits}>{waitingWords(waiting_for)}</p>}
+      {waiting_for && !held && (
+        <p className={styles.waits}>
+          <WithResidueLinks words={waitingWords(withoutReason(waiting_for, stuckRelease(explanation)))} />
+        </p>
+      )}
       <ul className={styles.steps}>
         {next.map((step) => (
           <Step key={step.if} step={step} explanation={explanation} />
@@ -97,6 +130,18 @@ function Next({ node, explanation, onAction }: Props) {
     </>
   );
 }
+
+/** What is on the ledger is one press away from where it is named. */
+const WithResidueLinks = ({ words }: { words: string }) =>
+  words.split(/(res_\w+)/).map((piece) =>
+    piece.startsWith('res_') ? (
+      <Link key={piece} to="/residue">
+        {piece}
+      </Link>
+    ) : (
+      piece
+    ),
+  );
 
 interface StepProps {
   step: Explanation['next'][number];

@@ -141,6 +141,7 @@ export function FleetPage() {
         (search.view === 'table' ? (
           <Panel flush>
             <FleetTable
+              stuck={stuck}
               nodes={view.groups.flatMap(({ nodes }) => nodes).slice(0, mostRows)}
               sort={search.sort}
               onSort={(sort) => change({ sort })}

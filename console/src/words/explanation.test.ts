@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Evidence } from '../../../src/contract/evidence.ts';
+import type { Holder } from '../../../src/contract/explanation.ts';
 import type { Held } from '../../../src/contract/node.ts';
-import { findings, isAhead, isInDoubt, waitingWords, whyHeld } from './explanation.ts';
+import { findings, isAhead, isInDoubt, stuckRelease, waitingWords, whyHeld, withoutReason } from './explanation.ts';
 
 const held: Held = {
   rule: 'liveness',
@@ -50,6 +51,18 @@ it('what it waits for reads as a sentence, whoever wrote it', () => {
 it('findings are the newest of each kind, without what is told elsewhere', () => {
   const facts = ['probe.unanswered', 'node.held', 'node.deadline_moved', 'node.deadline_moved', 'node.offline'];
   const evidence = facts.map((kind, i) => ({ kind, cursor: String(i) }) as Evidence);
-  const told = findings({ status: 'offline', because: { rule: null, verdict: null, owner: null, at: '', evidence } });
+  const because = { rule: null, verdict: null, owner: null, at: '', evidence };
+  const told = findings({ status: 'offline', because, holder: null });
   expect(told.map(({ cursor }) => cursor)).toEqual(['0', '2']);
+});
+
+it('a release that failed goes before the clean-up it is part of, and is told once', () => {
+  const holder = { status: 'release_failed', reason: 'no space left' } as Holder;
+  expect(stuckRelease({ status: 'cleaning', holder })).toBe(holder);
+  expect(stuckRelease({ status: 'quarantined', holder })).toBeNull();
+  expect(stuckRelease({ status: 'cleaning', holder: { ...holder, status: 'releasing' } })).toBeNull();
+  expect(withoutReason('try 2 of its release: no space left', holder)).toBe('try 2 of its release');
+  const evidence = [{ kind: 'allocation.release_failed', cursor: '1' } as Evidence];
+  const because = { rule: null, verdict: null, owner: null, at: '', evidence };
+  expect(findings({ status: 'cleaning', because, holder })).toEqual([]);
 });

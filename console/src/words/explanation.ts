@@ -1,6 +1,6 @@
 /** The words of why a machine stands where it stands. Pure: the present is a parameter. */
 import type { Evidence } from '../../../src/contract/evidence.ts';
-import type { Explanation } from '../../../src/contract/explanation.ts';
+import type { Explanation, Holder } from '../../../src/contract/explanation.ts';
 import type { Held } from '../../../src/contract/node.ts';
 import type { NodeActionName, OfferedAction } from '../../../src/lifecycle/actions.ts';
 
@@ -27,12 +27,22 @@ export function waitingWords(waiting_for: string): string {
   return /^[A-Z]/.test(words) ? words : `Waits for ${words}`;
 }
 
+/** The allocation whose release has failed on it: until that ends, being cleaned is not what goes on. */
+export const stuckRelease = ({ status, holder }: Pick<Explanation, 'status' | 'holder'>): Holder | null =>
+  status === 'cleaning' && holder?.status === 'release_failed' ? holder : null;
+
+/** What is waited for, without what failed where that is told already. */
+export const withoutReason = (waiting_for: string, stuck: Holder | null): string =>
+  stuck?.reason ? waiting_for.replace(`: ${stuck.reason}`, '') : waiting_for;
+
 /** Said elsewhere on the page, or of no use beside the verdict. */
-const toldElsewhere = new Set(['node.held', 'node.would_have']);
+const toldElsewhere = ['node.held', 'node.would_have'];
 
 /** What was found out since, the newest of each kind; the change itself is the verdict's own words. */
-export function findings({ status, because }: Pick<Explanation, 'status' | 'because'>): Evidence[] {
-  const seen = new Set([`node.${status}`, ...toldElsewhere]);
+export function findings(explanation: Pick<Explanation, 'status' | 'because' | 'holder'>): Evidence[] {
+  const { status, because } = explanation;
+  const released = stuckRelease(explanation) ? ['allocation.release_failed'] : [];
+  const seen = new Set([`node.${status}`, ...toldElsewhere, ...released]);
   return because.evidence.filter(({ kind }) => !seen.has(kind) && seen.add(kind));
 }
 
