@@ -2,6 +2,7 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { useTicking } from '../live/clock.ts';
+import { type Ailing, ailingBy } from '../words/ailing.ts';
 import { type Known, type Shelf, shelvesOf } from '../words/attention.ts';
 import { allocationsQuery } from './allocations.ts';
 import { findingsQuery } from './findings.ts';
@@ -79,4 +80,14 @@ export function useAttention(): Attention {
     isAll: !lists.some(({ hasNextPage }) => hasNextPage),
     error: reads.find(({ error }) => error)?.error ?? null,
   };
+}
+
+/** How the machines of active allocations ail; from the lists that are kept for Attention anyway. */
+export function useAiling(): ReadonlyMap<string, Ailing> {
+  const { data: offline } = useInfiniteQuery(nodesIn('offline'));
+  const { data: quarantined } = useInfiniteQuery(nodesIn('quarantined'));
+  return useMemo(
+    () => ailingBy([offline, quarantined].flatMap((list) => list?.pages.flatMap(({ items }) => items) ?? [])),
+    [offline, quarantined],
+  );
 }

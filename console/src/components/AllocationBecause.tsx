@@ -1,11 +1,14 @@
 /** Why an allocation is in its status, since when, and what happens if nothing does. */
 import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import type { Evidence } from '../../../src/contract/evidence.ts';
 import { allocationMeans, hasEnded, isRescueOver } from '../../../src/lifecycle/rescue-window.ts';
 import { allocationStatuses, type BudgetPhase, type StatusDeclaration } from '../../../src/lifecycle/states.ts';
+import { useAiling } from '../api/attention.ts';
 import { statusFactQuery } from '../api/timeline.ts';
 import { useTicking } from '../live/clock.ts';
+import { type Ailing, ailingOf, ailingWords, reasonOf } from '../words/ailing.ts';
 import { Ago } from './Ago.tsx';
 import styles from './Because.module.css';
 import { Because, BudgetLine } from './Because.tsx';
@@ -14,30 +17,38 @@ import { AllocationStatusBadge } from './StatusBadges.tsx';
 
 export function AllocationBecause({ allocation }: { allocation: Allocation }) {
   const { allocation_id, status, status_since } = allocation;
+  const ailing = ailingOf(allocation, useAiling());
   const means = useTicking((nowMs) => allocationMeans(allocation, nowMs));
   const { data: fact } = useQuery(statusFactQuery(allocation_id, status, status_since));
   return (
     <Because
-      badge={<AllocationStatusBadge status={status} large />}
+      badge={<AllocationStatusBadge status={status} ailing={ailing} large />}
       since={status_since}
-      means={means}
-      because={<Reason allocation={allocation} fact={fact ?? null} />}
-      next={<Next allocation={allocation} />}
+      means={ailing ? ailingWords[ailing].says : means}
+      because={<Reason allocation={allocation} fact={fact ?? null} ailing={ailing} />}
+      next={<Next allocation={allocation} ailing={ailing} />}
     />
   );
 }
 
 /** A rule's verdict goes first; without one, the fact that brought it here says why. */
 function Reason({
-  allocation: { verdict, reason, owner_layer },
+  allocation,
   fact,
+  ailing,
 }: {
   allocation: Allocation;
   fact: Evidence | null;
+  ailing: Ailing | null;
 }) {
-  const words = [...new Set([verdict?.reason ?? textOf(fact?.data.reason), reason])].filter(Boolean);
-  const rule = verdict?.rule ?? textOf(fact?.data.by);
-  const at = verdict?.at ?? fact?.at;
+  const { verdict, owner_layer } = allocation;
+  const reason = reasonOf(allocation, ailing);
+  const told = ailing ? null : (verdict?.reason ?? textOf(fact?.data.reason));
+  const words = [...new Set([told, reason])].filter(Boolean);
+  // That it was once ready is no reason for where an ailing one stands now.
+  const brought = ailing ? null : fact;
+  const rule = verdict?.rule ?? textOf(brought?.data.by);
+  const at = verdict?.at ?? brought?.at;
   return (
     <>
       {words.map((line) => (
@@ -57,7 +68,7 @@ function Reason({
             <Ago at={at} />
           </>
         )}
-        {fact?.actor && ` · ${fact.actor.name}`}
+        {brought?.actor && ` · ${brought.actor.name}`}
         {owner_layer && ` · owner: ${owner_layer.replaceAll('_', ' ')}`}
       </p>
     </>
@@ -73,7 +84,7 @@ const nextWords: Record<StatusDeclaration['class'], string> = {
   terminal: 'Nothing follows.',
 };
 
-function Next({ allocation }: { allocation: Allocation }) {
+function Next({ allocation, ailing }: { allocation: Allocation; ailing: Ailing | null }) {
   const { deadline_at, budget_seconds, retry_at, release_tries } = allocation;
   const declared = allocationStatuses[allocation.status];
   const rescueOver = useTicking((nowMs) => isRescueOver(allocation, nowMs));
@@ -89,6 +100,16 @@ function Next({ allocation }: { allocation: Allocation }) {
       </>
     );
   }
+  if (ailing && allocation.node_id)
+    return (
+      <p className={styles.means}>
+        What becomes of it is decided with{' '}
+        <Link to="/nodes/$id" params={{ id: allocation.node_id }}>
+          its machine
+        </Link>
+        .
+      </p>
+    );
   if (rescueOver) return <p className={styles.means}>No deadline runs any more; the actions above lead out.</p>;
   if (!deadline_at) return <p className={styles.means}>{nextWords[declared.class]}</p>;
   return (

@@ -4,17 +4,23 @@ import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import { allocationStatusNames } from '../../../src/lifecycle/states.ts';
+import { useAiling } from '../api/attention.ts';
 import type { Action } from '../dialogs/action.ts';
 import { allocationAction, nameOf, plainByStatus } from '../dialogs/allocation-actions.ts';
 import { allocationActionLabel, isEnding } from '../words/actions.ts';
+import { type Ailing, ailingOf, reasonOf } from '../words/ailing.ts';
 import { hasEnded } from '../words/progress.ts';
 import { Ago } from './Ago.tsx';
 import { CopyId, shortId } from './CopyId.tsx';
+import styles from './DataTable.module.css';
 import { type Column, DataTable } from './DataTable.tsx';
 import { ProgressLine } from './ProgressLine.tsx';
 import { AllocationStatusBadge } from './StatusBadges.tsx';
 
-const columns: Column<Allocation>[] = [
+/** How its machine ails is not on the row itself. */
+type Row = Allocation & { ailing: Ailing | null };
+
+const columns: Column<Row>[] = [
   {
     key: 'name',
     heading: 'Name',
@@ -29,7 +35,13 @@ const columns: Column<Allocation>[] = [
     key: 'status',
     heading: 'Status',
     by: (allocation) => allocationStatusNames.indexOf(allocation.status),
-    cell: (allocation) => <AllocationStatusBadge status={allocation.status} />,
+    cell: ({ status, ailing }) => <AllocationStatusBadge status={status} ailing={ailing} />,
+  },
+  {
+    key: 'since',
+    heading: 'For',
+    by: (allocation) => allocation.status_since,
+    cell: (allocation) => <Ago at={allocation.status_since} asAge />,
   },
   { key: 'progress', heading: 'Progress', cell: (allocation) => <Happening allocation={allocation} /> },
   { key: 'pool', heading: 'Pool', by: (allocation) => allocation.pool, cell: (allocation) => allocation.pool },
@@ -49,14 +61,16 @@ const columns: Column<Allocation>[] = [
     by: (allocation) => allocation.created_at,
     cell: (allocation) => <Ago at={allocation.created_at} asAge />,
   },
-  { key: 'tenant', heading: 'Tenant', by: ({ tenant }) => tenant, cell: ({ tenant }) => tenant, wideOnly: true },
-  { key: 'id', heading: 'Id', cell: ({ allocation_id }) => <CopyId id={allocation_id} short />, wideOnly: true },
+  { key: 'tenant', heading: 'Tenant', by: ({ tenant }) => tenant, cell: ({ tenant }) => tenant, roomyOnly: true },
+  { key: 'id', heading: 'Id', cell: ({ allocation_id }) => <CopyId id={allocation_id} short />, roomyOnly: true },
 ];
 
 /** While an operation runs, its progress; otherwise why the allocation is where it is. */
-function Happening({ allocation: { progress, reason, verdict } }: { allocation: Allocation }) {
+function Happening({ allocation }: { allocation: Row }) {
+  const { progress, verdict } = allocation;
   if (progress && !hasEnded(progress)) return <ProgressLine progress={progress} />;
-  return reason ?? verdict?.reason ?? null;
+  const words = reasonOf(allocation, allocation.ailing) ?? verdict?.reason;
+  return words ? <span className={styles.wrapped}>{words}</span> : null;
 }
 
 interface Props {
@@ -69,11 +83,16 @@ interface Props {
 
 export function AllocationTable({ allocations, sort, onSort, onAction }: Props) {
   const withActions = useMemo(() => (onAction ? [...columns, actionsColumn(onAction)] : columns), [onAction]);
+  const ailing = useAiling();
+  const rows = useMemo(
+    () => allocations.map((allocation) => ({ ...allocation, ailing: ailingOf(allocation, ailing) })),
+    [allocations, ailing],
+  );
   return (
     <DataTable
       label="Allocations"
       columns={withActions}
-      rows={allocations}
+      rows={rows}
       rowKey={(allocation) => allocation.allocation_id}
       sort={sort}
       onSort={onSort}
@@ -81,26 +100,30 @@ export function AllocationTable({ allocations, sort, onSort, onAction }: Props) 
   );
 }
 
-const actionsColumn = (onAction: (action: Action) => void): Column<Allocation> => ({
+const actionsColumn = (onAction: (action: Action) => void): Column<Row> => ({
   key: 'actions',
   heading: 'Actions',
   end: true,
-  cell: (allocation) => (
-    <Group gap={6} justify="flex-end" wrap="nowrap">
-      {plainByStatus(allocation.status).map((offer) => {
-        const label = allocationActionLabel(offer.action, allocation.status);
-        return (
-          <Button
-            key={offer.action}
-            size="compact-xs"
-            variant={isEnding(offer.action) ? 'default' : 'filled'}
-            aria-label={`${label} ${nameOf(allocation)}`}
-            onClick={() => onAction(allocationAction(allocation, offer))}
-          >
-            {label}
-          </Button>
-        );
-      })}
-    </Group>
-  ),
+  cell: (allocation) => {
+    const offers = plainByStatus(allocation.status);
+    if (offers.length === 0) return null;
+    return (
+      <Group gap={6} justify="flex-end" wrap="nowrap">
+        {offers.map((offer) => {
+          const label = allocationActionLabel(offer.action, allocation.status);
+          return (
+            <Button
+              key={offer.action}
+              size="compact-xs"
+              variant={isEnding(offer.action) ? 'default' : 'filled'}
+              aria-label={`${label} ${nameOf(allocation)}`}
+              onClick={() => onAction(allocationAction(allocation, offer))}
+            >
+              {label}
+            </Button>
+          );
+        })}
+      </Group>
+    );
+  },
 });

@@ -14,6 +14,8 @@ export interface Column<Row> {
   end?: boolean;
   /** Not worth its place on a phone. */
   wideOnly?: boolean;
+  /** Left out before what can be pressed would be pushed out of sight. */
+  roomyOnly?: boolean;
 }
 
 interface Props<Row> {
@@ -52,8 +54,14 @@ export function DataTable<Row>({ label, columns, rows, rowKey, sort, onSort }: P
         <tbody>
           {shown.map((row) => (
             <tr key={rowKey(row)}>
-              {columns.map(({ key, heading, cell, end, wideOnly }) => (
-                <td key={key} data-heading={heading} data-end={end || undefined} data-wide-only={wideOnly || undefined}>
+              {columns.map(({ key, heading, cell, end, wideOnly, roomyOnly }) => (
+                <td
+                  key={key}
+                  data-heading={heading}
+                  data-end={end || undefined}
+                  data-wide-only={wideOnly || undefined}
+                  data-roomy-only={roomyOnly || undefined}
+                >
                   {cell(row)}
                 </td>
               ))}
@@ -71,11 +79,17 @@ interface HeadingProps<Row> {
   onSort: (sort: string | undefined) => void;
 }
 
-function Heading<Row>({ column: { key, heading, by, end, wideOnly }, sort, onSort }: HeadingProps<Row>) {
+function Heading<Row>({ column: { key, heading, by, end, wideOnly, roomyOnly }, sort, onSort }: HeadingProps<Row>) {
   const direction = sort === key ? 'ascending' : sort === `-${key}` ? 'descending' : undefined;
   const next = direction === undefined ? key : direction === 'ascending' ? `-${key}` : undefined;
   return (
-    <th scope="col" aria-sort={direction} data-end={end || undefined} data-wide-only={wideOnly || undefined}>
+    <th
+      scope="col"
+      aria-sort={direction}
+      data-end={end || undefined}
+      data-wide-only={wideOnly || undefined}
+      data-roomy-only={roomyOnly || undefined}
+    >
       {by ? (
         <UnstyledButton className={styles.sort} onClick={() => onSort(next)}>
           {heading}

@@ -7,6 +7,7 @@ import {
   type OperationStatus,
 } from '../../../src/lifecycle/states.ts';
 import { allocationLooks, nodeLooks, operationLooks } from '../status-looks.ts';
+import { type Ailing, ailingWords } from '../words/ailing.ts';
 import { StatusBadge } from './StatusBadge.tsx';
 
 interface Props<Status> {
@@ -18,9 +19,27 @@ export const NodeStatusBadge = ({ status, large }: Props<NodeStatus>) => (
   <StatusBadge look={nodeLooks[status]} status={status} means={nodeStatuses[status].means} large={large} />
 );
 
-export const AllocationStatusBadge = ({ status, large }: Props<AllocationStatus>) => (
-  <StatusBadge look={allocationLooks[status]} status={status} means={allocationStatuses[status].means} large={large} />
-);
+interface AllocationProps extends Props<AllocationStatus> {
+  /** Its machine does not serve it, so that its status is not the whole truth. */
+  ailing?: Ailing | null;
+}
+
+export const AllocationStatusBadge = ({ status, large, ailing }: AllocationProps) =>
+  ailing ? (
+    <StatusBadge
+      look={nodeLooks[ailing]}
+      status={`${status}, ${ailingWords[ailing].brief}`}
+      means={ailingWords[ailing].says}
+      large={large}
+    />
+  ) : (
+    <StatusBadge
+      look={allocationLooks[status]}
+      status={status}
+      means={allocationStatuses[status].means}
+      large={large}
+    />
+  );
 
 export const OperationStatusBadge = ({ status, large }: Props<OperationStatus>) => (
   <StatusBadge look={operationLooks[status]} status={status} large={large} />
