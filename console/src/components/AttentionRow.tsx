@@ -219,12 +219,11 @@ export function AttentionRow({ concern, onAction }: Props) {
       </div>
       {onAction && actions.length > 0 && (
         <div className={styles.actions}>
-          {actions.map(({ label, ending, open }, at) => (
+          {actions.map(({ label, mends, open }, at) => (
             <Button
               key={label}
               size="compact-md"
-              variant={at === 0 ? (ending ? 'light' : 'filled') : 'default'}
-              color={ending && at === 0 ? 'red' : undefined}
+              variant={mends && at === 0 ? 'filled' : 'default'}
               aria-label={`${label} ${name}`}
               onClick={() => onAction(open())}
             >

@@ -10,18 +10,21 @@ import type { Action } from '../dialogs/action.ts';
 import { allocationAction, isPlain } from '../dialogs/allocation-actions.ts';
 import { nodeAction } from '../dialogs/node-actions.ts';
 import { actionLabel, allocationActionLabel, isEnding, isWayOut } from '../words/actions.ts';
+import { leadingOffers } from '../words/next-steps.ts';
 import { ActionsMenu } from './ActionsMenu.tsx';
 
 interface OfferedButtonProps {
   action: string;
   label: string;
+  /** One leads; those beside it stand back. */
+  beside?: boolean;
   onClick: () => void;
 }
 
-const OfferedButton = ({ action, label, onClick }: OfferedButtonProps) => (
+const OfferedButton = ({ action, label, beside, onClick }: OfferedButtonProps) => (
   <Button
     color={isEnding(action) ? 'red' : undefined}
-    variant={isEnding(action) ? 'light' : 'filled'}
+    variant={isEnding(action) ? 'light' : beside ? 'default' : 'filled'}
     onClick={onClick}
   >
     {label}
@@ -35,16 +38,15 @@ interface NodeProps {
 }
 
 export const NodeWaysOut = ({ node, offers, onAction }: NodeProps) =>
-  offers
-    .filter(({ open, action }) => open && isWayOut(action))
-    .map((offer) => (
-      <OfferedButton
-        key={offer.action}
-        action={offer.action}
-        label={actionLabel(offer.action)}
-        onClick={() => onAction(nodeAction(node, offer))}
-      />
-    ));
+  leadingOffers(node, offers, isWayOut).map((offer, at) => (
+    <OfferedButton
+      key={offer.action}
+      action={offer.action}
+      label={actionLabel(offer.action)}
+      beside={at > 0}
+      onClick={() => onAction(nodeAction(node, offer))}
+    />
+  ));
 
 export const NodeMenu = ({ node, offers, onAction }: NodeProps) => (
   <ActionsMenu offers={offers} onChoose={(offer) => onAction(nodeAction(node, offer))} />
