@@ -222,6 +222,12 @@ it('a release that gave up is forced, and what may be left is on the ledger unti
   await goTo(`/allocations/${forced}`);
   await statusOf(page, 'release failed').waitFor();
   await page.getByText('Next try').waitFor();
+  const machineOf = await server.client.call('allocation-get', { params: { id: forced } });
+  await goTo(`/nodes/${machineOf.node_id}`);
+  const because = page.getByRole('region', { name: 'Because' });
+  await because.getByText('release failed', { exact: true }).waitFor();
+  await because.getByText(/^Release failed at step/).waitFor();
+  await goTo(`/allocations/${forced}`);
   await page.getByRole('button', { name: 'Retry release' }).waitFor();
   await goTo('/attention');
   await page
@@ -237,6 +243,9 @@ it('a release that gave up is forced, and what may be left is on the ledger unti
   const { node_id } = await server.client.call('allocation-get', { params: { id: forced } });
   await goTo(`/nodes/${node_id}`);
   await page.getByRole('link', { name: 'residue', exact: true }).waitFor();
+  // The way on is the same as on Attention, and what is left behind is one press away.
+  await page.getByRole('button', { name: 'Retire', exact: true }).waitFor();
+  await because.getByRole('link', { name: /^res_/ }).waitFor();
 
   const place = page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: /Residue/ });
   await place.getByText('2 open').waitFor();

@@ -131,6 +131,11 @@ it('is seen, understood and decided, without a reload', { timeout: wholeIncident
   await page.getByRole('region', { name: new RegExp(`^Pool harbour: .*${silent} offline`) }).waitFor();
   expect(await banner(page).count()).toBe(0);
   expect(await heldNodes()).toEqual([]);
+  // A machine that is silent is never well, also when nothing is held any more.
+  await page.getByRole('link', { name: /^Attention/ }).click();
+  const silence = page.getByRole('region', { name: `Silent machines: ${silent}` });
+  await silence.getByText('unless it is heard of').first().waitFor();
+  await silence.getByRole('button', { name: `Probe ${one.name}` }).waitFor();
   expect(complaints).toEqual([]);
   await context.close();
 });
