@@ -1,11 +1,13 @@
 /** Where any id leads: to the page of what it names; of a request, to all that was done under it. */
-import { Text } from '@mantine/core';
+import { Button, Group, Text } from '@mantine/core';
 import { IconFocus2, IconMapOff } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Navigate } from '@tanstack/react-router';
+import { getRouteApi, Link, Navigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Found } from '../../../src/contract/find.ts';
 import { findQuery } from '../api/find.ts';
+import { poolsQuery } from '../api/pools.ts';
+import { seesWholeFleet, useSession } from '../api/session.ts';
 import columns from '../components/Columns.module.css';
 import { CopyId } from '../components/CopyId.tsx';
 import { Empty } from '../components/Empty.tsx';
@@ -48,13 +50,35 @@ export function FindPage() {
         </Panel>
       </>
     );
+  return <Nothing id={id} />;
+}
+
+/** A pool has no id; its name is asked for here all the same, and means its machines. */
+function Nothing({ id }: { id: string }) {
+  const whole = seesWholeFleet(useSession());
+  const pools = useQuery({ ...poolsQuery, enabled: whole });
+  if (whole && pools.isPending) return <DetailSkeleton />;
+  if (pools.data?.some(({ name }) => name === id)) return <Navigate to="/fleet" search={{ pool: id }} replace />;
   return (
     <Told title="Not found">
       <Empty icon={IconMapOff} title={`Nothing is known about ${id}`}>
         <p>
-          No node, instance, allocation, operation or request has this id or name, or you may not see it. A letter may
-          be missing.
+          No node, instance, allocation, operation, request or pool has this id or name, or you may not see it. A letter
+          may be missing; a part of a name, a label or a zone is found by searching.
         </p>
+        <Group justify="center">
+          <Button component={Link} to="/fleet" search={{ q: id } as never}>
+            Search the fleet
+          </Button>
+          <Button variant="default" component={Link} to="/allocations" search={{ q: id } as never}>
+            Search allocations
+          </Button>
+          {whole && (
+            <Button variant="default" component={Link} to="/audit" search={{ target_id: id } as never}>
+              Search the audit
+            </Button>
+          )}
+        </Group>
       </Empty>
     </Told>
   );
