@@ -23,8 +23,9 @@ export function ActionDialog({ action, onClose }: Props) {
     setToken(null);
     onClose();
   };
-  const finish = ({ says, enrollment_token }: Outcome) => {
-    say.done(says);
+  const finish = ({ says, begun, enrollment_token }: Outcome) => {
+    if (begun) say.begun(says);
+    else say.done(says);
     if (enrollment_token) setToken(enrollment_token);
     else close();
   };

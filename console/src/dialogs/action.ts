@@ -21,6 +21,8 @@ export interface Foresight {
 export interface Outcome {
   /** In a few words, for the notice that passes by. */
   says: string;
+  /** It has only begun: nobody should read it as done. */
+  begun?: boolean;
   /** Shown once; the dialog stays open until it has been read. */
   enrollment_token?: string | undefined;
 }

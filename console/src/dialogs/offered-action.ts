@@ -21,8 +21,9 @@ function foreseen(acted: Acted): Foresight {
 const tokenIn = (acted: Acted): string | undefined =>
   'enrollment_token' in acted && typeof acted.enrollment_token === 'string' ? acted.enrollment_token : undefined;
 
-const outcomeOf = (name: string, acted: Acted): Outcome => ({
-  says: `${name}: ${withLocalTimes(acted.predicts.says)}`,
+const outcomeOf = (action: ActionName, name: string, acted: Acted): Outcome => ({
+  says: `Asked for: ${actionLabel(action)} ${name}; ${withLocalTimes(acted.predicts.says)}`,
+  begun: true,
   enrollment_token: tokenIn(acted),
 });
 
@@ -34,5 +35,5 @@ export const offeredAction = ({ action, does }: Offer<ActionName>, name: string,
   needsReason: true,
   asks: extrasOf(action),
   foresee: async (extras) => foreseen(await send({ ...extras, ...lookingAhead }, newKey())),
-  run: async ({ reason = '', ...extras }, key) => outcomeOf(name, await send({ ...extras, reason }, key)),
+  run: async ({ reason = '', ...extras }, key) => outcomeOf(action, name, await send({ ...extras, reason }, key)),
 });
