@@ -1,6 +1,15 @@
 /** Names and values; a value that is not known is left out. */
-import type { ReactNode } from 'react';
+import { Fragment, type ReactNode } from 'react';
 import styles from './Facts.module.css';
+
+/** The name of a setting is one long word; it may go on below after each of its parts. */
+const breakable = (name: string): ReactNode =>
+  name.split(/(?<=_)/).map((part, at) => (
+    <Fragment key={part}>
+      {at > 0 && <wbr />}
+      {part}
+    </Fragment>
+  ));
 
 export type Fact = [name: string, value: ReactNode];
 
@@ -10,7 +19,7 @@ export function Facts({ facts }: { facts: Fact[] }) {
     <dl className={styles.facts}>
       {known.map(([name, value]) => (
         <div key={name} className={styles.fact}>
-          <dt>{name}</dt>
+          <dt>{breakable(name)}</dt>
           <dd>{value}</dd>
         </div>
       ))}

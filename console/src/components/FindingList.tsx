@@ -77,8 +77,28 @@ function About({ finding }: { finding: Finding }) {
 const Side = ({ heading, side }: { heading: string; side: Finding['ours'] }) => (
   <div className={styles.side}>
     <h4 className={styles.heading}>{heading}</h4>
-    <Facts facts={sideFacts(side)} />
+    <Facts
+      facts={sideFacts(side).map(([name, words]) => [
+        name,
+        typeof words === 'string' ? words : <Folded key={name} words={words} />,
+      ])}
+    />
   </div>
+);
+
+/** The newest stands there; the others wait until somebody wants them. */
+const Folded = ({ words: [first, ...others] }: { words: string[] }) => (
+  <>
+    {first}
+    {others.length > 0 && (
+      <details>
+        <summary>{others.length} more</summary>
+        {others.map((each) => (
+          <p key={each}>{each}</p>
+        ))}
+      </details>
+    )}
+  </>
 );
 
 const End = ({ finding: { status, closed_at, actor, reason } }: { finding: Finding }) => (

@@ -2,8 +2,10 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { FoundThing } from '../../../src/contract/find.ts';
+import { allocationLooks, findingLooks, type Look, nodeLooks, operationLooks, residueLooks } from '../status-looks.ts';
 import { CopyId } from './CopyId.tsx';
 import { type Column, DataTable } from './DataTable.tsx';
+import { StatusBadge } from './StatusBadge.tsx';
 
 const pages: Record<FoundThing['kind'], (id: string, shown: ReactNode) => ReactNode> = {
   allocation: (id, shown) => (
@@ -25,10 +27,23 @@ const pages: Record<FoundThing['kind'], (id: string, shown: ReactNode) => ReactN
   finding: (_, shown) => <Link to="/drift">{shown}</Link>,
 };
 
+const looks: Record<FoundThing['kind'], Readonly<Record<string, Look>>> = {
+  allocation: allocationLooks,
+  operation: operationLooks,
+  node: nodeLooks,
+  residue: residueLooks,
+  finding: findingLooks,
+};
+
+function Status({ kind, status }: Pick<FoundThing, 'kind' | 'status'>) {
+  const look = looks[kind][status];
+  return look ? <StatusBadge look={look} status={status} /> : status.replaceAll('_', ' ');
+}
+
 const columns: Column<FoundThing>[] = [
   { key: 'kind', heading: 'What', cell: ({ kind }) => kind },
   { key: 'name', heading: 'Name', cell: ({ kind, id, name }) => pages[kind](id, name ?? id) },
-  { key: 'status', heading: 'Status', cell: ({ status }) => status.replaceAll('_', ' ') },
+  { key: 'status', heading: 'Status', cell: ({ kind, status }) => <Status kind={kind} status={status} /> },
   { key: 'id', heading: 'Id', cell: ({ id }) => <CopyId id={id} /> },
 ];
 

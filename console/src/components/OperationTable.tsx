@@ -4,7 +4,7 @@ import type { Operation } from '../../../src/contract/operation.ts';
 import { operationStatuses } from '../../../src/lifecycle/states.ts';
 import { asWords } from '../words/progress.ts';
 import { Ago } from './Ago.tsx';
-import { CopyId } from './CopyId.tsx';
+import { CopyId, shortId } from './CopyId.tsx';
 import { type Column, DataTable } from './DataTable.tsx';
 import { ProgressLine } from './ProgressLine.tsx';
 import { OperationStatusBadge } from './StatusBadges.tsx';
@@ -33,6 +33,26 @@ const columns: Column<Operation>[] = [
     cell: (operation) => <ProgressLine progress={operation.progress} error={operation.error} />,
   },
   {
+    key: 'on',
+    heading: 'On',
+    by: ({ node_id, allocation_id }) => node_id ?? allocation_id ?? '',
+    cell: ({ node_id, allocation_id }) => {
+      if (node_id)
+        return (
+          <Link to="/nodes/$id" params={{ id: node_id }} title={node_id}>
+            <code>{shortId(node_id)}</code>
+          </Link>
+        );
+      return (
+        allocation_id && (
+          <Link to="/allocations/$id" params={{ id: allocation_id }} title={allocation_id}>
+            <code>{shortId(allocation_id)}</code>
+          </Link>
+        )
+      );
+    },
+  },
+  {
     key: 'started',
     heading: 'Started',
     by: (operation) => operation.created_at,
@@ -46,7 +66,7 @@ const columns: Column<Operation>[] = [
     cell: (operation) => operation.actor?.name,
     wideOnly: true,
   },
-  { key: 'id', heading: 'Id', cell: (operation) => <CopyId id={operation.workflow_id} short />, wideOnly: true },
+  { key: 'id', heading: 'Id', cell: (operation) => <CopyId id={operation.workflow_id} short />, roomyOnly: true },
 ];
 
 interface Props {

@@ -10,12 +10,23 @@ describe('a finding in words', () => {
   });
   it('says what each side knows, and nothing of what it does not', () => {
     expect(
-      sideFacts({ status: 'ready', held: null, failures: 3, newest: ['no disk', 'no net'], spec: { cpu: 2 } }),
+      sideFacts({
+        status: 'ready',
+        held: null,
+        failures: 3,
+        newest: ['no disk', 'no net'],
+        spec: { cpu: 2, gpu: null },
+      }),
     ).toEqual([
       ['Status', 'ready'],
       ['Failures', '3'],
       ['Newest', 'no disk; no net'],
-      ['Spec', '{"cpu":2}'],
+      ['Spec', 'cpu 2'],
+    ]);
+    const newest = [{ by: 'provision-deadline', reason: 'timed out' }, { reason: 'no disk' }];
+    expect(sideFacts({ window_seconds: 86_400, newest })).toEqual([
+      ['Window', '24 h'],
+      ['Newest', ['by provision-deadline, timed out', 'no disk']],
     ]);
   });
 });

@@ -32,7 +32,7 @@ export const isoOf = (ms: number): string => moment(ms).toISOString();
 /** The whole truth, for the hover: local time with its zone, and the UTC that logs carry. */
 export const absolute = (iso: string): string => `${local.format(Date.parse(iso))} · ${iso}`;
 
-const iso = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;
+const iso = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)/g;
 
 /** The server writes moments in its sentences as logs do; a person reads them in their own time. */
 export const withLocalTimes = (sentence: string): string =>
