@@ -1,4 +1,5 @@
 /** The door to PostgreSQL: one pool of connections, transactions, and errors told apart by whose fault they are. */
+import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { builtInRedactor, type Redactor } from '../base/redact.ts';
 import { types } from './timestamps.ts';
@@ -41,9 +42,10 @@ export class StoreUnavailable extends Error {
 /** SQLSTATE classes that mean "the server is not there", not "the statement is wrong". */
 const unavailableClasses = ['08', '53', '57', '58'];
 const transientCodes = ['40001', '40P01'];
-/** A table that a statement was planned for has other columns now: another replica has migrated it. */
+/** A table that a statement was planned for has other columns now, because another replica has migrated it; or a pooler has forgotten the statement. */
 const isStalePlan = (error: unknown): boolean =>
-  sqlState(error) === '0A000' && error instanceof Error && /cached plan/.test(error.message);
+  sqlState(error) === '26000' ||
+  (sqlState(error) === '0A000' && error instanceof Error && /cached plan/.test(error.message));
 const mostTries = 3;
 /** A replica that freezes inside a transaction loses it, and its locks, before its lease ends and another one takes over. */
 const idleTransactionMs = 8_000;
@@ -99,9 +101,10 @@ export function openDatabase(options: {
 
   let announce: () => void = () => {};
   const names = new Map<string, string>();
-  let named = 0;
+  let generation = 0;
+  /** By its text, so that a pooler that hands connections on between processes never finds another statement under the name. */
   const nameOf = (text: string): string => {
-    const name = names.get(text) ?? `often_${named++}`;
+    const name = names.get(text) ?? `often_${generation}_${createHash('md5').update(text).digest('base64url')}`;
     names.set(text, name);
     return name;
   };
@@ -116,7 +119,10 @@ export function openDatabase(options: {
       return (await on.query({ text, values, ...(often && { name: nameOf(text) }) })).rows as R[];
     } catch (error) {
       // Under new names they are planned anew, on every connection.
-      if (isStalePlan(error)) names.clear();
+      if (isStalePlan(error)) {
+        generation++;
+        names.clear();
+      }
       throw classify(error);
     }
   };

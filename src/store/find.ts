@@ -41,8 +41,11 @@ const meantBy = (rows: Ids[]): Meant => ({
   operations: distinct(rows, 'workflow_id'),
 });
 
-/** $2 is the tenant; null sees all. */
-const mine = '($2::text is null or allocation_id in (select allocation_id from allocations where tenant = $2))';
+/** $2 is the tenant; null sees all. What is looked through is few, so each is asked whose it is, and not all that a tenant ever had. */
+const mine = (of: string, tenant: string | null) =>
+  tenant === null
+    ? '$2::text is null'
+    : `exists (select 1 from allocations own where own.allocation_id = ${of}.allocation_id and own.tenant = $2)`;
 
 type Look = (db: Queryable, id: string, tenant: string | null) => Promise<Meant>;
 
@@ -68,7 +71,7 @@ const byInstance: Look = async (db, id, tenant) => {
     return { ...meantBy(rows), node_instance_id: id };
   }
   const rows = await db.query<Ids>(
-    `select distinct node_id, allocation_id from evidence where node_instance_id = $1 and layer <> 'rule' and ${mine} limit ${most}`,
+    `select distinct node_id, allocation_id from evidence where node_instance_id = $1 and layer <> 'rule' and ${mine('evidence', tenant)} limit ${most}`,
     [id, tenant],
   );
   return { ...meantBy(rows), node_instance_id: id };
@@ -76,10 +79,10 @@ const byInstance: Look = async (db, id, tenant) => {
 
 const byTask: Look = async (db, id, tenant) =>
   meantBy(
-    await db.query<Ids>(`select node_id, allocation_id, workflow_id from tasks where task_id = $1 and ${mine}`, [
-      id,
-      tenant,
-    ]),
+    await db.query<Ids>(
+      `select node_id, allocation_id, workflow_id from tasks where task_id = $1 and ${mine('tasks', tenant)}`,
+      [id, tenant],
+    ),
   );
 
 const looks: Partial<Record<IdKind, Look>> = {
@@ -95,7 +98,7 @@ const looks: Partial<Record<IdKind, Look>> = {
 
 const byRequest: Look = async (db, id, tenant) => {
   const rows = await db.query<Ids>(
-    `select node_id, allocation_id, workflow_id from evidence where correlation_id = $1 and ${mine}
+    `select node_id, allocation_id, workflow_id from evidence where correlation_id = $1 and ${mine('evidence', tenant)}
      order by evidence.xid desc, evidence.seq desc limit ${mostFacts}`,
     [id, tenant],
   );
@@ -108,8 +111,10 @@ const byName: Look = async (db, name, tenant) => {
     [name, tenant],
   );
   const nodes = await db.query<Ids>(
-    `select node_id from nodes where name = $1 order by status = 'retired', node_id desc limit ${most}`,
-    [name],
+    `select node_id from nodes where name = $1
+       and ($2::text is null or exists (select 1 from allocations own where own.node_id = nodes.node_id and own.tenant = $2))
+     order by status = 'retired', node_id desc limit ${most}`,
+    [name, tenant],
   );
   return meantBy([...allocations, ...nodes]);
 };
