@@ -288,7 +288,10 @@ export function explain(facts: ExplainFacts): Explanation {
 }
 
 /** One sentence on where it stands. */
-export const meaningOf = ({ status, verdict }: Pick<ExplainedNode, 'status' | 'verdict'>): string =>
-  status === 'failed' && verdict?.certain
-    ? 'Given up by a verdict. Its machine has ended, and waiting does not bring it back.'
-    : nodeStatuses[status].means;
+export function meaningOf({ status, verdict }: Pick<ExplainedNode, 'status' | 'verdict'>, stuck = false): string {
+  if (status === 'failed' && verdict?.certain)
+    return 'Given up by a verdict. Its machine has ended, and waiting does not bring it back.';
+  if (status === 'cleaning' && stuck)
+    return 'The release of its allocation has failed; until one ends with proof, nobody gets it.';
+  return nodeStatuses[status].means;
+}

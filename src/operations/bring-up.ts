@@ -18,7 +18,7 @@ import { bootstrapWatcher } from './bootstrap-watcher.ts';
 import { keepClock } from './capacity.ts';
 import { freezeFromDriver } from './freeze-evidence.ts';
 import type { OperationServices } from './services.ts';
-import { drive, stage } from './stage.ts';
+import { drive, stage, stageOf } from './stage.ts';
 import { steadily } from './steadily.ts';
 import { readSubject, type Subject } from './subject.ts';
 
@@ -142,7 +142,7 @@ async function giveUp(context: OperationContext, services: OperationServices, fa
   await context.step('give-up', async () => {
     const at = now(services.clock);
     await once(services.db, context.workflow_id, 'give-up', services.executor, at, async (tx, operation) => {
-      const reason = `${failure.message} (step ${failure.step}, owner ${failure.owner_layer})`;
+      const reason = `${failure.message} (step ${stageOf(failure.step)}, owner ${failure.owner_layer})`;
       const { code, owner_layer, step, tries } = failure;
       const data = { code, owner_layer, step, tries, ...(failure instanceof MachineEnded && { certain: true }) };
       const cited = { by: 'provision-error', reason, data } as const;

@@ -23,7 +23,9 @@ export function engineListener(services: () => Pick<OperationServices, 'db' | 'c
       await publishProgress(services().db, run, progress as Publication, services().executor, at());
     },
     async ended(run, outcome) {
-      const error = outcome.status === 'failed' ? outcome.error : undefined;
+      // Of its step the stage is told, as everywhere: `clean:driver:2` is a name of the engine's own.
+      const failure = outcome.status === 'failed' ? outcome.error : undefined;
+      const error = failure && { ...failure, step: failure.step && stageOf(failure.step) };
       await finishOperation(
         services().db,
         run,

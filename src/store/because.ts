@@ -12,6 +12,8 @@ const telling = [
   'probe.answered',
   'node.observed',
   'node.explained',
+  'residue.gone',
+  'residue.adopted',
   'node.held',
   'node.would_have',
   'verdict.unwritable',

@@ -111,7 +111,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       node_instance_id: node.node_instance_id,
       status: node.status,
       status_since: node.status_since,
-      means: meaningOf(node),
+      means: meaningOf(node, stuck !== null),
       because: {
         rule: node.verdict?.rule ?? (change ? String(change.data.by) : null),
         verdict: node.verdict?.reason ?? (change ? String(change.data.reason) : null),

@@ -33,7 +33,8 @@ async function leftToDo(session: Session, { through }: NodeBehind, context: Clos
 
 /** The fact by which it began to be given back; whoever asked for that stands in it. */
 async function askedBack(session: Session, allocation_id: string) {
-  const query = { allocation_id, kind: 'allocation.releasing', order: 'newest', limit: 1 } as const;
+  // The first one: a release that failed is begun again, and that is no longer the asking.
+  const query = { allocation_id, kind: 'allocation.releasing', order: 'oldest', limit: 1 } as const;
   return (await session.call('timeline-get', { query })).items[0] ?? null;
 }
 
@@ -51,14 +52,23 @@ const contextOf = (session: Session): ClosingContext => ({
   commandLine: session.commandLine,
 });
 
+/** Null where it is not to be seen any more. */
+async function machineOf(session: Session, { node_id }: Allocation): Promise<Node | null> {
+  if (node_id === null) return null;
+  try {
+    return await session.call('node-get', { params: { id: node_id } });
+  } catch (error) {
+    if (error instanceof RequestRefused) return null;
+    throw error;
+  }
+}
+
 async function tellPast(session: Session, allocation: Allocation): Promise<void> {
   const { out } = session.terminal;
-  if (session.json) printJson(out, allocation);
-  else
-    printLines(
-      out,
-      pastAllocationLines(allocation, await askedBack(session, allocation.allocation_id), contextOf(session)),
-    );
+  if (session.json) return printJson(out, allocation);
+  const asked = await askedBack(session, allocation.allocation_id);
+  const machine = await machineOf(session, allocation);
+  printLines(out, pastAllocationLines(allocation, { asked, machine }, contextOf(session)));
 }
 
 async function tellNode(session: Session, behind: NodeBehind): Promise<void> {

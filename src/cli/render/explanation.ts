@@ -76,12 +76,14 @@ function story(told: Explanation, node: Node, nowMs: number): string {
   const cited = [because.rule, because.owner && !isStuck(told) && `owner: ${because.owner}`].filter(Boolean).join(', ');
   const by = cited && ` [${cited}]`;
   const became = `It became ${status} ${relative(because.at, nowMs)}`;
+  const failure = told.holder && isReleaseFailed(told.holder) && failedReleaseSentences(told.holder, nowMs);
   return [
-    !isInDoubt(told) && told.means,
+    // What failed comes first; of one in release, what its status means adds nothing to that.
+    failure,
+    !isInDoubt(told) && !isStuck(told) && told.means,
     sentence(because.verdict ? `${became}: ${readable(because.verdict)}${by}` : became + by),
     // A hold is told apart, and says this itself.
     told.waiting_for && !told.held && !isStuck(told) && waitingSentence(told.waiting_for),
-    told.holder && isReleaseFailed(told.holder) && failedReleaseSentences(told.holder, nowMs),
     deadlineSentence(told, nowMs),
     node.last_seen_at && `It was last heard of ${relative(node.last_seen_at, nowMs)}.`,
   ]

@@ -1,6 +1,7 @@
 /** What became of an allocation that has no machine any more, in words: its tenant may not look at that machine, and need not. */
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Evidence } from '../../contract/evidence.ts';
+import type { Node } from '../../contract/node.ts';
 import { allocationMeans } from '../../lifecycle/rescue-window.ts';
 import { type ClosingContext, hintLines } from './closing.ts';
 import { ageSince, momentAndDistance, relative, taken } from './duration.ts';
@@ -12,8 +13,29 @@ import { printable } from './text.ts';
 const between = (from: string | null, to: string | null) =>
   from && to ? taken((Date.parse(to) - Date.parse(from)) / 1000) : null;
 
-/** `asked` is the fact by which it began to be given back, where there is one. */
-export function pastAllocationLines(allocation: Allocation, asked: Evidence | null, context: ClosingContext): string[] {
+export interface PastFacts {
+  /** The fact by which it began to be given back, where there is one. */
+  asked: Evidence | null;
+  /** Its machine, where that is still to be seen. */
+  machine: Node | null;
+}
+
+/** What a forced release could not prove clean was not given back to anybody: it was set aside. */
+const isSetAside = (machine: Node | null): machine is Node =>
+  machine?.status === 'quarantined' && machine.verdict?.rule === 'force-release';
+
+function machineWords({ node_id, status }: Allocation, machine: Node | null): string | null {
+  if (node_id === null) return null;
+  if (isSetAside(machine))
+    return `${node_id}, quarantined and not given back: ${printable(machine.verdict?.reason ?? 'nothing proves it clean')}`;
+  return `${node_id}, ${status === 'released' ? 'given back' : 'lost'}`;
+}
+
+export function pastAllocationLines(
+  allocation: Allocation,
+  { asked, machine }: PastFacts,
+  context: ClosingContext,
+): string[] {
   const { nowMs, commandLine, paint } = context;
   const { allocation_id: id, verdict, reason, released_at, active_at, status } = allocation;
   const facts: Fact[] = [
@@ -22,8 +44,8 @@ export function pastAllocationLines(allocation: Allocation, asked: Evidence | nu
     ['asked', asked && `${relative(asked.at, nowMs)}: ${printable(asked.summary)}`],
     ['because', reason === verdict?.reason ? null : printable(reason ?? '')],
     ['verdict', verdict && `${printable(verdict.reason)}  [${verdict.rule}, ${relative(verdict.at, nowMs)}]`],
-    ['in use', active_at ? `for ${between(active_at, released_at ?? allocation.status_since)}` : 'never'],
-    ['machine', allocation.node_id && `${allocation.node_id}, ${status === 'released' ? 'given back' : 'lost'}`],
+    ['in use', active_at ? `for ${between(active_at, asked?.at ?? released_at ?? allocation.status_since)}` : 'never'],
+    ['machine', machineWords(allocation, machine)],
   ];
   return [
     titleLine(
@@ -41,6 +63,9 @@ export function pastAllocationLines(allocation: Allocation, asked: Evidence | nu
       [
         ['See what happened', commandLine('timeline', id)],
         ['Read what it wrote', commandLine('logs', id)],
+        ...(isSetAside(machine)
+          ? [['See what is left on its machine', commandLine('explain', machine.node_id)] as [string, string]]
+          : []),
         ...(status === 'failed' ? [['Give it up', commandLine('release', id)] as [string, string]] : []),
       ],
       paint,
