@@ -126,7 +126,7 @@ export async function startTlsDemo(told: {
       reports.push(report);
       say(layerLine(report, plain));
     }
-    say(closingLines(reports, 'demo', plain).join('\n'));
+    say(closingLines(reports, plain).join('\n'));
   };
 
   let broken: Fault | null = null;

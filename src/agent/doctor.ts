@@ -100,6 +100,6 @@ export async function agentDoctor(
     if (!json) out(layerLine(report, unpainted));
   }
   if (json) out(JSON.stringify(examinationJson(config.server_url, reports, correlation_id), null, 2));
-  else out(['', ...closingLines(reports, correlation_id, unpainted)].join('\n'));
+  else out(['', ...closingLines(reports, unpainted)].join('\n'));
   return exitCodes[exitOf(reports)];
 }

@@ -44,16 +44,16 @@ test.for([
 test('a failure is told with its layer, its code, its owner and what to do', () => {
   const reports = [well, failing('claim')];
   expect(reports.map((report) => layerLine(report, plain))).toEqual(['✔ dns        it resolves', '✖ claim      no']);
-  expect(closingLines(reports, 'corr', plain)).toEqual([
+  expect(closingLines(reports, plain)).toEqual([
     'It fails in the layer claim: It fails.',
     'What to do: Mend it.',
-    'a_code · owner: node · correlation_id corr',
+    'a_code · owner: node',
   ]);
   expect(examinationJson('http://a', reports, 'corr')).toMatchObject({ ok: false, failed: { layer: 'claim' } });
 });
 
 test('what is well says so', () => {
   expect(exitOf([well])).toBe('ok');
-  expect(closingLines([well], 'corr', plain)).toEqual(['Every layer that was asked is well.']);
+  expect(closingLines([well], plain)).toEqual(['Every layer that was asked is well.']);
   expect(examinationJson('http://a', [well], 'corr')).toMatchObject({ ok: true, failed: null });
 });

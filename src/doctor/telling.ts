@@ -17,11 +17,12 @@ export const failureOf = (reports: readonly LayerReport[]): LayerReport | null =
   reports.find(({ state }) => state === 'failed') ?? null;
 
 /** What follows the layers: the sentence, and what to do. */
-export function closingLines(reports: readonly LayerReport[], correlation_id: string, paint: Paint): string[] {
+export function closingLines(reports: readonly LayerReport[], paint: Paint): string[] {
   const failure = failureOf(reports);
   if (!failure) return [paint('strong', 'Every layer that was asked is well.')];
   const { layer, title, code, remedy, owner_layer } = failure;
-  const facts = [code, owner_layer && `owner: ${owner_layer}`, `correlation_id ${correlation_id}`].filter(Boolean);
+  // Its questions change nothing and leave nothing on record, so their correlation id would lead nowhere.
+  const facts = [code, owner_layer && `owner: ${owner_layer}`].filter(Boolean);
   return [
     paint('strong', `It fails in the layer ${layer}: ${title ?? code}.`),
     ...(remedy ? [`What to do: ${remedy}`] : []),

@@ -97,7 +97,7 @@ export const makeDoctor: MakeCommand = (cli) =>
           const fit = fitOf(out);
           if (session.json) printJson(out, examinationJson(session.server, reports, session.correlation_id));
           else {
-            const lines = closingLines(reports, session.correlation_id, fit.paint);
+            const lines = closingLines(reports, fit.paint);
             printLines(out, ['', ...lines.flatMap((line) => wrap(line, fit.width))]);
           }
           return exitOf(reports);
