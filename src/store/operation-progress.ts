@@ -1,5 +1,6 @@
 /** The progress of an operation as it goes out, made from its rows: the same object wherever a person meets it. */
 import type { Progress, ProgressPart } from '../contract/progress.ts';
+import { noEstimate } from '../lifecycle/no-estimate.ts';
 import { type ComputedProgress, progressOf } from '../lifecycle/progress.ts';
 import { createShownPercent } from '../lifecycle/shown-percent.ts';
 import type { Transaction } from './database.ts';
@@ -31,9 +32,10 @@ const computed = (row: OperationRow, steps: readonly StepRow[], now: Date): Comp
 const shown = createShownPercent();
 
 /** A try that failed and is followed by another is no failure: what went wrong is what it says meanwhile. */
-function messageOf(row: OperationRow, steps: readonly StepRow[]): string {
+function messageOf(row: OperationRow, steps: readonly StepRow[], progress: ComputedProgress): string {
   const waiting = steps.find((step) => step.status === 'waiting');
-  return row.error?.message ?? waiting?.error?.message ?? row.progress.message ?? '';
+  const said = row.error?.message ?? waiting?.error?.message ?? row.progress.message;
+  return [said, noEstimate(row.status, progress)].filter(Boolean).join(' · ');
 }
 
 export function progressWire(row: OperationRow, steps: readonly StepRow[], now: Date): Progress {
@@ -44,7 +46,7 @@ export function progressWire(row: OperationRow, steps: readonly StepRow[], now: 
     status: row.status,
     ...progress,
     percent: shown.raise(row.workflow_id, progress.percent),
-    message: messageOf(row, steps),
+    message: messageOf(row, steps, progress),
     started_at: row.started_at?.toISOString() ?? null,
     updated_at: row.progress.updated_at ?? row.created_at.toISOString(),
     parts: row.progress.parts ?? [],
