@@ -57,6 +57,15 @@ async function story({ client, ledger, comes }: World, cleanable: string): Promi
     return now.holder?.status === 'release_failed' && isTold ? now : undefined;
   });
   expect(told).toMatchObject({ status: 'cleaning', deadline_at: null, slow_stages: [] });
+  expect(told.means).toMatch(/^The release of its allocation has failed/);
+  expect(told.actions[0]).toMatchObject({ action: 'retry-release', open: true });
+  const errors = await ledger.rows<{ step: string }>(
+    `select distinct error ->> 'step' as step from operations where allocation_id = $1 and status = 'failed'`,
+    [id],
+  );
+  expect(errors, 'as a person knows the step, and not by the name that the engine gave it').toEqual([
+    { step: 'clean' },
+  ]);
   expect(told.holder).toMatchObject({ allocation_id: id, owner_layer: 'node', retry_at: expect.any(String) });
   expect(told.waiting_for).toContain(
     `try ${(told.holder?.release_tries ?? 0) + 1} of its release: ${told.holder?.reason}`,
