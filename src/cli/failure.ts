@@ -76,9 +76,7 @@ const remediesHere: Partial<
   action_illegal: (commandLine, id) => {
     const list = listOf(id);
     if (list) return `It may be settled by now. See what is still open: ${commandLine(list)}`;
-    return id === null
-      ? errorCatalogue.action_illegal.remedy
-      : `See what is open now, and why the rest is not: ${commandLine('actions', id)}`;
+    return `See what is open now, and why the rest is not: ${commandLine('actions', id ?? '<id>')}`;
   },
   pool_not_found: (commandLine) => `See which there are: ${commandLine('pools')}`,
   node_not_found: (commandLine) => `See which there are: ${commandLine('nodes', '--all')}`,

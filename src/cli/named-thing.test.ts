@@ -2,7 +2,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { Found, FoundThing } from '../contract/find.ts';
 import { runCli } from './testing/run-cli.ts';
-import { sampleNode } from './testing/samples.ts';
+import { sampleAllocation, sampleNode } from './testing/samples.ts';
 import { ScriptedServer } from './testing/scripted-server.ts';
 
 let server: ScriptedServer;
@@ -48,4 +48,23 @@ test('what nobody has, and a request that touched nothing, are said to be that: 
     code: 1,
     stderr: expect.stringContaining('ticket-8 was a request that touched no machine'),
   });
+});
+
+test('a release takes a name as everything else does, and one of a machine for what is on it', async () => {
+  const allocation = sampleAllocation({ allocation_id: 'alloc_1', status: 'releasing' });
+  server.on('allocation-release', () => ({ status: 202, body: { allocation, operation: null } }));
+  const meant = { kind: 'allocation', id: 'alloc_1', node_instance_id: null } as const;
+  server.on('thing-find', () => ({ body: { known: true, as_request: false, items: [], meant, requests: [] } }));
+  expect((await runCli(['release', 'shop'], { server: server.url })).code).toBe(0);
+  server.nodes.set('node_1', sampleNode({ node_id: 'node_1', allocation_id: 'alloc_1' }));
+  expect((await runCli(['release', 'node_1'], { server: server.url })).code).toBe(0);
+  expect(server.callsOf('allocation-release').map(({ params }) => params.id)).toEqual(['alloc_1', 'alloc_1']);
+});
+
+test('what cannot be done names the command that says what can, also where a name was given', async () => {
+  const meant = { kind: 'node', id: 'node_1', node_instance_id: null } as const;
+  server.on('thing-find', () => ({ body: { known: true, as_request: false, items: [], meant, requests: [] } }));
+  server.refuse('node-act', { code: 'action_illegal', status: 409 });
+  const { stderr } = await runCli(['act', 'shop', 'undrain', '--reason', 'x'], { server: server.url });
+  expect(stderr).toMatch(/What to do: .*actions shop/);
 });

@@ -58,6 +58,10 @@ function given(program: Command, key: keyof SharedOptions): Given | undefined {
 
 const flagsOf = (command: Command | null) => command?.options.flatMap(({ long }) => long ?? []) ?? [];
 
+/** What was named by its name, where the command takes an id. */
+const nameIn = (command: Command | null): string | null =>
+  command?.registeredArguments[0]?.name() === 'id' ? (command.args[0] ?? null) : null;
+
 /** Answers the exit status. */
 export async function runCommandLine(host: Host): Promise<number> {
   const { environment, working_directory, terminal, signal } = host;
@@ -116,7 +120,7 @@ export async function runCommandLine(host: Host): Promise<number> {
     const report = reportFailure(error, {
       server,
       correlation_id,
-      id: host.words.find(isNamedThing) ?? null,
+      id: host.words.find(isNamedThing) ?? nameIn(ran),
       flags: flagsOf(ran),
       commandLine: commandLineOf(program, host),
     });

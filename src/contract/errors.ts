@@ -289,7 +289,7 @@ export const errorCatalogue = {
     title: 'That cannot be done in this state',
     owner_layer: 'request',
     cause: 'The state in `detail` has no such way out.',
-    remedy: 'Read the current state; it names what is open.',
+    remedy: 'Ask for its actions: they say what is open now, and why the rest is not.',
   },
   action_not_in_bulk: {
     status: 409,

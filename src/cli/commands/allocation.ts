@@ -3,6 +3,7 @@ import type { Allocation } from '../../contract/allocation.ts';
 import { RequestRefused } from '../../contract/client.ts';
 import type { Node } from '../../contract/node.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
+import { namedAllocation } from '../named-allocation.ts';
 import { openActionLines } from '../render/actions.ts';
 import { allocationLines, requestLines } from '../render/allocation.ts';
 import type { Session } from '../session.ts';
@@ -22,9 +23,10 @@ async function machineOf(session: Session, { status, node_id }: Allocation): Pro
 export const makeAllocation: MakeCommand = (cli) =>
   new SlipwayCommand('allocation')
     .description('Show one allocation: its status and why, its machine, its deadline, and what you can do about it.')
-    .argument('<id>', 'the allocation')
+    .argument('<id>', 'the allocation, by its id or name, or whatever leads to it')
     .action(
-      cli.run(async (session, _, [id = '']) => {
+      cli.run(async (session, _, [word = '']) => {
+        const id = await namedAllocation(session, word);
         const allocation = await session.call('allocation-get', { params: { id } });
         const { out } = session.terminal;
         if (session.json) {

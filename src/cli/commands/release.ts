@@ -1,6 +1,7 @@
 /** `slipway release`: gives an allocation back, or cancels one that is not in use yet. */
 import { randomUUID } from 'node:crypto';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
+import { namedAllocation } from '../named-allocation.ts';
 import { timeoutWaitOption, waitOption } from '../option-values.ts';
 import { hintLines } from '../render/closing.ts';
 import { nothingKnown } from '../subject.ts';
@@ -18,13 +19,14 @@ export const makeRelease: MakeCommand = (cli) =>
     .description(
       'Give an allocation back. One that is not active yet is cancelled, one that failed to release is tried again.',
     )
-    .argument('<id>', 'the allocation')
+    .argument('<id>', 'the allocation, by its id or name, or whatever leads to it')
     .option('-r, --reason <text>', 'why; kept as evidence')
     .addOption(waitOption())
     .addOption(timeoutWaitOption())
     .examples('slipway release alloc_… --wait', 'slipway release alloc_… --reason "experiment over"')
     .action(
-      cli.run<Options>(async (session, options, [id = '']) => {
+      cli.run<Options>(async (session, options, [word = '']) => {
+        const id = await namedAllocation(session, word);
         const reply = await session.call('allocation-release', {
           params: { id },
           ...(options.reason !== undefined && { body: { reason: options.reason } }),

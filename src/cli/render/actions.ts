@@ -69,13 +69,16 @@ export function actedLines(action: string, acted: NodeActed | AllocationActed, c
   const head = dry_run
     ? `${paint('warn', '○')} ${paint('strong', 'Nothing was done.')} ${action} on ${id} would mean: ${says}`
     : `${paint('good', '✔')} ${paint('strong', `${action} on ${id}`)}: ${says}`;
-  const becomes = dry_run && predicts.status !== status ? ` → ${predicts.status}` : '';
-  const deadline = dry_run ? predicts.deadline_at : deadline_at;
+  // What was asked for has only begun: where it stood before is told as that, without the deadline that it leaves behind.
+  const isToCome = predicts.status !== status;
+  const begun = operation ? `${operation.kind} has begun` : 'it has begun';
+  const stands = dry_run ? `${status} → ${predicts.status}` : `${begun}; still ${status}, then ${predicts.status}`;
+  const deadline = dry_run || isToCome ? predicts.deadline_at : deadline_at;
   return [
     head,
     ...renderFacts(
       [
-        ['status', status + becomes],
+        ['status', isToCome ? stands : status],
         ['deadline', momentAndDistance(deadline, nowMs)],
       ],
       context,
