@@ -23,8 +23,8 @@ export function AllocationBecause({ allocation }: { allocation: Allocation }) {
   return (
     <Because
       badge={<AllocationStatusBadge status={status} ailing={ailing} large />}
-      since={status_since}
-      means={ailing ? ailingWords[ailing].says : means}
+      since={ailing?.since ?? status_since}
+      means={ailing ? ailingWords[ailing.status].says : means}
       because={<Reason allocation={allocation} fact={fact ?? null} ailing={ailing} />}
       next={<Next allocation={allocation} ailing={ailing} />}
     />

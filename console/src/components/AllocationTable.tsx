@@ -20,6 +20,8 @@ import { AllocationStatusBadge } from './StatusBadges.tsx';
 /** How its machine ails is not on the row itself. */
 type Row = Allocation & { ailing: Ailing | null };
 
+const sinceOf = ({ status_since, ailing }: Row): string => ailing?.since ?? status_since;
+
 const columns: Column<Row>[] = [
   {
     key: 'name',
@@ -40,8 +42,8 @@ const columns: Column<Row>[] = [
   {
     key: 'since',
     heading: 'For',
-    by: (allocation) => allocation.status_since,
-    cell: (allocation) => <Ago at={allocation.status_since} asAge />,
+    by: sinceOf,
+    cell: (allocation) => <Ago at={sinceOf(allocation)} asAge />,
   },
   { key: 'progress', heading: 'Progress', cell: (allocation) => <Happening allocation={allocation} /> },
   { key: 'pool', heading: 'Pool', by: (allocation) => allocation.pool, cell: (allocation) => allocation.pool },

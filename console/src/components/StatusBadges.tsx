@@ -27,9 +27,9 @@ interface AllocationProps extends Props<AllocationStatus> {
 export const AllocationStatusBadge = ({ status, large, ailing }: AllocationProps) =>
   ailing ? (
     <StatusBadge
-      look={nodeLooks[ailing]}
-      status={`${status}, ${ailingWords[ailing].brief}`}
-      means={ailingWords[ailing].says}
+      look={nodeLooks[ailing.status]}
+      status={`${status}, ${ailingWords[ailing.status].brief}`}
+      means={ailingWords[ailing.status].says}
       large={large}
     />
   ) : (
