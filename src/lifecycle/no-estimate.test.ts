@@ -4,7 +4,7 @@ import { noEstimate } from './no-estimate.ts';
 const first = { phase: 'register', expected: null, step_elapsed_seconds: 12 };
 
 test('a first boot says that there is nothing to compare it with, once somebody may wonder', () => {
-  expect(noEstimate('running', first)).toBe('no estimate: no earlier boot to compare with');
+  expect(noEstimate('running', first)).toBe('no earlier boot to compare with, so no estimate');
   expect(noEstimate('running', { ...first, step_elapsed_seconds: 2 })).toBe('');
 });
 

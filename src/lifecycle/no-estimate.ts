@@ -11,5 +11,5 @@ type Known = Pick<ComputedProgress, 'phase' | 'expected' | 'step_elapsed_seconds
 /** Empty where there is an estimate, or no need for one. */
 export function noEstimate(status: OperationStatus, { phase, expected, step_elapsed_seconds }: Known): string {
   if (status !== 'running' || expected !== null || !partsOfBoot.includes(phase)) return '';
-  return step_elapsed_seconds < wonderedAtSeconds ? '' : 'no estimate: no earlier boot to compare with';
+  return step_elapsed_seconds < wonderedAtSeconds ? '' : 'no earlier boot to compare with, so no estimate';
 }

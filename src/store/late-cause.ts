@@ -21,7 +21,7 @@ export interface LateCause {
 
 const explained = (verdict: Verdict, cause: string): Verdict => ({
   ...verdict,
-  reason: `${cause}; found out after ${verdict.rule} had decided: ${verdict.reason}`,
+  reason: `${cause}; found out after it was given up: ${verdict.reason}`,
   certain: true,
 });
 

@@ -59,7 +59,7 @@ test('a cause found after the verdict makes it certain and leads it, of the mach
   const verdict = {
     rule: 'provision-deadline',
     certain: true,
-    reason: `${cause}; found out after provision-deadline had decided: launched but never registered`,
+    reason: `${cause}; found out after it was given up: launched but never registered`,
   };
   expect(await stage.rows([id])).toMatchObject([{ status: 'failed', observed_state: 'exited', verdict }]);
   expect(await allocation()).toMatchObject({ status: 'failed', verdict, reason: verdict.reason });

@@ -15,7 +15,7 @@ import type { Sweep } from './sweep.ts';
 
 const batch = 50;
 /** What was given up already is not decided sooner by looking more often. */
-const lookAgainMs = { offline: 10_000, failed: 30_000 };
+const lookAgainMs = { offline: 10_000, failed: 15_000 };
 
 export function absence(services: SweepServices): Sweep {
   const { clock, db, drivers } = services;

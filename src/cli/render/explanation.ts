@@ -81,7 +81,7 @@ function story(told: Explanation, node: Node, nowMs: number): string {
     // What failed comes first; of one in release, what its status means adds nothing to that.
     failure,
     !isInDoubt(told) && !isStuck(told) && told.means,
-    sentence(because.verdict ? `${became}: ${readable(because.verdict)}${by}` : became + by),
+    sentence(because.verdict && !isStuck(told) ? `${became}: ${readable(because.verdict)}${by}` : became + by),
     // A hold is told apart, and says this itself.
     told.waiting_for && !told.held && !isStuck(told) && waitingSentence(told.waiting_for),
     deadlineSentence(told, nowMs),
