@@ -192,6 +192,8 @@ it('is worked by keyboard alone', async () => {
   const { items } = await server.client.call('allocation-list', {});
   const claim = items.find(({ node_id }) => node_id !== null);
   for (const [id, leads_to] of [
+    ['staged', '/fleet?pool=staged'],
+    ['nowhere', '/find?id=nowhere'],
     [claim?.allocation_id, `/allocations/${claim?.allocation_id}`],
     [claim?.node_id, `/nodes/${claim?.node_id}`],
     [claim?.correlation_id, `/find?id=${claim?.correlation_id}`],
@@ -201,6 +203,8 @@ it('is worked by keyboard alone', async () => {
     await press('Enter');
     await page.waitForURL(`${server.url}${leads_to}`);
     await page.locator('#page h1').waitFor();
+    // A word that stands for nothing is not the end of the way.
+    if (id === 'nowhere') await page.getByRole('link', { name: 'Search allocations' }).waitFor();
   }
   await page
     .getByRole('table', { name: 'What it stands for' })
