@@ -60,8 +60,16 @@ export const statusOf = (page: Page, status: string) => page.locator('[data-badg
 
 export const isLive = (page: Page) => page.getByText('Live', { exact: true }).filter({ visible: true }).waitFor();
 
-const settledColours = `Promise.allSettled(
-  document.getAnimations().filter((each) => each instanceof CSSTransition).map((each) => each.finished))`;
+/** Other colours are told to the page with its next frame, and what fades to them begins to with the one after that. */
+const settledColours = `(async () => {
+  const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+  const fading = () => document.getAnimations().filter((each) => each instanceof CSSTransition);
+  do {
+    await Promise.allSettled(fading().map((each) => each.finished));
+    await frame();
+    await frame();
+  } while (fading().length > 0);
+})()`;
 
 /** As it comes with its binding for browsers. */
 const axeSource = readFileSync(
