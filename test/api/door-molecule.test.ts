@@ -1,6 +1,8 @@
 /** The molecule door, and what holds for the tokens of both: who they let in, and that nobody reads them anywhere. */
+
 import { Writable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { pause, systemClock } from '../../src/base/clock.ts';
 import { createLog } from '../../src/base/log.ts';
 import { until } from '../support/until.ts';
 import { send } from './support/calls.ts';
@@ -299,15 +301,21 @@ it('a beat needs no query: it is answered while nobody can read a table', async 
   await workspace.beat();
   await fleet.register('steady', { lifecycle_status: 'ready' });
   await fleet.beat('steady', { status: 'ready' });
-  await until('what is remembered to be sure', async () => (await fleet.beat('steady')).status === 200);
-  await world.tables.query('begin');
-  try {
-    await world.tables.query('lock table nodes, instances, join_tokens, heartbeats in access exclusive mode');
-    for (let beats = 0; beats < 3; beats++) {
-      expect((await fleet.beat('steady', { status: 'ready', timestamp: String(beats) })).status).toBe(200);
+  const beats = async () => {
+    for (let beat = 0; beat < 3; beat++) {
+      expect((await fleet.beat('steady', { status: 'ready', timestamp: String(beat) })).status).toBe(200);
       expect((await workspace.beat()).status).toBe(200);
     }
-  } finally {
+    return true;
+  };
+  // Facts of the joining come a moment later and make a replica ask once more; after that it asks for nothing.
+  await until('beats to be answered while nobody can read a table', async () => {
+    await world.tables.query('begin');
+    await world.tables.query('lock table nodes, instances, join_tokens, heartbeats in access exclusive mode');
+    const answered = beats();
+    const inTime = await Promise.race([answered, pause(systemClock, 2_000).then(() => false)]);
     await world.tables.query('rollback');
-  }
+    await answered;
+    return inTime;
+  });
 });
