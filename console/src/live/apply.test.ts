@@ -7,7 +7,7 @@ import type { Operation } from '../../../src/contract/operation.ts';
 import { keys } from '../api/keys.ts';
 import { applyChanges } from './apply.ts';
 import { FleetStore } from './fleet-store.ts';
-import type { Pages } from './patch.ts';
+import { mostLive, type Pages } from './patch.ts';
 
 const pages = <T>(...items: T[]): Pages<T> => ({ pages: [{ items, next_cursor: null }], pageParams: [null] });
 const itemsOf = <T>(data: Pages<T> | undefined) => data?.pages.flatMap((page) => page.items) ?? [];
@@ -46,6 +46,18 @@ describe('live changes', () => {
     );
     expect(cache.getQueryData<FleetStore>(keys.fleet())?.get('n')?.status).toBe('ready');
     expect(cache.getQueryData<Node>(keys.one('nodes', 'n'))?.status).toBe('ready');
+  });
+
+  it('let no list grow without end, and say that it goes on', () => {
+    const cache = new QueryClient();
+    const offline = keys.list('nodes', { status: 'offline' });
+    cache.setQueryData(offline, pages<Node>());
+    for (let n = 0; n < mostLive + 50; n++)
+      applyChanges(cache, [{ topic: 'node', value: { node_id: `n${n}`, status: 'offline' } as Node }]);
+    const data = cache.getQueryData<Pages<Node>>(offline);
+    expect(itemsOf(data)).toHaveLength(mostLive);
+    expect(itemsOf(data)[0]?.node_id).toBe(`n${mostLive + 49}`);
+    expect(data?.pages[0]?.next_cursor).toBe('n50');
   });
 
   it('leave alone what nobody has read', () => {

@@ -7,7 +7,7 @@ import type { Operation } from '../../../src/contract/operation.ts';
 import { type Filters, keys, type ListKind } from '../api/keys.ts';
 import type { FleetStore } from './fleet-store.ts';
 import type { Change } from './journal.ts';
-import { type Pages, patchPages, patchTimeline } from './patch.ts';
+import { cutLive, type Pages, patchPages, patchTimeline } from './patch.ts';
 import { noteArrival } from './received.ts';
 
 export const nodeId = (node: Node) => node.node_id;
@@ -25,7 +25,7 @@ function patchLists<T extends object>(cache: QueryClient, kind: ListKind, values
   for (const [key, data] of cache.getQueriesData<Pages<T>>({ queryKey: keys.lists(kind) })) {
     if (!data) continue;
     const patched = values.reduce((pages, value) => patchPages(pages, value, idOf, filtersOf(key)), data);
-    if (patched !== data) cache.setQueryData(key, patched);
+    if (patched !== data) cache.setQueryData(key, cutLive(patched, idOf));
   }
 }
 

@@ -42,6 +42,18 @@ export function patchPages<T extends object>(
   return patched === page ? data : { ...data, pages: data.pages.with(at, patched) };
 }
 
+/** What a list that was read in one page holds at most, however much comes in: in a mass outage thousands would. */
+export const mostLive = 300;
+
+/** The rest is read again by whoever goes on from the last that is kept. */
+export function cutLive<T>(data: Pages<T>, idOf: (value: T) => string): Pages<T> {
+  const [only, ...more] = data.pages;
+  if (!only || more.length > 0 || only.items.length <= mostLive) return data;
+  const items = only.items.slice(0, mostLive);
+  const last = items.at(-1);
+  return { ...data, pages: [{ ...only, items, next_cursor: last ? idOf(last) : only.next_cursor }] };
+}
+
 const byCursor = (evidence: Evidence) => evidence.cursor;
 
 /** Evidence never changes; it is only ever new. */
