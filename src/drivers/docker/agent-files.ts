@@ -1,7 +1,9 @@
 /** What a container is given before it starts: the agent's configuration, with its enrolment token, as a file that no `inspect` shows. */
+
 import { join } from 'node:path/posix';
 import { moment } from '../../base/clock.ts';
 import { archived, type Entry } from '../../base/tar.ts';
+import { agentIdentity } from '../agent-config.ts';
 import type { EnsureTarget } from '../driver.ts';
 import { dockerSpec } from './spec.ts';
 
@@ -19,26 +21,15 @@ export const inContainer = {
 
 function agentConfig(target: EnsureTarget) {
   const { command, env } = dockerSpec(target.spec);
-  const { bootstrap } = target;
   return {
-    server_url: bootstrap.server_url,
-    ca: bootstrap.ca ?? null,
-    other_server_urls: bootstrap.other_server_urls ?? [],
-    otlp_endpoint: bootstrap.otlp_endpoint ?? null,
-    enrollment_token: bootstrap.enrollment_token,
-    deadline_at: bootstrap.deadline_at,
-    node_id: target.node_id,
-    node_instance_id: target.node_instance_id,
-    name: target.name,
-    correlation_id: target.correlation_id,
-    workflow_id: target.workflow_id,
+    ...agentIdentity(target),
     dir: inContainer.dir,
     work_dir: inContainer.work,
     workload_dirs: [inContainer.temporary, inContainer.work],
     dir_keeps: ['tmp', 'work'],
     command: command ?? null,
     env: env ?? {},
-    requires: bootstrap.requires,
+    requires: target.bootstrap.requires,
   };
 }
 

@@ -1,4 +1,5 @@
 /** Looks and changes nothing: what of an instance exists (`observe`), that nothing does (`prove`), what is ours (`list_owned`). */
+import { provesAbsenceOnly } from '../absence-proof.ts';
 import type { DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
 import { addressOf, type DockerHost, ownAnywhere } from './docker-host.ts';
 import { idsIn, labelNames } from './labels.ts';
@@ -16,15 +17,7 @@ export async function prove(
   target: DriverTarget,
   { kind, nonce }: { kind: ProofKind; nonce: string },
 ): Promise<ProveOutcome> {
-  if (kind !== 'absent') {
-    return {
-      outcome: 'failed',
-      owner_layer: 'control_plane',
-      code: 'proof_not_offered',
-      message: `the docker driver proves absence, not "${kind}": what is clean, the agent states itself`,
-      retryable: false,
-    };
-  }
+  if (kind !== 'absent') return provesAbsenceOnly('docker', kind);
   const { engines, found } = await ownAnywhere(host, target);
   if (found.length > 0) {
     const left = found

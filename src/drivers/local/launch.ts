@@ -1,8 +1,10 @@
 /** Launches an instance's agent and notes how it ended, if the launcher is still there to see it. */
+
 import { writeFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { now } from '../../base/clock.ts';
+import { agentIdentity } from '../agent-config.ts';
 import type { DriverOutcome, EnsureTarget } from '../driver.ts';
 import { errorCode } from './host-failure.ts';
 import { readLaunch } from './launch-record.ts';
@@ -27,19 +29,8 @@ const keptWithInstance = [
 
 function agentConfig(target: EnsureTarget, directory: string) {
   const spec = localSpec(target.spec);
-  const { bootstrap } = target;
   return {
-    server_url: bootstrap.server_url,
-    ca: bootstrap.ca ?? null,
-    other_server_urls: bootstrap.other_server_urls ?? [],
-    otlp_endpoint: bootstrap.otlp_endpoint ?? null,
-    enrollment_token: bootstrap.enrollment_token,
-    deadline_at: bootstrap.deadline_at,
-    node_id: target.node_id,
-    node_instance_id: target.node_instance_id,
-    name: target.name,
-    correlation_id: target.correlation_id,
-    workflow_id: target.workflow_id,
+    ...agentIdentity(target),
     dir: directory,
     work_dir: join(directory, files.work),
     workload_dirs: workloadDirectories(directory),
@@ -50,7 +41,7 @@ function agentConfig(target: EnsureTarget, directory: string) {
     clean: spec.clean ?? null,
     env: spec.env ?? {},
     boot_stages: spec.boot_stages ?? [],
-    requires: bootstrap.requires,
+    requires: target.bootstrap.requires,
   };
 }
 

@@ -1,8 +1,10 @@
 /** Looks and changes nothing: what of an instance exists (`observe`), that nothing does (`prove`), what is ours (`list_owned`). */
+
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { kindOf } from '../../base/remove-tree.ts';
+import { provesAbsenceOnly } from '../absence-proof.ts';
 import type { DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
 import { agentEnd, processesLeft } from './agent-end.ts';
 import { errorCode } from './host-failure.ts';
@@ -47,15 +49,7 @@ export async function prove(
   target: DriverTarget,
   { kind, nonce }: { kind: ProofKind; nonce: string },
 ): Promise<ProveOutcome> {
-  if (kind !== 'absent') {
-    return {
-      outcome: 'failed',
-      owner_layer: 'control_plane',
-      code: 'proof_not_offered',
-      message: `the local driver proves absence, not "${kind}": what is clean, the agent states itself`,
-      retryable: false,
-    };
-  }
+  if (kind !== 'absent') return provesAbsenceOnly('local', kind);
   const { all, looked_at } = await host.processes.of(target);
   const directories = placesOf(host, target);
   const kinds = await Promise.all(directories.map(kindOf));

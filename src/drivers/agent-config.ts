@@ -1,0 +1,18 @@
+/** What every agent is told at its first start, whichever driver launches it: where its server is, and who it is. */
+import type { EnsureTarget } from './driver.ts';
+
+export function agentIdentity({ bootstrap, ...target }: EnsureTarget) {
+  return {
+    server_url: bootstrap.server_url,
+    ca: bootstrap.ca ?? null,
+    other_server_urls: bootstrap.other_server_urls ?? [],
+    otlp_endpoint: bootstrap.otlp_endpoint ?? null,
+    enrollment_token: bootstrap.enrollment_token,
+    deadline_at: bootstrap.deadline_at,
+    node_id: target.node_id,
+    node_instance_id: target.node_instance_id,
+    name: target.name,
+    correlation_id: target.correlation_id,
+    workflow_id: target.workflow_id,
+  };
+}
