@@ -1,4 +1,7 @@
-/** What recorded boots say about how long one takes, those included of which only a lower bound is known (Kaplan–Meier). Pure. */
+/**
+ * What recorded boots say about how long one takes, those included of which only a lower bound is known: the estimator of Kaplan and
+ * Meier, its error by Greenwood's formula, and bands on the scale log(−log S), which keeps them between nothing and one. Pure.
+ */
 import type { SampleOutcome } from './boot-samples.ts';
 
 export interface TimedBoot {
@@ -12,28 +15,73 @@ export interface SurvivalStep {
   share: number;
 }
 
+/** A step with what it rests on. */
+export interface EstimatedStep extends SurvivalStep {
+  /** How many were still watched just before, and how many of them arrived then. */
+  at_risk: number;
+  arrivals: number;
+  std_error: number;
+  /** Where the true share lies, with the confidence that was asked for. */
+  low: number;
+  high: number;
+}
+
 /** It came, however late; of the others we only know that they had not come by then. */
 export const arrived = ({ outcome }: Pick<TimedBoot, 'outcome'>): boolean =>
   outcome === 'completed' || outcome === 'late';
 
-/** Steps down where boots arrived; begins at one and ends with the share that never came within what was watched. */
-export function survivalCurve(boots: readonly TimedBoot[]): SurvivalStep[] {
-  const ordered = boots.toSorted((a, b) => a.seconds - b.seconds);
-  const steps: SurvivalStep[] = [{ seconds: 0, share: 1 }];
+/** Of the normal distribution, by its two sides: 95 in a hundred lie within. */
+export const normalQuantile95 = 1.959963984540054;
+
+/** Where nobody or everybody has arrived, the scale has no ends: the band is the share itself. */
+function band(share: number, sum: number, z: number): Pick<EstimatedStep, 'low' | 'high'> {
+  if (share <= 0 || share >= 1) return { low: share, high: share };
+  const log = Math.log(share);
+  const reach = Math.exp((z * Math.sqrt(sum)) / Math.abs(log));
+  return { low: Math.exp(log * reach), high: Math.exp(log / reach) };
+}
+
+/** Sorted as numbers, with those that arrived before those that were only watched until the same moment. */
+function ordered(boots: readonly TimedBoot[]): { seconds: Float64Array; arrivals: Uint8Array } {
+  const places = Uint32Array.from(boots, (_, place) => place);
+  const times = Float64Array.from(boots, ({ seconds }) => seconds);
+  places.sort((a, b) => (times[a] ?? 0) - (times[b] ?? 0));
+  return {
+    seconds: Float64Array.from(places, (place) => times[place] ?? 0),
+    arrivals: Uint8Array.from(places, (place) => Number(arrived(boots[place] ?? { outcome: 'cancelled' }))),
+  };
+}
+
+/** A step wherever boots arrived, the quickest first. `z`: how wide the bands are. */
+export function estimateSurvival(boots: readonly TimedBoot[], z = normalQuantile95): EstimatedStep[] {
+  const { seconds, arrivals: came } = ordered(boots);
+  const steps: EstimatedStep[] = [];
   let share = 1;
+  let greenwood = 0;
   let at = 0;
-  while (at < ordered.length) {
-    const seconds = ordered[at]?.seconds ?? 0;
-    const watched = ordered.length - at;
+  while (at < seconds.length) {
+    const moment = seconds[at] ?? 0;
+    const at_risk = seconds.length - at;
     let arrivals = 0;
-    for (; at < ordered.length && ordered[at]?.seconds === seconds; at++)
-      if (arrived(ordered[at] ?? { outcome: 'cancelled' })) arrivals++;
+    for (; at < seconds.length && seconds[at] === moment; at++) arrivals += came[at] ?? 0;
     if (arrivals === 0) continue;
-    share *= 1 - arrivals / watched;
-    steps.push({ seconds, share });
+    share *= 1 - arrivals / at_risk;
+    greenwood += arrivals / (at_risk * (at_risk - arrivals));
+    const isOver = arrivals === at_risk;
+    steps.push({
+      ...{ seconds: moment, share, at_risk, arrivals },
+      std_error: isOver ? 0 : share * Math.sqrt(greenwood),
+      ...band(share, greenwood, z),
+    });
   }
   return steps;
 }
+
+/** Steps down where boots arrived; begins at one and ends with the share that never came within what was watched. */
+export const survivalCurve = (boots: readonly TimedBoot[]): SurvivalStep[] => [
+  { seconds: 0, share: 1 },
+  ...estimateSurvival(boots).map(({ seconds, share }) => ({ seconds, share })),
+];
 
 /** Of the boots that complete, `quantile` have by then; null where none has. */
 export function quantileOf(curve: readonly SurvivalStep[], quantile: number): number | null {
@@ -41,4 +89,22 @@ export function quantileOf(curve: readonly SurvivalStep[], quantile: number): nu
   if (end >= 1) return null;
   const reached = curve.find(({ share }) => (share - end) / (1 - end) <= 1 - quantile + 1e-9);
   return reached?.seconds ?? null;
+}
+
+export interface BandedQuantile {
+  seconds: number | null;
+  /** Null: the boots that were watched do not reach so far. */
+  low: number | null;
+  high: number | null;
+}
+
+/** By when a share of all boots has arrived, and between which times that lies: where the bands cross the same share. */
+export function bandedQuantile(steps: readonly EstimatedStep[], quantile: number): BandedQuantile {
+  const left = 1 - quantile + 1e-12;
+  const firstWhere = (isReached: (step: EstimatedStep) => boolean) => steps.find(isReached)?.seconds ?? null;
+  return {
+    seconds: firstWhere(({ share }) => share <= left),
+    low: firstWhere(({ low }) => low <= left),
+    high: firstWhere(({ high }) => high <= left),
+  };
 }
