@@ -10,15 +10,37 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cach
 /** Bounds for a slow machine under load; a test that needs them is waiting for a condition, not sleeping. */
 const shared = {
   pool: 'forks' as const,
+  // A worker keeps what it has loaded from file to file (shared-worker.ts).
+  isolate: false,
+  setupFiles: ['test/support/shared-worker.ts'],
   testTimeout: 120_000,
   hookTimeout: 120_000,
   teardownTimeout: 30_000,
 };
 
 /** Many files wait more than they work. The database serves so many servers at once and not many more. */
-const maxWorkers = Math.min(availableParallelism() + 2, 6);
+const maxWorkers = Math.min(availableParallelism() + 3, 6);
 
 const suite = (name: string, include: string[]) => ({ test: { ...shared, name, include, maxWorkers } });
+
+const suites: Record<string, string[]> = {
+  unit: [
+    'src/**/*.test.ts',
+    'console/src/**/*.test.{ts,tsx}',
+    'scripts/**/*.test.ts',
+    'test/*.test.ts',
+    'test/support/**/*.test.ts',
+  ],
+  api: ['test/api/**/*.test.ts'],
+  operations: ['test/operations/**/*.test.ts'],
+  properties: ['test/properties/**/*.test.ts'],
+  scenarios: ['test/scenarios/**/*.test.ts'],
+  chaos: ['test/chaos/**/*.test.ts'],
+  browser: ['test/browser/**/*.test.ts'],
+};
+
+/** A worker serves one project. Where nobody asks for one suite, all are one project, and their files can follow each other. */
+const oneSuite = process.argv.some((word) => word.startsWith('--project'));
 
 export default defineConfig({
   test: {
@@ -26,20 +48,8 @@ export default defineConfig({
     maxWorkers,
     sequence: { sequencer: FileOrder },
     globalSetup: ['test/support/global-setup.ts'],
-    projects: [
-      suite('unit', [
-        'src/**/*.test.ts',
-        'console/src/**/*.test.{ts,tsx}',
-        'scripts/**/*.test.ts',
-        'test/*.test.ts',
-        'test/support/**/*.test.ts',
-      ]),
-      suite('api', ['test/api/**/*.test.ts']),
-      suite('operations', ['test/operations/**/*.test.ts']),
-      suite('properties', ['test/properties/**/*.test.ts']),
-      suite('scenarios', ['test/scenarios/**/*.test.ts']),
-      suite('chaos', ['test/chaos/**/*.test.ts']),
-      suite('browser', ['test/browser/**/*.test.ts']),
-    ],
+    projects: oneSuite
+      ? Object.entries(suites).map(([name, include]) => suite(name, include))
+      : [suite('all', Object.values(suites).flat())],
   },
 });

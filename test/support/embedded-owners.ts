@@ -1,6 +1,6 @@
 /**
  * Servers reduced to their database, each a process of its own that a test can kill; whatever they leave behind is ended and
- * removed after each test.
+ * removed by `endOwners`.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +11,6 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
-import { afterEach } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { isProcessAlive } from '../../src/store/postgres/postmaster.ts';
 
@@ -94,7 +93,8 @@ export async function until(what: string, holds: () => boolean): Promise<void> {
   }
 }
 
-afterEach(async () => {
+/** What they leave behind is ended and removed. Each file says so itself, since a module is loaded once for many files. */
+export async function endOwners(): Promise<void> {
   for (const child of children) await end(child, 'SIGTERM');
   for (const pid of postmasters) {
     if (isProcessAlive(pid) && readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'postgres')
@@ -103,7 +103,7 @@ afterEach(async () => {
   }
   for (const directory of directories) await rm(directory, { recursive: true, force: true });
   for (const set of [children, directories, postmasters]) set.clear();
-});
+}
 
 /** As root these run as `nobody`; a plain user already is one. */
 export async function plainUser(dataDir: string): Promise<Launch> {

@@ -22,6 +22,11 @@ const longest = [
   'scenarios/prerequisites.test.ts',
   'scenarios/50-at-once.test.ts',
   'scenarios/release-that-fails.test.ts',
+  'scenarios/23-bulk-recovery.test.ts',
+  'chaos/killed-server-aks.test.ts',
+  'scenarios/cloud-accounts.test.ts',
+  'scenarios/containers.test.ts',
+  'chaos/killed-server.test.ts',
 ];
 
 const rank = ({ moduleId }: TestSpecification): number => {

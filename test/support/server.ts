@@ -13,6 +13,7 @@ import { type Client, createClient } from '../../src/contract/client.ts';
 import { routes } from '../../src/contract/routes.ts';
 import { type Composition, startServer } from '../../src/main.ts';
 import { testDatabase } from './database.ts';
+import { remembered } from './left-running.ts';
 import { endProcessesIn } from './tagged-processes.ts';
 import { until } from './until.ts';
 
@@ -74,12 +75,12 @@ export async function inProcessServer(
     nodes_dir,
     database_url: database.url,
     as,
-    async stop() {
+    stop: remembered(async () => {
       await server.stop();
       endProcessesIn(data_dir);
       await database.drop();
       await rm(data_dir, { recursive: true, force: true });
-    },
+    }),
   };
 }
 

@@ -3,10 +3,12 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { chmod, cp, mkdir, readdir, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
-import { end, isRoot, newDirectory, query, startOwner } from '../../../test/support/embedded-owners.ts';
+import { afterEach, expect, test } from 'vitest';
+import { end, endOwners, isRoot, newDirectory, query, startOwner } from '../../../test/support/embedded-owners.ts';
 import { barrierBefore, mayUse } from './account.ts';
 import { installedBinaries } from './binaries.ts';
+
+afterEach(endOwners);
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 

@@ -2,9 +2,10 @@ import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { chown, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import {
   end,
+  endOwners,
   isRoot,
   newDirectory,
   nobody,
@@ -17,6 +18,8 @@ import {
 import { systemClock } from '../../base/clock.ts';
 import { startEmbeddedPostgres } from './embedded.ts';
 import { isProcessAlive } from './postmaster.ts';
+
+afterEach(endOwners);
 
 test('a fresh directory serves its first query, keeps its data over a stop, and starts again', async () => {
   const dataDir = await newDirectory();
