@@ -5,6 +5,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Command, Option } from 'commander';
+import { loadCommands } from '../src/cli/catalogue.ts';
 import { SlipwayCommand } from '../src/cli/command.ts';
 import { exitCodes } from '../src/cli/exit-codes.ts';
 import { createProgram } from '../src/cli/program.ts';
@@ -66,8 +67,8 @@ function commandSection(command: Command): string[] {
   ];
 }
 
-export function referenceDocument(): string {
-  const program = createProgram(silentCli, '');
+export async function referenceDocument(): Promise<string> {
+  const program = createProgram(silentCli, '', await loadCommands([]));
   const exits = Object.values(exitCodes).map((exit) => [String(exit.code), exit.means]);
   const lines = [
     '# The slipway command',
@@ -120,6 +121,6 @@ export function referenceDocument(): string {
 
 if (import.meta.main) {
   mkdirSync(dirname(page), { recursive: true });
-  writeFileSync(page, referenceDocument());
+  writeFileSync(page, await referenceDocument());
   console.log(`wrote ${page}`);
 }

@@ -1,6 +1,7 @@
 /**
- * Writes what the console may know of the contract at run time: where each call goes and what to do about each error.
- * The schemas themselves stay on the server; the console takes their types only, so no validator is ever bundled.
+ * Writes what the console and the command line may know of the contract at run time: where each call goes and, for the console,
+ * what to do about each error. The schemas themselves stay on the server; its clients take their types only, so no validator
+ * is ever bundled into the console, and none is loaded before a command can ask.
  */
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -19,6 +20,13 @@ function routeTable(): string {
   return `${header}export const routes = {\n${lines.join('\n')}\n} as const;\n`;
 }
 
+function addressTable(): string {
+  const lines = Object.entries(routes).map(
+    ([name, { method, path }]) => `  '${name}': { method: '${method}', path: '${path}' },`,
+  );
+  return `${header}export const addresses = {\n${lines.join('\n')}\n} as const;\n`;
+}
+
 function remedyTable(): string {
   const lines = Object.entries(errorCatalogue).map(([code, { remedy }]) => `  ${code}: ${JSON.stringify(remedy)},`);
   return `${header}export const remedies: Record<string, string> = {\n${lines.join('\n')}\n};\n`;
@@ -27,6 +35,7 @@ function remedyTable(): string {
 /** Path from the root of the repository → what belongs there. */
 export const generatedFiles: Record<string, () => string> = {
   'console/src/api/routes.generated.ts': routeTable,
+  'src/contract/addresses.generated.ts': addressTable,
   'console/src/api/remedies.generated.ts': remedyTable,
 };
 

@@ -1,5 +1,6 @@
 /** The `slipway` command: joins the command line to this process, and nothing else does. */
 import { setDefaultCACertificates } from 'node:tls';
+import { loadCommands } from './catalogue.ts';
 import { exitCodes } from './exit-codes.ts';
 import { showCursor } from './live-view.ts';
 import { runCommandLine } from './run.ts';
@@ -23,8 +24,10 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(exitCodes.ok.code);
 });
 
+const words = argv.slice(2);
 process.exitCode = await runCommandLine({
-  words: argv.slice(2),
+  words,
+  commands: await loadCommands(words),
   environment,
   working_directory: process.cwd(),
   terminal,

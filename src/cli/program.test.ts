@@ -2,11 +2,12 @@
 import { spawnSync } from 'node:child_process';
 import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
+import { catalogue, loadCommands } from './catalogue.ts';
 import { createProgram, forgetRefusals } from './program.ts';
 import { completionScripts } from './render/completion.ts';
 import { silentCli } from './testing/silent-cli.ts';
 
-const program = createProgram(silentCli, '1.2.3');
+const program = createProgram(silentCli, '1.2.3', await loadCommands([]));
 const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];
 
 test('every flag has a variable of its own', () => {
@@ -23,6 +24,23 @@ test('a variable that says no is forgotten where the flag has no value, and only
   const environment = { SLIPWAY_JSON: 'false', SLIPWAY_DEBUG: '1', SLIPWAY_ALLOCATE_WAIT: '', SLIPWAY_NODES_POOL: '0' };
   forgetRefusals(program, environment);
   expect(environment).toEqual({ SLIPWAY_DEBUG: '1', SLIPWAY_NODES_POOL: '0' });
+});
+
+test('every command stands in the catalogue under its own name', async () => {
+  for (const { commands } of catalogue)
+    for (const [name, load] of Object.entries(commands)) expect((await load())(silentCli).name()).toBe(name);
+});
+
+test.each([
+  [['nodes', '--json'], 1],
+  [['tokens', 'create', '--role', 'viewer'], 1],
+  [['completion', 'bash'], program.commands.length],
+  [['help', 'nodes'], program.commands.length],
+  [['--help', 'nodes'], program.commands.length],
+  [['--server', 'watch', 'nodes'], program.commands.length],
+  [['nods'], program.commands.length],
+])('%j loads %d commands', async (words, count) => {
+  expect((await loadCommands(words)).flatMap(({ commands }) => commands)).toHaveLength(count);
 });
 
 describe('completion', () => {

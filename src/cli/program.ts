@@ -1,69 +1,10 @@
 /** The command line as a whole: every command, the flags they share, and the environment variable of each flag. */
 import { Command, Option } from 'commander';
-import type { Cli, MakeCommand } from './command.ts';
-import { makeAct } from './commands/act.ts';
-import { makeActions } from './commands/actions.ts';
-import { makeAllocate } from './commands/allocate.ts';
-import { makeAllocation } from './commands/allocation.ts';
-import { makeAllocations } from './commands/allocations.ts';
-import { makeApply } from './commands/apply.ts';
-import { makeAudit } from './commands/audit.ts';
-import { makeBrake } from './commands/brake.ts';
-import { makeBundleCommand } from './commands/bundle.ts';
-import { makeCompletion } from './commands/completion.ts';
-import { makeDiagnostics } from './commands/diagnostics.ts';
-import { makeDoctor } from './commands/doctor.ts';
-import { makeDrift } from './commands/drift.ts';
-import { makeAgent, makeServe } from './commands/elsewhere.ts';
-import { makeExplain } from './commands/explain.ts';
-import { makeJoinToken } from './commands/join-token.ts';
-import { makeLogs } from './commands/logs.ts';
-import { makeMaintenance } from './commands/maintenance.ts';
-import { makeNode } from './commands/node.ts';
-import { makeNodes } from './commands/nodes.ts';
-import { makeOperation } from './commands/operation.ts';
-import { makeOperations } from './commands/operations.ts';
-import { makePools } from './commands/pools.ts';
-import { makeRecover } from './commands/recover.ts';
-import { makeRelease } from './commands/release.ts';
-import { makeResidue } from './commands/residue.ts';
-import { makeSweeps } from './commands/sweeps.ts';
-import { makeTimeline } from './commands/timeline.ts';
-import { makeTokens } from './commands/tokens.ts';
-import { makeVerifyStore } from './commands/verify-store.ts';
-import { makeWatch } from './commands/watch.ts';
+import type { CommandGroup } from './catalogue.ts';
+import type { Cli } from './command.ts';
 import { exitCodes } from './exit-codes.ts';
 import { wrap } from './render/text.ts';
 import { defaultServer } from './settings.ts';
-
-const groups: { heading: string; commands: MakeCommand[] }[] = [
-  { heading: 'Machines up and down:', commands: [makeAllocate, makeRelease, makeWatch] },
-  {
-    heading: 'What there is, and what happened:',
-    commands: [
-      makeNodes,
-      makeNode,
-      makeAllocations,
-      makeAllocation,
-      makeOperations,
-      makeOperation,
-      makeExplain,
-      makeTimeline,
-      makeAudit,
-      makeLogs,
-      makeDoctor,
-      makeBundleCommand,
-      makeDiagnostics,
-      makeSweeps,
-    ],
-  },
-  {
-    heading: 'What you can do about it:',
-    commands: [makeActions, makeAct, makeRecover, makeBrake, makeMaintenance, makeResidue, makeDrift, makeVerifyStore],
-  },
-  { heading: 'Setting up:', commands: [makePools, makeApply, makeTokens, makeJoinToken, makeCompletion] },
-  { heading: 'Programs:', commands: [makeServe, makeAgent] },
-];
 
 /** The flags that every command takes. */
 export interface SharedOptions {
@@ -115,7 +56,7 @@ const closingHelp = (width: number) =>
 
 const widestHelp = 110;
 
-export function createProgram(cli: Cli, version: string): Command {
+export function createProgram(cli: Cli, version: string, groups: readonly CommandGroup[]): Command {
   const program = new Command('slipway')
     .description('Bring machines up, see what they do and why, take them down again.')
     .version(version, '-V, --version', 'print the version')

@@ -6,6 +6,7 @@ import { Command, CommanderError, type OptionValues } from 'commander';
 import { systemClock } from '../base/clock.ts';
 import { newCorrelationId } from '../base/ids.ts';
 import { trustedWith } from '../base/trusted-certificates.ts';
+import type { CommandGroup } from './catalogue.ts';
 import type { Cli, Work } from './command.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';
 import { isNamedThing, reportFailure } from './failure.ts';
@@ -20,6 +21,8 @@ const { version } = JSON.parse(readFileSync(join(clone, 'package.json'), 'utf8')
 
 export interface Host {
   words: string[];
+  /** At least those that the words need. */
+  commands: readonly CommandGroup[];
   /** Commander reads the variables of flags from `process.env`, so it must be that. */
   environment: Record<string, string | undefined>;
   working_directory: string;
@@ -109,7 +112,7 @@ export async function runCommandLine(host: Host): Promise<number> {
       };
     },
   };
-  const program = createProgram(cli, String(version));
+  const program = createProgram(cli, String(version), host.commands);
   forgetRefusals(program, environment);
 
   try {

@@ -2,9 +2,10 @@
 import { type Clock, pause } from '../base/clock.ts';
 import type { CorrelationId } from '../base/ids.ts';
 import { newSpanId, traceIdOf, traceparentOf } from '../base/trace.ts';
+import { addresses } from '../contract/addresses.generated.ts';
 import { type CallInput, createClient, RequestRefused, ServerUnreachable } from '../contract/client.ts';
 import type { ReplyOf } from '../contract/route.ts';
-import { type OperationName, type Routes, routes } from '../contract/routes.ts';
+import type { OperationName, Routes } from '../contract/routes.ts';
 import { Interrupted } from './failure.ts';
 import type { Connection } from './settings.ts';
 import type { Terminal } from './terminal.ts';
@@ -64,7 +65,7 @@ export interface SessionInput {
 
 export function openSession(input: SessionInput): Session {
   const { connection, clock, correlation_id } = input;
-  const options = { base_url: connection.server, token: connection.token, addresses: routes };
+  const options = { base_url: connection.server, token: connection.token, addresses };
   const direct = createClient(options);
   // Repeating a change is safe only under an idempotency key, which the server remembers.
   const repeating = createClient({ ...options, retries: 3 });

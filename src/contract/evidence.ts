@@ -1,17 +1,8 @@
 /** Evidence on the wire: one append-only fact with all the ids it knows. */
 import { type Static, Type } from 'typebox';
+import { evidenceLayers } from './evidence-layers.ts';
 import { Id, Moment, nullable, OpenObject, pageOf, paging, strict, Timestamp } from './primitives.ts';
 
-export const evidenceLayers = [
-  'node',
-  'provider',
-  'api',
-  'workflow',
-  'rule',
-  'operator',
-  'store',
-  'transport',
-] as const;
 export type EvidenceLayer = (typeof evidenceLayers)[number];
 export const EvidenceLayer = Type.Enum([...evidenceLayers]);
 

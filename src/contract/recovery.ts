@@ -1,12 +1,9 @@
 /** Bulk recovery: one action on everything that a filter names, canary first, at a capped rate. */
 import { type Static, Type } from 'typebox';
 import { nodeActionNames } from '../lifecycle/actions.ts';
-import { recoveryDefaults } from '../lifecycle/recovery.ts';
-import { nodeStatuses } from '../lifecycle/states.ts';
+import { recoverableStatuses, recoveryDefaults } from '../lifecycle/recovery.ts';
 import { Operation } from './operation.ts';
 import { Labels, Name, nullable, Reason, Seconds, strict } from './primitives.ts';
-
-export const recoverableStatuses = ['release_failed', ...Object.keys(nodeStatuses)];
 
 /** Everything it names must fit. */
 export const RecoveryFilter = Type.Object(

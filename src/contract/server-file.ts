@@ -15,7 +15,7 @@ import {
 import { defaultLogSettings, type LogSettings } from '../lifecycle/logs.ts';
 import { defaultOrphanSettings, type OrphanSettings } from '../lifecycle/residue.ts';
 import { defaultKeepSeconds, type KeepSeconds } from '../lifecycle/retention.ts';
-import { evidenceLayers } from './evidence.ts';
+import { evidenceLayers } from './evidence-layers.ts';
 import { Budgets } from './pool.ts';
 import { Name, PositiveSeconds, strict } from './primitives.ts';
 

@@ -1,9 +1,8 @@
 /** Tokens of people and programs, and the console's session. */
 import { type Static, Type } from 'typebox';
 import { Name, nullable, PositiveSeconds, pageOf, strict, Timestamp } from './primitives.ts';
+import { roles } from './roles.ts';
 
-/** From least to most; a role may do all that the ones before it may. */
-export const roles = ['viewer', 'operator', 'admin'] as const;
 export type Role = (typeof roles)[number];
 export const Role = Type.Enum([...roles]);
 

@@ -3,7 +3,7 @@
  * had its story in it gets a snapshot in that place, so that its row can be rebuilt and its timeline says where it was cut.
  */
 import { moment, secondsLater } from '../base/clock.ts';
-import { evidenceLayers } from '../contract/evidence.ts';
+import { evidenceLayers } from '../contract/evidence-layers.ts';
 import { type KeepSeconds, midnightAfter, pieceSeconds } from '../lifecycle/retention.ts';
 import type { Database, Queryable } from './database.ts';
 import { recordEvidence } from './evidence.ts';

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DoorRoute } from '../../src/contract/compat/door.ts';
 import { doorPath, doorRoutes } from '../../src/contract/compat/routes.ts';
 import { type ErrorCode, errorCatalogue } from '../../src/contract/errors.ts';
+import { roles } from '../../src/contract/roles.ts';
 import type { Access, RouteDeclaration } from '../../src/contract/route.ts';
 import { type OperationName, routes } from '../../src/contract/routes.ts';
-import { roles } from '../../src/contract/token.ts';
 import { until } from '../support/until.ts';
 import { callRoute, expectProblem, type Input, type Sent, send } from './support/calls.ts';
 import { expectTheirError } from './support/doors.ts';
@@ -61,8 +61,8 @@ async function refuses(name: OperationName, sent: Sent, code: ErrorCode | ErrorC
   expect(await world.tables.snapshot(), `${name} changed something`).toEqual(before);
 }
 
-it('has exactly the public routes of the specification', async () => {
-  expect(withAccess('public').map(({ name }) => name)).toEqual(['health-get', 'readiness-get']);
+it('has exactly the public routes of the specification, and the agent, which holds no secret', async () => {
+  expect(withAccess('public').map(({ name }) => name)).toEqual(['health-get', 'readiness-get', 'agent-bundle']);
   for (const path of ['/healthz', '/readyz', '/docs', '/openapi.json', '/docs/errors'])
     expect((await send(world.url, 'GET', path)).status, path).toBe(200);
 });

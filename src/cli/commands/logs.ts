@@ -113,7 +113,11 @@ async function tellLeft(session: Session, node_id: string, asked: Asked, { grep,
     printLines(err, [err.paint('warn', found)]);
     printLines(out, logLines(lines, noHeading, fitOf(out)).lines);
   } else if (grep) printLines(err, [`No line of ${node_id} contains ${printable(grep)}.`]);
-  else printLines(err, [`${node_id} has not written anything yet.`]);
+  else
+    printLines(err, [
+      `${node_id} has not written anything yet.`,
+      `What its provider keeps of it:  ${session.commandLine('diagnostics', node_id)}`,
+    ]);
 }
 
 export const makeLogs: MakeCommand = (cli) =>

@@ -1,8 +1,14 @@
 /** `slipway recover`: does one thing to many, canary first, at a capped rate, and stops when it fails. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
-import { type Recovery, type RecoveryRequest, recoverableStatuses } from '../../contract/recovery.ts';
-import { type BulkActionName, bulkAction, bulkActionNames, recoveryDefaults } from '../../lifecycle/recovery.ts';
+import type { Recovery, RecoveryRequest } from '../../contract/recovery.ts';
+import {
+  type BulkActionName,
+  bulkAction,
+  bulkActionNames,
+  recoverableStatuses,
+  recoveryDefaults,
+} from '../../lifecycle/recovery.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure } from '../failure.ts';
 import { count, dryRunOption, duration, labels, timeoutWaitOption, waitOption } from '../option-values.ts';

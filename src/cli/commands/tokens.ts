@@ -1,7 +1,8 @@
 /** `slipway tokens`: who may talk to the server. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
-import { type Role, roles } from '../../contract/token.ts';
+import { roles } from '../../contract/roles.ts';
+import type { Role } from '../../contract/token.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../command.ts';
 import { duration } from '../option-values.ts';
 import { printListing } from '../print-listing.ts';

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { loadCommands } from '../catalogue.ts';
 import { plain } from '../render/palette.ts';
 import { runCommandLine } from '../run.ts';
 import type { Surface } from '../terminal.ts';
@@ -90,12 +91,14 @@ function pipe(): { surface: Surface; text(): string } {
 
 async function runHere(words: string[], options: CliOptions): Promise<Finished> {
   const [out, err] = [pipe(), pipe()];
-  const own = process.env;
   const environment = environmentFor(options);
+  const commands = await loadCommands(words);
+  const own = process.env;
   // The variables of flags are read before anything is waited for, and always from here.
   process.env = environment;
   const ended = runCommandLine({
     words,
+    commands,
     environment,
     working_directory: process.cwd(),
     terminal: { out: out.surface, err: err.surface },

@@ -5,11 +5,12 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { addresses } from '../../contract/addresses.generated.ts';
 import type { Allocation } from '../../contract/allocation.ts';
 import type { Found } from '../../contract/find.ts';
 import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
-import { type OperationName, routes } from '../../contract/routes.ts';
+import type { OperationName } from '../../contract/routes.ts';
 import type { WireEvent } from '../wire-event.ts';
 import { sampleProblem } from './samples.ts';
 
@@ -164,7 +165,7 @@ function answer(response: ServerResponse, { status = 200, body, type = 'applicat
   response.end(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-const addresses = Object.entries(routes).map(([name, { method, path }]) => ({
+const patterns = Object.entries(addresses).map(([name, { method, path }]) => ({
   name: name as OperationName,
   method,
   pattern: new RegExp(`^${path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`),
@@ -174,7 +175,7 @@ async function readCall(request: IncomingMessage): Promise<Call | null> {
   const url = new URL(request.url ?? '', 'http://test');
   let text = '';
   for await (const chunk of request) text += chunk;
-  for (const { name, method, pattern } of addresses) {
+  for (const { name, method, pattern } of patterns) {
     const match = method === request.method ? pattern.exec(url.pathname) : null;
     if (!match) continue;
     const query = Object.fromEntries(url.searchParams);
