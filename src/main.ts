@@ -1,6 +1,5 @@
 /** The composition root of the server: the only place that joins concrete parts. */
 import { readFile } from 'node:fs/promises';
-import { homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createLiveFeed } from './api/live-feed.ts';
@@ -19,11 +18,9 @@ import { createRedactor, type Redactor } from './base/redact.ts';
 import { readSettings, type ServerSettings, SettingsError, serverUsage } from './base/settings.ts';
 import { welcome } from './cli/render/welcome.ts';
 import { readServerFile, type ServerFileSettings } from './contract/server-file.ts';
-import { createDockerDriver } from './drivers/docker/docker-driver.ts';
 import type { Driver } from './drivers/driver.ts';
-import { createExternalDriver } from './drivers/external/external-driver.ts';
-import { createLocalDriver } from './drivers/local/local-driver.ts';
 import { createDbosEngine } from './engine/dbos-engine.ts';
+import { openDrivers } from './open-drivers.ts';
 import { engineListener } from './operations/engine-listener.ts';
 import { ensureAdminToken, ensureLocalPool } from './operations/first-start.ts';
 import { operationRegistry } from './operations/registry.ts';
@@ -37,9 +34,7 @@ import { databaseClock } from './store/database-clock.ts';
 import { type DoorEnvironment, defaultEnvironment } from './store/door-rules.ts';
 import { createHeartbeatBuffer } from './store/heartbeat-buffer.ts';
 import { openInstallation } from './store/installation.ts';
-import { isRevoked } from './store/instances.ts';
 import { applicationRole, migrate, OtherDatabase, SchemaTooNew } from './store/migrate.ts';
-import { namedInSpecs } from './store/pools.ts';
 import { startEmbeddedPostgres } from './store/postgres/embedded.ts';
 import { EmbeddedPostgresError } from './store/postgres/embedded-error.ts';
 import { announceReplica, endReplica, leaseSeconds, otherAddresses, registerReplica } from './store/replicas.ts';
@@ -62,17 +57,6 @@ async function versionOf(): Promise<string> {
 /** What everybody strikes out, what the file adds to it, and what this server was started with. */
 const redactorOf = ({ redact }: ServerFileSettings, { admin_token }: ServerSettings): Redactor =>
   createRedactor(redact.patterns, admin_token === null ? [] : [admin_token]);
-
-const nodesDir = (settings: ServerSettings, data_dir: string, installation_id: string): string => {
-  if (settings.nodes_dir) return resolve(settings.nodes_dir);
-  return settings.database_url === null ? join(data_dir, 'nodes') : sharedNodesDir(installation_id);
-};
-
-/** Replicas of one database on one host take over each other's local nodes, so they look for them in the same place. */
-const sharedNodesDir = (installation_id: string): string =>
-  process.getuid?.() === 0
-    ? join('/var/lib/slipway/nodes', installation_id)
-    : join(homedir(), '.local/state/slipway/nodes', installation_id);
 
 export interface RunningServer {
   url: string;
@@ -138,38 +122,14 @@ async function openReplica({ version, parts }: Opening, { db, clock }: Store, ho
   return executor;
 }
 
-function openDrivers(
-  { settings, log, data_dir, composition }: Opening,
-  { db, clock, installation }: Store,
-): Map<string, Driver> {
-  const local = createLocalDriver({
-    nodes_dir: nodesDir(settings, data_dir, installation.installation_id),
-    agent_command: [process.execPath, agentBundle],
-    host_id: hostname(),
-    clock,
-    log: (message, facts) => log.info(facts, message),
-  });
-  const external = createExternalDriver({ revoked: (id) => isRevoked(db, id) });
-  const docker = createDockerDriver({
-    docker_host: settings.docker_host,
-    cert_dir: settings.docker_cert_dir,
-    auth_file: settings.docker_auth_file,
-    allow_host_access: settings.docker_allow_host_access,
-    agent_files: { node: process.execPath, bundle: agentBundle },
-    host_id: hostname(),
-    clock,
-    addressesInUse: () => namedInSpecs(db, 'docker', 'docker_host'),
-  });
-  const built = new Map<string, Driver>([local, docker, external].map((driver) => [driver.name, driver]));
-  return composition.drivers?.(built, clock) ?? built;
-}
-
 async function openOperations(opening: Opening, store: Store, server_url: () => string) {
   const { log, parts, onError, composition, version, redact } = opening;
   const { db, clock, installation, tail } = store;
   const host = hostIdentity();
   const executor = await openReplica(opening, store, host);
   const { replica_id } = executor;
+  const { settings, data_dir } = opening;
+  const drivers = openDrivers({ settings, log, data_dir, db, clock, installation, agent_bundle: agentBundle });
   const tracer = await openTracer({
     endpoint: opening.settings.otlp_endpoint,
     version,
@@ -186,7 +146,7 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
     environment: composition.environment?.(environment) ?? environment,
     installation,
     executor,
-    drivers: openDrivers(opening, store),
+    drivers: composition.drivers?.(drivers, clock) ?? drivers,
     server_url,
     public_ca: await publicAuthority(opening.settings),
     otlp_endpoint: opening.settings.otlp_endpoint,
@@ -261,7 +221,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
   const api: ApiServices = {
     ...services,
     log,
-    settings: apiSettings(settings, version, join(root, 'dist', 'console')),
+    settings: apiSettings(settings, version, { console_dir: join(root, 'dist', 'console'), agent_bundle: agentBundle }),
     sessions,
     beats,
     tail,

@@ -26,6 +26,8 @@ export interface ApiSettings {
   allow_host_bound_pools: boolean;
   secure_cookies: boolean;
   console_dir: string | null;
+  /** The agent's one file, as it is built. */
+  agent_bundle: string;
   /** What the server was started with, without what is secret. */
   started_with: Record<string, unknown>;
   /** Where each of those came from. */

@@ -2,8 +2,10 @@ import { expect, test } from 'vitest';
 import { readSettings } from '../base/settings.ts';
 import { apiSettings } from './settings.ts';
 
+const built = { console_dir: '/nowhere', agent_bundle: '/nowhere/agent.mjs' };
+
 const shown = (argv: string[], environment: Record<string, string> = {}) => {
-  const { started_with, sources } = apiSettings(readSettings(argv, environment), '1', '/nowhere');
+  const { started_with, sources } = apiSettings(readSettings(argv, environment), '1', built);
   return (name: string) => [started_with[name], sources[name]];
 };
 
@@ -21,6 +23,6 @@ test('settings are told as they take effect, with where they came from', () => {
 test('neither tokens nor passwords are told', () => {
   const secret = 'sixteen-characters';
   const argv = ['--database-url', `postgres://me:${secret}@host/db`];
-  const told = apiSettings(readSettings(argv, { SLIPWAY_ADMIN_TOKEN: secret }), '1', '/nowhere');
+  const told = apiSettings(readSettings(argv, { SLIPWAY_ADMIN_TOKEN: secret }), '1', built);
   expect(JSON.stringify(told)).not.toContain(secret);
 });

@@ -14,7 +14,17 @@ function withoutPassword(address: string | null): string | null {
   return url.href;
 }
 
-export function apiSettings(settings: ServerSettings, version: string, console_dir: string): ApiSettings {
+/** Where what was built lies. */
+export interface BuiltFiles {
+  console_dir: string;
+  agent_bundle: string;
+}
+
+export function apiSettings(
+  settings: ServerSettings,
+  version: string,
+  { console_dir, agent_bundle }: BuiltFiles,
+): ApiSettings {
   const loopback = isLoopback(settings.host);
   const { admin_token: _secret, sources, ...shown } = settings;
   const allow_host_bound_pools = loopback || settings.allow_local_driver;
@@ -25,6 +35,7 @@ export function apiSettings(settings: ServerSettings, version: string, console_d
     allow_host_bound_pools,
     secure_cookies: settings.tls_cert !== null || settings.behind_proxy,
     console_dir: existsSync(join(console_dir, 'index.html')) ? console_dir : null,
+    agent_bundle,
     started_with: {
       ...shown,
       allow_local_driver: allow_host_bound_pools,

@@ -18,6 +18,11 @@ export interface ServerSettings {
   docker_cert_dir: string | null;
   docker_auth_file: string | null;
   docker_allow_host_access: boolean;
+  /** Null: EC2's own addresses. */
+  ec2_endpoint: string | null;
+  /** Null: Azure's public cloud. */
+  azure_endpoint: string | null;
+  azure_allow_roles_anywhere: boolean;
   log_level: string;
   /** Where spans go; null: nowhere. */
   otlp_endpoint: string | null;
@@ -89,6 +94,18 @@ export const serverFlags: Record<string, Flag> = {
     type: 'boolean',
     says: "let docker pools run privileged and mount / and the system's directories",
   },
+  'azure-endpoint': {
+    type: 'string',
+    says: "Azure's resource manager for aks pools, like https://management.chinacloudapi.cn; the public cloud's unless given",
+  },
+  'azure-allow-roles-anywhere': {
+    type: 'boolean',
+    says: 'let aks pools give roles on more than their own clusters, with the rights of this server',
+  },
+  'ec2-endpoint': {
+    type: 'string',
+    says: 'where ec2 pools find EC2, or what speaks its protocol, instead of at its own addresses',
+  },
   config: { type: 'string', says: 'a YAML file with runtime classes, default budgets and the brake; see slipway.yaml' },
   'otlp-endpoint': {
     type: 'string',
@@ -125,6 +142,13 @@ export const isLoopback = (host: string): boolean => loopbackHosts.includes(host
 function httpAddress(flag: string, given: string | null): string | null {
   if (given !== null && !/^https?:$/.test(URL.parse(given)?.protocol ?? ''))
     throw new SettingsError(`--${flag} must be an http or https address, not ${given}`);
+  return given;
+}
+
+/** What is sent there is an account's token. */
+function secureAddress(flag: string, given: string | null): string | null {
+  if (given !== null && URL.parse(given)?.protocol !== 'https:')
+    throw new SettingsError(`--${flag} must be an https address, not ${given}`);
   return given;
 }
 
@@ -180,6 +204,9 @@ export function readSettings(argv: string[], environment: Record<string, string 
     docker_cert_dir: text('docker-cert-dir'),
     docker_auth_file: text('docker-auth-file'),
     docker_allow_host_access: yes('docker-allow-host-access'),
+    ec2_endpoint: httpAddress('ec2-endpoint', text('ec2-endpoint')),
+    azure_endpoint: secureAddress('azure-endpoint', text('azure-endpoint')),
+    azure_allow_roles_anywhere: yes('azure-allow-roles-anywhere'),
     log_level,
     otlp_endpoint: httpAddress('otlp-endpoint', text('otlp-endpoint')),
     otlp_logs_endpoint: httpAddress('otlp-logs-endpoint', text('otlp-logs-endpoint')),

@@ -291,6 +291,13 @@ export const errorCatalogue = {
     cause: 'The state in `detail` has no such way out.',
     remedy: 'Ask for its actions: they say what is open now, and why the rest is not.',
   },
+  no_agent: {
+    status: 409,
+    title: 'No agent runs on that machine',
+    owner_layer: 'request',
+    cause: 'Its provider, or a client of another kind, speaks for it; there is nobody who takes tasks.',
+    remedy: 'Look at what its provider shows: `slipway node` and `slipway act ID collect-diagnostics`.',
+  },
   action_not_in_bulk: {
     status: 409,
     title: 'That is not done in bulk',

@@ -26,7 +26,10 @@ export const Verdict = Type.Object(
     owner: Type.Optional(Type.String({ description: 'Whose it is to see to it: a layer, or `operator`.' })),
     from: Type.Optional(Type.String({ description: 'Where it stood before.' })),
     certain: Type.Optional(
-      Type.Boolean({ description: 'The machine was seen to have ended: waiting does not bring it back.' }),
+      Type.Boolean({
+        description:
+          'The machine was seen to have ended, or could not be brought up for good: waiting does not bring it back.',
+      }),
     ),
   },
   { $id: 'Verdict' },
@@ -38,7 +41,7 @@ export const Held = Type.Object(
   {
     rule: Type.String(),
     to: Type.String({ description: 'Where the verdict would take it.' }),
-    kind: Type.Enum(['self-fault', 'mass-failure', 'maintenance']),
+    kind: Type.Enum(['self-fault', 'mass-failure', 'maintenance', 'provider-away']),
     hold: Type.String({ description: 'The hold, or the maintenance window, that keeps it back.' }),
     reason: Type.String(),
     since: Timestamp,

@@ -51,7 +51,7 @@ export interface RouteDeclaration {
   success: number;
   reply?: TSchema;
   /** The reply is a stream or a text, not JSON. */
-  reply_type?: 'text/event-stream' | 'text/plain';
+  reply_type?: 'text/event-stream' | 'text/plain' | 'text/javascript';
 }
 
 type Of<S> = S extends TSchema ? Static<S> : undefined;

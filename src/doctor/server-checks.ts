@@ -108,8 +108,8 @@ export async function showCredential(patient: Patient, found: Found): Promise<Ou
 export const passFence = async (_: Patient, { checkup }: Found): Promise<Outcome> => judged(checkup, 'fence');
 export const beHeard = async (_: Patient, { checkup }: Found): Promise<Outcome> => judged(checkup, 'heartbeat');
 
-/** Who may look but not ask for a ping has not failed in any layer. */
-const mayNotAsk = ['role_insufficient', 'scope_insufficient'];
+/** Who may look but not ask for a ping has not failed in any layer; nor has a machine that has nobody to answer one. */
+const mayNotAsk = ['role_insufficient', 'scope_insufficient', 'no_agent'];
 
 /** The server waits with us for so long at most; longer polls are cut by what stands between. */
 const pollSeconds = 5;

@@ -31,6 +31,8 @@ export interface DriverWorld {
   halfDone: { name: string; leave(target: EnsureTarget): Promise<void> }[];
   /** Whatever must have happened outside the driver before its final proof can be had. */
   beforeProof(target: DriverTarget): Promise<void>;
+  /** From then on whatever the driver asks is taken and never answered. Left out where there is no upstream that could hang. */
+  silence?(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -40,6 +42,9 @@ export const faults: Fault[] = ['none', 'crash before each call', 'crash after e
 type Call = 'ensure' | 'stop' | 'clean' | 'destroy' | 'abort';
 
 const patience_seconds = 30;
+
+/** How long an operation may be deaf to a cancel. */
+const cancel_heard_within_seconds = 5;
 
 export interface Handled {
   target: EnsureTarget;
@@ -87,7 +92,8 @@ export function handle(world: DriverWorld, target: EnsureTarget, fault: Fault = 
 const newInstallation = () => `installation-${randomBytes(6).toString('hex')}`;
 const newNonce = () => randomBytes(16).toString('hex');
 
-export function describeDriver(name: string, make: () => Promise<DriverWorld>): void {
+/** `may_hang`: it asks somebody who could leave it without an answer. */
+export function describeDriver(name: string, make: () => Promise<DriverWorld>, { may_hang = true } = {}): void {
   describe(`driver contract: ${name}`, () => {
     let world: DriverWorld;
     let ours: string;
@@ -244,6 +250,35 @@ export function describeDriver(name: string, make: () => Promise<DriverWorld>): 
         for (const { name: attachment } of attachments) expect(attachment, stage).not.toBe('');
       }
     });
+
+    if (may_hang)
+      it('answers within five seconds whatever the upstream does, and says of nothing that it is gone', async () => {
+        if (!world.silence) return expect.fail('its world cannot fall silent');
+        const up = world.target(ours);
+        await handle(world, up).done('ensure');
+        await world.silence();
+        const hears = async (target: EnsureTarget) => {
+          const driver = world.open();
+          const began = now(systemClock);
+          const [seen, clean, ...others] = await Promise.all([
+            driver.observe(target),
+            driver.clean(target),
+            ...(['ensure', 'stop', 'destroy', 'abort'] as const).map((call) => driver[call](target)),
+            driver.prove(target, { kind: driver.final_proof, nonce: newNonce() }),
+            // These two have no answer that says wait; it is enough that they end.
+            driver.diagnose(target).then(() => ({ outcome: 'wait' })),
+            driver.list_owned(ours).then(
+              () => ({ outcome: 'wait' }),
+              () => ({ outcome: 'wait' }),
+            ),
+          ]);
+          expect(secondsBetween(began, now(systemClock))).toBeLessThan(cancel_heard_within_seconds);
+          expect(clean.outcome).not.toBe('failed');
+          for (const outcome of others) expect(outcome).toMatchObject({ outcome: 'wait' });
+          expect(seen).toMatchObject({ present: true, unseen: true });
+        };
+        await Promise.all([hears(up), hears(world.target(ours))]);
+      });
 
     it('plans with labels a person can read', () => {
       const planned = world.open().plan(world.target(ours).spec);

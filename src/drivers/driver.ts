@@ -57,6 +57,10 @@ export interface DriverWait {
   /** Ask again after this long, or when woken. */
   retry_seconds: number;
   message: string;
+  /** What has been reached, where the message also tells what only ticks: a clock that runs on is no advance. */
+  mark?: string;
+  /** The upstream is busy, away or asked too often: it is tried again, at a time that people are told. Otherwise it is only looked at again. */
+  put_off?: true;
   /** Which of its planned phases it is in. One that it has left before changes nothing. */
   phase?: string;
   /** The provider has no room for it yet: its boot has not begun, so its boot budget does not run. */
@@ -123,6 +127,8 @@ export interface PlannedStep {
   phase: string;
   label: string;
   usual_seconds: number | null;
+  /** What the slow ones take, where the provider is known for it: people are told both until the pool has its own history. */
+  slow_seconds?: number;
 }
 
 export interface Driver {

@@ -18,6 +18,8 @@ export interface ActionSubject {
   taken_down_by: string | null;
   /** Somebody else brings the machines of its pool; nothing here launches them. */
   external: boolean;
+  /** No agent speaks for it; its provider does. */
+  agentless?: boolean;
   /** False: a release takes the machine down, so that nothing is left to look at. */
   reuse?: boolean;
 }
@@ -51,7 +53,8 @@ const unlessInUse = (subject: ActionSubject) => (hasResidue(subject) ? null : wh
 
 /** The machine itself stays where others bring it, and with it what its tenant has there; one of a driver's is made anew. */
 function unlessItMayEnrol(subject: ActionSubject): string | null {
-  const { status, occupancy, external } = subject;
+  const { status, occupancy, external, agentless } = subject;
+  if (agentless) return 'No agent runs on it, so there is nobody to enrol. Reimage makes it anew.';
   if (hasResidue(subject)) return residueFirst(subject);
   if (occupancy === 'free' || occupancy === 'cleanup' || status === 'quarantined') return whyInUse(subject);
   if (external) return null;

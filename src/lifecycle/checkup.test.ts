@@ -25,6 +25,7 @@ describe('a node', () => {
     [{ status: 'quarantined', last_seen_at: ago(50) }, 'node_fenced'],
     [{ status: 'offline', last_seen_at: ago(50) }, 'heartbeat_stale'],
     [{ status: 'provisioning', ...unheard }, 'never_registered'],
+    [{ status: 'provisioning', ...unheard, agentless: true }, null],
     [{ status: 'failed', ...unheard, verdict: { rule: 'provision-deadline', reason: 'too late' } }, 'never_registered'],
     [{ status: 'failed', ...unheard, verdict: { rule: 'provision-error', reason: 'setup_failed' } }, 'boot_failed'],
     [

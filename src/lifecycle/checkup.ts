@@ -20,6 +20,8 @@ export interface Standing {
   verdict: { rule: string; reason: string; owner?: string | undefined; certain?: boolean | undefined } | null;
   last_seen_at: Date | null;
   stale_seconds: number | null;
+  /** Its provider, or a client of another kind, speaks for it. */
+  agentless?: boolean;
 }
 
 const well = (layer: Judged['layer'], detail: string): Judged => ({ layer, ok: true, code: null, detail });
@@ -41,8 +43,11 @@ function heartbeat({ registered_at, last_seen_at, stale_seconds }: Standing, now
 }
 
 /** A machine that ended before it could register says nothing about credentials: what is on record says what became of it. */
-function credential({ status, node_instance_id, registered_at, verdict }: Standing): Judged {
-  if (registered_at !== null) return well('credential', `instance ${node_instance_id} has registered`);
+function credential({ status, node_instance_id, registered_at, verdict, agentless }: Standing): Judged {
+  if (registered_at !== null)
+    return agentless
+      ? open('credential', `no agent of ours runs on instance ${node_instance_id}`)
+      : well('credential', `instance ${node_instance_id} has registered`);
   if (status === 'failed' && verdict) {
     const { rule, reason, owner, certain } = verdict;
     const ended = unwell('credential', 'boot_failed', `it ended before it could register: ${reason}`);
@@ -51,6 +56,8 @@ function credential({ status, node_instance_id, registered_at, verdict }: Standi
   }
   if (isFenced(status))
     return open('credential', `none has registered, and none is waited for any more: the node is ${status}`);
+  if (agentless)
+    return open('credential', `no agent of ours will run on it; the node is ${status}, and its provider is at work`);
   return unwell('credential', 'never_registered', `the node is ${status}, and no machine has registered for it yet`);
 }
 

@@ -32,6 +32,18 @@ export const crashSigns: readonly CrashSign[] = [
     certain: true,
   },
   {
+    code: 'agent_not_started',
+    pattern: /slipway: boot failed: /,
+    says: 'the machine could not start its agent',
+    certain: true,
+  },
+  {
+    code: 'agent_ended',
+    pattern: /slipway: agent ended: (?!stopped|instance_fenced)/,
+    says: 'the agent gave up',
+    certain: true,
+  },
+  {
     code: 'cloud_init_failed',
     pattern: /cloud-init\[\d+\]:.*(Failed to run module|Traceback|failed to start)/i,
     says: 'cloud-init failed',

@@ -34,8 +34,16 @@ function at(quantiles: readonly number[], share: number): number {
   return below + (above - below) * (place - Math.floor(place));
 }
 
+/** What is known of a step that nobody here has seen yet: no samples, so nobody is compared with it. */
+export const announced = (usual_seconds: number, slow_seconds: number): StepHistory => ({
+  samples: 0,
+  quantiles: quantileShares.map(
+    (share) => usual_seconds + ((slow_seconds - usual_seconds) * Math.max(0, share - 0.5)) / (0.9 - 0.5),
+  ),
+});
+
 export const expectedOf = (history: StepHistory | null): Expected | null =>
-  history && history.samples > 0 && history.quantiles.length > 0
+  history && history.quantiles.length > 0
     ? { p50_seconds: at(history.quantiles, 0.5), p90_seconds: at(history.quantiles, 0.9), samples: history.samples }
     : null;
 

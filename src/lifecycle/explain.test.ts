@@ -5,9 +5,9 @@ import {
   type Explanation,
   explain,
   type Holder,
-  meaningOf,
   type NextStep,
 } from './explain.ts';
+import { meaningOf } from './node-means.ts';
 import { isNodeRule } from './rules.ts';
 import { type NodeStatus, nodeStatusNames } from './states.ts';
 import { type Cause, causes, findEdge, nodeEdges } from './transitions.ts';
@@ -47,6 +47,7 @@ const facts = (
     ...node,
   },
   observed_only: false,
+  agentless: false,
   reuse: true,
   anew: false,
   holder: holder('releasing'),
@@ -69,6 +70,20 @@ const told = ({ waiting_for, next }: Explanation) => [
   ...next.map((step) => `if ${step.if}: ${step.leads_to}${when(step)}`),
 ];
 const reads = (...args: Parameters<typeof facts>) => told(explain(facts(...args)));
+
+test('where no agent runs, its provider is named and no agent, work or beat', () => {
+  for (const status of ['provisioning', 'ready', 'degraded'] as const) {
+    const words = reads(status, {}, { agentless: true }).join('; ');
+    expect(words).toMatch(/its provider/);
+    expect(words).not.toMatch(/agent|work|beat|registers/);
+    expect(meaningOf({ status, verdict: null }, { agentless: true })).not.toMatch(/agent|probes/);
+  }
+  expect(reads('degraded', {}, { agentless: true })).toEqual([
+    'waits for its provider to show it as well again',
+    'if its provider shows it as well again: ready',
+    'if its provider answers and does not show it until then: offline, by liveness [silence]',
+  ]);
+});
 
 describe('a person reads of a node that is', () => {
   test('provisioning', () => {
@@ -156,11 +171,11 @@ describe('a person reads of a node that is', () => {
   test('failed, and seen to have ended', () => {
     const verdict = { rule: 'provision-error', certain: true };
     expect(reads('failed', { verdict })).toEqual([
-      'waits for a person to retry it, or the end of its rescue window; its machine has ended, and waiting does not bring it back',
+      'waits for a person to retry it, or the end of its rescue window; bringing it up has failed for good, and waiting does not bring it back',
       'if nobody retries it before: cleaning, by rescue-over: destroyed, with proof [deadline]',
     ]);
     expect(reads('failed', { verdict }, { holder: null })).toEqual([
-      'waits for a person, or the end of its rescue window; its machine has ended, and waiting does not bring it back',
+      'waits for a person, or the end of its rescue window; bringing it up has failed for good, and waiting does not bring it back',
       'if nobody does anything before: cleaning, by rescue-over: destroyed, with proof [deadline]',
     ]);
   });

@@ -1,10 +1,11 @@
 /** What a machine waits for, what happens next and when, in words a tired person understands. Pure. */
 import type { BudgetSource } from './budgets.ts';
 import { degradedFrom, mayBeReady, type Prerequisites, wellBelow } from './claims.ts';
+import { agentlessWays } from './explain-agentless.ts';
 import { silentFrom } from './liveness.ts';
 import { failedSoOften, type Repeated } from './offered-first.ts';
 import { isObserved } from './rules.ts';
-import { type AllocationStatus, type NodeStatus, nodeStatuses } from './states.ts';
+import type { AllocationStatus, NodeStatus } from './states.ts';
 import { type Cause, causes } from './transitions.ts';
 
 export interface ExplainedNode {
@@ -41,6 +42,8 @@ export interface ExplainFacts {
   observed_only: boolean;
   /** The machine is handed on after its release. */
   reuse: boolean;
+  /** No agent runs on it: its provider is looked at, and what that shows is its heartbeat. */
+  agentless: boolean;
   /** It is taken down to be imaged anew. */
   anew: boolean;
   holder: Holder | null;
@@ -153,8 +156,12 @@ const endOfWindow = (condition: string, { deadline_at }: ExplainedNode): NextSte
   at: deadline_at,
 });
 
+/** A boot that failed for good may leave a machine that still runs; it goes when its window ends. */
+export const whatEnded = (verdict: ExplainedNode['verdict']): string =>
+  verdict?.rule === 'provision-error' ? 'bringing it up has failed for good' : 'it has ended';
+
 const ended: Way = ({ node, holder }) => ({
-  waiting_for: `a person${holder ? ' to retry it' : ''}, or the end of its rescue window; its machine has ended, and waiting does not bring it back`,
+  waiting_for: `a person${holder ? ' to retry it' : ''}, or the end of its rescue window; ${whatEnded(node.verdict)}, and waiting does not bring it back`,
   next: [endOfWindow(holder ? 'nobody retries it before' : 'nobody does anything before', node)],
 });
 
@@ -274,7 +281,8 @@ function asObserved(step: NextStep): NextStep {
 
 export function explain(facts: ExplainFacts): Explanation {
   const { node } = facts;
-  const told = ways[node.status](facts);
+  const byProvider = facts.agentless && agentlessWays[node.status];
+  const told = byProvider ? byProvider(facts, silentAt(node)) : ways[node.status](facts);
   const held = node.held && {
     if: `the hold ends (${node.held.reason})`,
     leads_to: `${node.held.rule} is asked again`,
@@ -285,13 +293,4 @@ export function explain(facts: ExplainFacts): Explanation {
     waiting_for: held ? `the end of a hold: ${node.held?.reason}` : told.waiting_for,
     next: [...(held ? [held] : []), ...tries, ...(facts.observed_only ? told.next.map(asObserved) : told.next)],
   };
-}
-
-/** One sentence on where it stands. */
-export function meaningOf({ status, verdict }: Pick<ExplainedNode, 'status' | 'verdict'>, stuck = false): string {
-  if (status === 'failed' && verdict?.certain)
-    return 'Given up by a verdict. Its machine has ended, and waiting does not bring it back.';
-  if (status === 'cleaning' && stuck)
-    return 'The release of its allocation has failed; until one ends with proof, nobody gets it.';
-  return nodeStatuses[status].means;
 }

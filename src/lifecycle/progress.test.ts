@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { enoughSamples, leastStallSeconds, quantileShares } from './expectation.ts';
+import { announced, enoughSamples, leastStallSeconds, quantileShares } from './expectation.ts';
 import { type ComputedProgress, type ProgressFacts, progressOf, type StepFacts } from './progress.ts';
 import type { StepStatus } from './states.ts';
 
@@ -25,6 +25,7 @@ const facts = (steps: StepFacts[], now: number, over: Partial<ProgressFacts> = {
   created_at: at(0),
   advanced_at: null,
   retry_at: null,
+  patient_until: null,
   percent: 0,
   now: at(now),
   ...over,
@@ -178,6 +179,14 @@ test('says what to expect only from what was recorded', () => {
   });
 });
 
+test('what a provider is known for is expected until there is a history, and nobody is compared with it', () => {
+  const run = (now: number) =>
+    progressOf(facts([{ ...step(1, 'running', 300, 0), expected: announced(300, 600) }], now));
+  expect(run(240).expected).toEqual({ p50_seconds: 300, p90_seconds: 600, samples: 0 });
+  expect([run(240).eta_seconds, run(400).eta_seconds, run(700).eta_seconds]).toEqual([60, 200, null]);
+  expect([run(700).slower_than, run(1800).stalled, run(1801).stalled]).toEqual([null, false, true]);
+});
+
 test('what is left is counted by the median, then by the slowest tenth, and then not at all', () => {
   const steps = [known(1, 'running', 80, 160, 0), known(2, 'pending', 20, 30, null)];
   const eta = (now: number) => progressOf(facts(steps, now)).eta_seconds;
@@ -199,7 +208,10 @@ test('stands still when nothing advanced for longer than the slowest tenth took'
   expect(stalled(300, { advanced_at: at(200) })).toBe(false);
   expect(stalled(361, { advanced_at: at(200) })).toBe(true);
   // Whoever said when it looks again is given that time.
-  expect(stalled(300, { retry_at: at(310) })).toBe(false);
+  expect(stalled(300, { patient_until: at(310) })).toBe(false);
+  expect(stalled(310, { patient_until: at(310) })).toBe(true);
+  // Nor does it gain by looking again and again.
+  expect(stalled(300, { retry_at: at(310) })).toBe(true);
   expect(progressOf(facts(steps, 300, { retry_at: at(310) })).retry_after_seconds).toBe(10);
   // However quick a step usually is, nobody worries about an instant.
   expect(progressOf(facts([known(1, 'running', 0.1, 0.2, 0)], leastStallSeconds)).stalled).toBe(false);

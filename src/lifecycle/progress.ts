@@ -27,6 +27,8 @@ export interface ProgressFacts {
   advanced_at: Date | null;
   /** When whoever works on it means to look again. */
   retry_at: Date | null;
+  /** When it meant to look again as it last advanced: until then nobody calls it still. */
+  patient_until: Date | null;
   /** What it was last told to be. */
   percent: number;
   now: Date;
@@ -104,12 +106,16 @@ function outlookOf(facts: ProgressFacts, current: StepFacts | undefined, stepEla
   const retry_at = current.status === 'waiting' ? (current.retry_at ?? facts.retry_at) : facts.retry_at;
   const retry_after_seconds = seconds(facts.now, retry_at ?? facts.now);
   const still = seconds(facts.advanced_at ?? current.started_at, facts.now);
+  const patient_until = current.status === 'waiting' ? retry_at : facts.patient_until;
   return {
     expected,
     eta_seconds: etaOf(facts.steps, current, stepElapsed),
     slower_than: current.expected && expected ? slowerThan(current.expected, stepElapsed) : null,
-    // Whoever has said when it looks again does not stand still before that.
-    stalled: expected !== null && retry_after_seconds === 0 && still > stallAfterSeconds(expected),
+    // Whoever has said when it looks again does not stand still before that; only saying it again and again is no advance.
+    stalled:
+      expected !== null &&
+      still > stallAfterSeconds(expected) &&
+      (patient_until === null || facts.now >= patient_until),
     ...(retry_at && { retry_after_seconds }),
   };
 }

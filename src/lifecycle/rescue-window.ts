@@ -22,6 +22,6 @@ export function allocationMeans(standing: Standing, nowMs: number): string {
   if (isRescueOver(standing, nowMs))
     return 'Could not be served, and its rescue window is over; retry it or release it.';
   if (hasEnded(standing))
-    return 'Could not be served: its machine has ended, and waiting does not bring it back; retry it or release it.';
+    return 'Could not be served: its machine could not be brought up or has ended, and waiting does not bring it back; retry it or release it.';
   return allocationStatuses[standing.status].means;
 }

@@ -25,7 +25,7 @@ export const nodeStatuses = {
     class: 'moving',
     deadline: 'provision',
     fenced: false,
-    means: 'Being brought up; its agent has not registered yet.',
+    means: 'Being brought up; it has not arrived yet.',
   },
   starting: { class: 'moving', deadline: 'start', fenced: false, means: 'Registered; start-up is not over yet.' },
   ready: { class: 'serving', deadline: null, fenced: false, means: 'Up and serving.' },

@@ -6,11 +6,10 @@
 import { now } from '../base/clock.ts';
 import type { WorkflowId } from '../base/ids.ts';
 import { type Finding, readSigns } from '../lifecycle/diagnosis.ts';
-import { type Crash, markedCrash, markSigns, noteAdvance } from '../store/advance.ts';
-import { amendNode } from '../store/amend-node.ts';
+import { type Crash, markedCrash, markSigns } from '../store/advance.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import { lastLines } from '../store/node-logs.ts';
-import { lockNode } from '../store/nodes.ts';
+import { keepObservation } from './keep-observation.ts';
 import type { OperationServices } from './services.ts';
 import type { Subject } from './subject.ts';
 
@@ -80,19 +79,5 @@ function attach(
         workflow_id,
       },
     ]);
-  });
-}
-
-/** A state that the provider had not shown before is advance. */
-async function keepObservation(services: OperationServices, subject: Subject, state: string): Promise<void> {
-  if (subject.node.observed_state === state) return;
-  const at = now(services.clock);
-  await services.db.transaction(async (tx) => {
-    const node = await lockNode(tx, subject.node.node_id);
-    if (node?.node_instance_id !== subject.node_instance_id || node.observed_state === state) return;
-    const observed = { observed_state: state, observed_at: at };
-    const summary = `the provider shows it as ${state}`;
-    const amended = await amendNode(tx, node, observed, { at, layer: 'provider', kind: 'node.observed', summary });
-    await noteAdvance(tx, amended, [`provider state ${state}`], at, services.environment);
   });
 }

@@ -17,12 +17,15 @@ import { anotherAttempt } from './attempts.ts';
 import { bootstrapWatcher } from './bootstrap-watcher.ts';
 import { keepClock } from './capacity.ts';
 import { freezeFromDriver } from './freeze-evidence.ts';
+import { ensured, isObserved, promoteIfReady } from './observed-start.ts';
 import type { OperationServices } from './services.ts';
-import { drive, stage, stageOf } from './stage.ts';
+import { drive, skipStage, stage, stageOf } from './stage.ts';
 import { steadily } from './steadily.ts';
 import { readSubject, type Subject } from './subject.ts';
 
 export const launchPolicy: RetryPolicy = { tries: 3, base_seconds: 1, max_seconds: 15 };
+/** How often a provider is asked whether what it finished is ready. */
+const observeEverySeconds = 5;
 /** The door wakes the wait; asking again meanwhile only looks whether the machine crashed before it could say so. */
 const watchEverySeconds = 2;
 /** The deadline sweeps decide; the wait only has to outlast them. */
@@ -39,6 +42,9 @@ export async function subjectOf(services: OperationServices, context: OperationC
   if (!operation.node_id) throw new Error(`operation ${context.workflow_id} has no node yet`);
   return readSubject(services, services.db, operation.node_id, operation);
 }
+
+/** What a step fails by that saw its machine end, in contrast to one that ended because a rule had decided. */
+class MachineEnded extends StepFailed {}
 
 /**
  * While the provider took its time a rule or a person decided; nothing more is launched into that. A machine that is already up is
@@ -72,11 +78,14 @@ async function launch(context: OperationContext, services: OperationServices): P
     await keepClock(services, current, answer);
     return answer;
   };
-  await drive(context, services, 'launch:ensure', ensure, { policy: launchPolicy, subject });
+  const isOver = async () => isFenced((await subjectOf(services, context)).node.status);
+  const how = { policy: launchPolicy, subject, isOver };
+  const done = await drive(context, services, 'launch:ensure', ensure, how).catch((failure: unknown) => {
+    // Nobody registers late where no agent runs: what its provider refused does not come by waiting.
+    throw failure instanceof StepFailed && isObserved(subject) ? new MachineEnded(failure) : failure;
+  });
+  if (isObserved(subject)) await ensured(context, services, subject, done);
 }
-
-/** What a step fails by that saw its machine end, in contrast to one that ended because a rule had decided. */
-class MachineEnded extends StepFailed {}
 
 /** Waits until the node has left `status`; a machine that crashed for certain is not waited for. */
 async function awaitLeaving(
@@ -87,6 +96,7 @@ async function awaitLeaving(
 ): Promise<void> {
   const until = secondsLater(now(services.clock), outlastSeconds);
   const watcher = bootstrapWatcher(services, context.workflow_id);
+  const agentless = isObserved(await subjectOf(services, context));
   let told: string | null = null;
   const tellBoot = async ({ node, node_instance_id }: Subject) => {
     const news = node.waiting_for
@@ -108,11 +118,15 @@ async function awaitLeaving(
           reason: subject.node.verdict?.reason ?? null,
           rule: subject.node.verdict?.rule ?? null,
         };
+      if (isObserved(subject)) {
+        await promoteIfReady(services, subject);
+        return undefined;
+      }
       await tellBoot(subject);
       const crash = await watcher.look(subject);
       return crash ? { status: 'crashed', reason: crash.message, rule: crash.code } : undefined;
     },
-    { until, poll_seconds: watchEverySeconds },
+    { until, poll_seconds: agentless ? observeEverySeconds : watchEverySeconds },
   );
   const after = seen as { status: string; reason: string | null; rule: string | null } | undefined;
   if (after?.status === 'crashed') {
@@ -178,10 +192,11 @@ async function giveUp(context: OperationContext, services: OperationServices, fa
   });
 }
 
-/** Launch, register, start: the stages of `bringUpPlan`. */
+/** Launch, register (where there is an agent to), start: the stages of `bringUpPlan`. */
 export async function bringUp(context: OperationContext, services: OperationServices): Promise<void> {
   await stage(context, services, 'launch', () => launch(context, services));
-  await stage(context, services, 'register', () => awaitLeaving(context, services, 'register', 'provisioning'));
+  if (isObserved(await subjectOf(services, context))) await skipStage(context, services, 'register');
+  else await stage(context, services, 'register', () => awaitLeaving(context, services, 'register', 'provisioning'));
   await awaitReady(context, services);
 }
 

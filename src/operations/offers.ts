@@ -4,7 +4,7 @@ import type { ActionSubject } from '../lifecycle/actions.ts';
 import type { AllocationSubject } from '../lifecycle/allocation-actions.ts';
 import { statusesOf } from '../store/allocations.ts';
 import type { Queryable } from '../store/database.ts';
-import { fenceReasons } from '../store/instances.ts';
+import { voicesOf } from '../store/instances.ts';
 import { readNode } from '../store/nodes.ts';
 import { takeDownsUnderWay } from '../store/open-operations.ts';
 import { currentDocuments } from '../store/pools.ts';
@@ -35,7 +35,7 @@ async function circumstancesOf(db: Queryable, nodes: readonly Node[]) {
     db,
     nodes.map(({ node_id }) => node_id),
   );
-  const fences = await fenceReasons(
+  const voices = await voicesOf(
     db,
     nodes.flatMap(({ node_instance_id }) => node_instance_id ?? []),
   );
@@ -45,9 +45,10 @@ async function circumstancesOf(db: Queryable, nodes: readonly Node[]) {
   );
   return ({ node_id, node_instance_id, pool }: Node) => {
     const document = pools.get(pool);
-    const fence = node_instance_id === null ? undefined : fences.get(node_instance_id);
+    const voice = node_instance_id === null ? undefined : voices.get(node_instance_id);
     return {
-      instance_fenced: fence === undefined ? 'it has no instance' : fence,
+      instance_fenced: voice === undefined ? 'it has no instance' : voice.fenced,
+      agentless: voice?.agentless ?? false,
       taken_down_by: works.get(node_id) ?? null,
       external: document?.driver === 'external',
       ...(document && { reuse: reusesNodes(document) }),

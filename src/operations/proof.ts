@@ -2,7 +2,7 @@
 import { createPublicKey, randomBytes, verify } from 'node:crypto';
 import { type Clock, now } from '../base/clock.ts';
 import { canonicalJson } from '../contract/canonical-json.ts';
-import type { DriverProof, ProofKind } from '../drivers/driver.ts';
+import type { DriverProof, DriverWait, ProofKind } from '../drivers/driver.ts';
 import { type Json, type OperationContext, type RetryPolicy, StepError, StepFailed } from '../engine/engine.ts';
 import { StoreUnavailable } from '../store/database.ts';
 import { recordEvidence } from '../store/evidence.ts';
@@ -88,32 +88,30 @@ export async function proveByDriver(
   kind: ProofKind,
   policy: RetryPolicy,
 ): Promise<DriverProof> {
-  const proof = await context.step(
-    `${name}:${kind}`,
-    async () => {
-      const nonce = newNonce();
-      const answer = await subject.driver.prove(subject.target, { kind, nonce });
-      if (answer.outcome === 'failed') throw new StepError(answer);
-      if (answer.outcome === 'wait')
-        throw new StepError({
-          code: 'proof_pending',
-          owner_layer: 'provider',
-          message: answer.message,
-          retryable: true,
-        });
-      if (answer.proof.nonce !== nonce)
-        throw new StepError({
-          code: 'proof_stale',
-          owner_layer: 'provider',
-          message: 'the proof does not answer what was asked',
-          retryable: true,
-        });
-      await keep(context, services, subject, answer.proof, 'driver', now(services.clock));
-      return answer.proof as unknown as Json;
-    },
-    policy,
-  );
-  return proof as unknown as DriverProof;
+  const ask = async (): Promise<{ proof: DriverProof } | DriverWait> => {
+    const nonce = newNonce();
+    const answer = await subject.driver.prove(subject.target, { kind, nonce });
+    if (answer.outcome === 'failed') throw new StepError(answer);
+    if (answer.outcome === 'wait') return answer;
+    if (answer.proof.nonce !== nonce)
+      throw new StepError({
+        code: 'proof_stale',
+        owner_layer: 'provider',
+        message: 'the proof does not answer what was asked',
+        retryable: true,
+      });
+    await keep(context, services, subject, answer.proof, 'driver', now(services.clock));
+    return { proof: answer.proof };
+  };
+  // What cannot be looked at yet is waited for, as everywhere; only what was seen to be left is a try that failed.
+  for (let round = 1; ; round++) {
+    const step = round === 1 ? `${name}:${kind}` : `${name}:${kind}:${round}`;
+    const asked = (await context.step(step, async () => (await ask()) as unknown as Json, policy)) as unknown;
+    const answer = asked as Awaited<ReturnType<typeof ask>>;
+    if ('proof' in answer) return answer.proof;
+    await context.emit({ message: answer.message });
+    await context.sleep(answer.retry_seconds);
+  }
 }
 
 export function isSignedByAgent(

@@ -2,6 +2,8 @@
 import type { AllocationId, CorrelationId, WorkflowId } from '../base/ids.ts';
 import type { Actor } from '../contract/evidence.ts';
 import type { PoolDocument } from '../contract/pool.ts';
+import type { PlannedStep } from '../drivers/driver.ts';
+import { announced } from '../lifecycle/expectation.ts';
 import type { Transaction } from '../store/database.ts';
 import { budgetOf, type DoorEnvironment } from '../store/door-rules.ts';
 import { queueOperation } from '../store/queue-operation.ts';
@@ -18,14 +20,34 @@ const queueSeconds = (pool: PoolDocument, environment: DoorEnvironment) =>
 
 type Planning = Pick<OperationServices, 'environment' | 'drivers'>;
 
+const stepOf = ({ label, usual_seconds, slow_seconds }: PlannedStep, name: string) => ({
+  ...{ name, label, usual_seconds },
+  ...(usual_seconds !== null && slow_seconds !== undefined && { expected: announced(usual_seconds, slow_seconds) }),
+});
+
+/** Whether its driver's phases are the whole of a bring-up. */
+const drivesAlone = (pool: PoolDocument, drivers: Planning['drivers']): boolean => {
+  const driver = drivers.get(pool.driver);
+  return driver?.supervision === 'observe' && driver.plan(pool.spec ?? {}).length > 1;
+};
+
+/** Nobody registers where no agent runs: the driver's phases are all there is to see, and in the last it becomes ready. */
+const observedPlan = (phases: PlannedStep[], within_seconds: number): PlanStep[] =>
+  phases.map((planned, place) => {
+    const isLast = place === phases.length - 1;
+    const name = `${isLast ? 'start' : 'launch'}:${planned.phase}`;
+    return { ...stepOf(planned, name), within_seconds: isLast ? null : within_seconds };
+  });
+
 /** It waits for the provider no longer than its queue and a doubled boot. */
 export function bringUpPlan(pool: PoolDocument, { environment, drivers }: Planning): PlanStep[] {
   const provision = budgetOf('provision', pool, environment, null).seconds;
   const within_seconds = queueSeconds(pool, environment) + 2 * provision + slackSeconds;
   const phases = drivers.get(pool.driver)?.plan(pool.spec ?? {}) ?? [];
+  if (drivesAlone(pool, drivers)) return observedPlan(phases, within_seconds);
   const launch: Omit<PlanStep, 'within_seconds'>[] =
     phases.length > 1
-      ? phases.map(({ phase, label, usual_seconds }) => ({ name: `launch:${phase}`, label, usual_seconds }))
+      ? phases.map((planned) => stepOf(planned, `launch:${planned.phase}`))
       : [{ name: 'launch', label: 'Launching', usual_seconds: 0.5 }];
   return [
     ...launch.map((step) => ({ ...step, within_seconds })),
@@ -39,10 +61,12 @@ export const bringUpStages = ['launch', 'register', 'start'] as const;
 /** A try waits for room no longer than the queue's budget. */
 function nodeProvisionPlan(pool: PoolDocument, services: Planning): PlanStep[] {
   const within_seconds = queueSeconds(pool, services.environment) + slackSeconds;
-  return [
-    { name: 'assign', label: 'Finding a machine', usual_seconds: 0.5, within_seconds },
-    ...bringUpPlan(pool, services),
-  ];
+  const plan = bringUpPlan(pool, services);
+  const [first, ...rest] = plan;
+  // Where the driver's own phases are the whole plan, its first one begins with the place that is found for the machine.
+  if (first && drivesAlone(pool, services.drivers))
+    return [{ ...first, name: first.name.replace('launch:', 'assign:'), within_seconds }, ...rest];
+  return [{ name: 'assign', label: 'Finding a machine', usual_seconds: 0.5, within_seconds }, ...plan];
 }
 
 export interface AskedProvision {

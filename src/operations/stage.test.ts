@@ -72,3 +72,27 @@ test('where only looking failed, each round has its own tries', async () => {
   const { call } = script(...Array.from({ length: 20 }, (_, i) => (i % 2 ? exits : runs)), done);
   await expect(drive(context, services, 'launch:ensure', call, { policy, subject })).resolves.toMatchObject(done);
 });
+
+test('a long wait is cut short when what it is for is over', async () => {
+  const { call, asked } = script({ ...runs, retry_seconds: 3600 }, { ...exits, retryable: false });
+  const rested: unknown[] = [];
+  const watched = {
+    ...context,
+    sleep: async (seconds: number) => rested.push(seconds),
+    waitFor: async (_: string, look: () => Promise<unknown>, { until }: { until: Date }) =>
+      rested.push({ over: await look(), until: until.getTime() }),
+  } as unknown as OperationContext;
+  const isOver = async () => true;
+  await expect(drive(watched, services, 'launch:ensure', call, { policy, subject, isOver })).rejects.toThrow();
+  expect(rested).toEqual([{ over: true, until: 3600 * 1000 }]);
+  expect(asked()).toBe(2);
+});
+
+test('only what a provider put off is told as a try with a time; what is merely looked at again is not', async () => {
+  const looks = { ...runs, retry_seconds: 10 };
+  const { call } = script(looks, { ...looks, put_off: true }, done);
+  const told: unknown[] = [];
+  const heard = { ...context, emit: async (said: unknown) => told.push(said) } as unknown as OperationContext;
+  await drive(heard, services, 'launch:ensure', call, { policy, subject });
+  expect(told.map((said) => (said as { retry_after_seconds?: number }).retry_after_seconds)).toEqual([undefined, 10]);
+});

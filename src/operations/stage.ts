@@ -3,9 +3,9 @@
  * already finished it. Inside it, engine steps are named `<stage>:<detail>`, so that a retry is shown on the right stage.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { now } from '../base/clock.ts';
+import { moment, now } from '../base/clock.ts';
 import type { EvidenceLayer } from '../contract/evidence.ts';
-import type { DriverDone, DriverOutcome } from '../drivers/driver.ts';
+import type { DriverDone, DriverFailure, DriverOutcome } from '../drivers/driver.ts';
 import {
   type Json,
   OperationCancelled,
@@ -14,8 +14,10 @@ import {
   StepError,
   StepFailed,
 } from '../engine/engine.ts';
+import type { StepHistory } from '../lifecycle/expectation.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import { keepDriverState } from '../store/instances.ts';
+import { reachedIn } from '../store/operation-progress.ts';
 import { operationRow } from '../store/operations.ts';
 import { isStageOver, stepEnded, stepReached, stepStarted } from '../store/steps.ts';
 import type { OperationServices } from './services.ts';
@@ -25,6 +27,8 @@ export interface PlanStep {
   name: string;
   label: string;
   usual_seconds: number | null;
+  /** What is known of it before this pool has a history of its own. */
+  expected?: StepHistory;
   /** When it is overdue, counted from its start. Null where a deadline on the row it waits for decides. */
   within_seconds: number | null;
 }
@@ -102,10 +106,31 @@ export interface DriveOptions {
    * one that always fails would be begun for ever. Where only looking failed, each round has its own.
    */
   begins_anew?: boolean;
+  /** That nobody waits for it any more. It is asked during long waits, so that an operation does not outlive its purpose by hours. */
+  isOver?(): Promise<boolean>;
 }
+
+type Answered = Exclude<DriverOutcome, DriverFailure> & { failed_tries?: number; answered_at_ms?: number };
 
 /** A shorter wait is over before anybody has read about it. */
 const worthTellingSeconds = 5;
+
+/** A provider may say "come again in an hour"; a shorter wait is soon over by itself. */
+const longSeconds = 30;
+const lookEverySeconds = 300;
+
+/** Counted from the answer, which is on record, so that a restart does not begin the wait anew. */
+async function rest(
+  context: OperationContext,
+  name: string,
+  { retry_seconds, answered_at_ms = 0 }: { retry_seconds: number; answered_at_ms?: number },
+  { isOver }: DriveOptions,
+): Promise<void> {
+  if (!isOver || retry_seconds < longSeconds) return context.sleep(retry_seconds);
+  const until = moment(answered_at_ms + retry_seconds * 1000);
+  // A change of the node wakes it, so it need not look often.
+  await context.waitFor(name, async () => (await isOver()) || undefined, { until, poll_seconds: lookEverySeconds });
+}
 
 const leftOf = ({ tries, base_seconds, max_seconds }: RetryPolicy, failed: number): RetryPolicy => ({
   tries: tries - failed,
@@ -146,19 +171,21 @@ export async function drive(
           await keepDriverState(services.db, options.subject.node_instance_id, answer.state);
         }
         await tellProvider(context, services, name, options.subject, answer);
-        return { ...answer, failed_tries: tried - 1 } as unknown as Json;
+        return { ...answer, failed_tries: tried - 1, answered_at_ms: services.clock.nowMs() } as unknown as Json;
       },
       leftOf(options.policy, failed),
     );
-    const answer = outcome as unknown as Exclude<DriverOutcome, { outcome: 'failed' }> & { failed_tries?: number };
+    const answer = outcome as unknown as Answered;
     if (options.begins_anew) failed += answer.failed_tries ?? 0;
     if (answer.outcome === 'done') return answer;
     await context.emit({
       message: answer.message,
       parts: answer.parts ?? [],
-      ...(answer.retry_seconds >= worthTellingSeconds && { retry_after_seconds: answer.retry_seconds }),
+      ...(answer.mark !== undefined && { mark: answer.mark }),
+      ...(answer.put_off &&
+        answer.retry_seconds >= worthTellingSeconds && { retry_after_seconds: answer.retry_seconds }),
     } as unknown as Json);
-    await context.sleep(answer.retry_seconds);
+    await rest(context, `${name}:${round}:rest`, answer, options);
   }
 }
 
@@ -168,11 +195,11 @@ async function tellProvider(
   services: OperationServices,
   step: string,
   { ids }: Pick<Subject, 'ids'>,
-  answer: { outcome: string; message: string; parts?: unknown },
+  answer: { outcome: string; message: string; mark?: string; parts?: unknown },
 ): Promise<void> {
   // A provider that is asked each second mostly answers the same; what stands on the row already is no news.
   const said = answer.outcome === 'wait' ? (await operationRow(services.db, context.workflow_id))?.progress : undefined;
-  if (said?.message === answer.message && isDeepStrictEqual(said.parts ?? [], answer.parts ?? [])) return;
+  if (said && reachedIn(said) === reachedIn(answer) && isDeepStrictEqual(said.parts ?? [], answer.parts ?? [])) return;
   await recordEvidence(services.db, [
     {
       at: now(services.clock),

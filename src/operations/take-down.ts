@@ -9,6 +9,7 @@ import { fenceInstance } from '../store/instances.ts';
 import { hasLeasedWork } from '../store/tasks.ts';
 import { type AgentLine, askAgent } from './agent-task.ts';
 import { freezeFromAgent, freezeFromDriver } from './freeze-evidence.ts';
+import { isObserved } from './observed-start.ts';
 import { agentProvesWithinSeconds, proveByAgent, proveByDriver } from './proof.ts';
 import type { OperationServices } from './services.ts';
 import { drive, type PlanStep, stage } from './stage.ts';
@@ -82,9 +83,10 @@ export async function takeDown(
 ): Promise<DriverProof | undefined> {
   const { subject, reuse, policy } = down;
   let proof: DriverProof | undefined;
-  const line: AgentLine = { silent: false };
+  // Where no agent runs, none is asked, and none is missed.
+  const line: AgentLine = { silent: isObserved(subject) };
   await stage(context, services, 'freeze-evidence', async () => {
-    await freezeFromAgent(context, services, 'freeze-evidence:agent', subject, line);
+    if (!line.silent) await freezeFromAgent(context, services, 'freeze-evidence:agent', subject, line);
     await freezeFromDriver(context, services, 'freeze-evidence', subject);
   });
   await stage(context, services, 'drain', async () => {

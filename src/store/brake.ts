@@ -192,7 +192,8 @@ export async function holdNodes(tx: Transaction, held: { node: AmendedNode; held
 
 /**
  * Held nodes whose hold is over, or that have no verdict to wait for any more. One whose time is long past was passed over by its
- * rule, which would else have decided on it or held it anew.
+ * rule, which would else have decided on it or held it anew. One whose provider is away is held before its last beat is too old, and
+ * whoever sees it again lets it go.
  */
 const freed = `
   select node.* from nodes node
@@ -200,7 +201,8 @@ const freed = `
   left join brake_holds hold on hold.hold_id = node.held ->> 'hold'
   left join maintenance_windows work on work.name = node.held ->> 'hold' and ${coversNodeNow('$1')}
   where node.held is not null and (
-    (node.held ->> 'rule' = 'liveness' and beat.last_seen_at + make_interval(secs => beat.stale_seconds) >= $1)
+    (node.held ->> 'rule' = 'liveness' and node.held ->> 'kind' <> 'provider-away'
+      and beat.last_seen_at + make_interval(secs => beat.stale_seconds) >= $1)
     or (node.held ->> 'rule' = 'drift' and not exists (select 1 from findings finding
       where finding.subject = node.node_id and finding.kind = 'drift' and finding.status = 'open'))
     or (node.held ->> 'kind' = 'mass-failure' and (hold.ended_at is not null or hold.resumed_at is not null))

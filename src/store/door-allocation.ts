@@ -4,7 +4,7 @@ import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../base/id
 import type { Actor } from '../contract/evidence.ts';
 import type { Verdict } from '../contract/node.ts';
 import type { PoolDocument } from '../contract/pool.ts';
-import type { OwnerLayer } from '../contract/problem.ts';
+import { type OwnerLayer, ownerLayers } from '../contract/problem.ts';
 import { type AllocationStatus, allocationStatuses, type NodeStatus } from '../lifecycle/states.ts';
 import { allocationEdges, type Cause, findEdge, isVerdict } from '../lifecycle/transitions.ts';
 import type { AllocationRow } from './allocations.ts';
@@ -97,6 +97,12 @@ const verdictOf = ({ by, reason, data }: Pick<AllocationMove, 'by' | 'reason' | 
   ...(data?.certain === true && { certain: true }),
 });
 
+/** Whose it is that this one fell: as what felled its node says, else the node's. */
+const ownerOfFall = ({ to, data }: Pick<AllocationMove, 'to' | 'data'>): OwnerLayer | null =>
+  to === 'failed' || to === 'release_failed'
+    ? (ownerLayers.find((each) => each === data?.owner_layer) ?? 'node')
+    : null;
+
 /** What entering a status makes of the columns that the door itself owns. */
 export const enteringAllocation = (
   move: Pick<AllocationMove, 'to' | 'by' | 'reason' | 'owner_layer' | 'data'>,
@@ -108,7 +114,7 @@ export const enteringAllocation = (
   ...deadline,
   verdict: isVerdict(move.by) ? verdictOf(move, now) : null,
   reason: move.reason,
-  owner_layer: move.owner_layer ?? (move.to === 'failed' || move.to === 'release_failed' ? 'node' : null),
+  owner_layer: move.owner_layer ?? ownerOfFall(move),
   ...(move.to === 'active' && { active_at: now }),
   ...(move.to === 'released' && { released_at: now }),
 });

@@ -16,7 +16,9 @@ const heardThrough = `(select greatest(min(coalesce(flushed_through, started_at)
 
 /** Which of the due rows a rule speaks of. Asked in the statement, so that rows of another rule fill no batch of this one. */
 const conditions = {
-  fresh: 'beat.last_seen_at + make_interval(secs => beat.stale_seconds) >= $2',
+  // A beat from before it was set aside says nothing about its start; and where its provider speaks for it, none comes before it is ready.
+  fresh:
+    'beat.last_seen_at >= node.status_since and beat.last_seen_at + make_interval(secs => beat.stale_seconds) >= $2',
   // What we could not hear, or have heard and not stored yet, does not count as silence.
   silent: `coalesce(greatest(beat.last_seen_at, (select max(ended_at) from ingest_gaps))
     + make_interval(secs => coalesce(beat.stale_seconds, 0)) < least($2, ${heardThrough}), true)`,

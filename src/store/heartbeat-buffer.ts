@@ -5,7 +5,7 @@
 import type { Clock } from '../base/clock.ts';
 import { moment } from '../base/clock.ts';
 import type { NodeInstanceId } from '../base/ids.ts';
-import type { Database } from './database.ts';
+import type { Database, Transaction } from './database.ts';
 
 export interface Beat {
   node_instance_id: NodeInstanceId;
@@ -35,6 +35,19 @@ const upsert = `
     stale_seconds = excluded.stale_seconds, reported = coalesce(excluded.reported, heartbeats.reported)
   where heartbeats.last_seen_at < excluded.last_seen_at`;
 
+/** In the order of their instances, so that two who store at once wait for each other and not in a circle. */
+export async function storeBeats(tx: Transaction, beats: readonly Beat[]): Promise<void> {
+  if (beats.length === 0) return;
+  const ordered = beats.toSorted((a, b) => (a.node_instance_id < b.node_instance_id ? -1 : 1));
+  await tx.query(upsert, [
+    ordered.map((beat) => beat.node_instance_id),
+    ordered.map((beat) => beat.received_ms),
+    ordered.map((beat) => beat.interval_seconds),
+    ordered.map((beat) => beat.stale_seconds),
+    ordered.map((beat) => (beat.reported ? tx.redact.json(JSON.stringify(beat.reported)) : null)),
+  ]);
+}
+
 /** Of two beats of an instance the later counts; what the node said of itself is kept until it says something newer. */
 function later(a: Beat | undefined, b: Beat): Beat {
   if (!a) return b;
@@ -49,19 +62,12 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
   let cancelTimer: (() => void) | undefined;
   let running: Promise<void> = Promise.resolve();
 
-  const write = async (beats: Beat[]) => {
-    await db.transaction(async (tx) => {
+  const write = (beats: Beat[]) =>
+    db.transaction(async (tx) => {
       // A beat lost in a crash is told again in seconds; waiting for the disk would only make every beat dearer.
       await tx.query('set local synchronous_commit = off');
-      await tx.query(upsert, [
-        beats.map((beat) => beat.node_instance_id),
-        beats.map((beat) => beat.received_ms),
-        beats.map((beat) => beat.interval_seconds),
-        beats.map((beat) => beat.stale_seconds),
-        beats.map((beat) => (beat.reported ? db.redact.json(JSON.stringify(beat.reported)) : null)),
-      ]);
+      await storeBeats(tx, beats);
     });
-  };
 
   const flushNow = async () => {
     const startedMs = clock.nowMs();
@@ -70,7 +76,7 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
     if (batch.size > 0) {
       writing = true;
       try {
-        await write([...batch.values()].sort((a, b) => (a.node_instance_id < b.node_instance_id ? -1 : 1)));
+        await write([...batch.values()]);
       } catch (error) {
         // Kept for the next flush, beneath whatever has come meanwhile.
         for (const [id, beat] of batch) waiting.set(id, later(waiting.get(id), beat));

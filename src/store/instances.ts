@@ -80,17 +80,25 @@ export async function instanceAtDoor(
   return row;
 }
 
-/** Why nothing that each of these instances says counts any more; null where it does. */
-export async function fenceReasons(db: Queryable, ids: readonly string[]): Promise<Map<string, string | null>> {
+/** No agent registered for it: its provider finished it, and speaks for it. */
+const isAgentless = 'registered_at is not null and credential_hash is null';
+
+/** Who speaks for these instances, and why nothing that each of them says counts any more; null where it does. */
+export async function voicesOf(
+  db: Queryable,
+  ids: readonly string[],
+): Promise<Map<string, { fenced: string | null; agentless: boolean }>> {
   if (ids.length === 0) return new Map();
-  const rows = await db.query<Pick<InstanceRow, 'node_instance_id' | 'fenced_at' | 'fence_reason'>>(
-    'select node_instance_id, fenced_at, fence_reason from instances where node_instance_id = any($1)',
+  const rows = await db.query<
+    Pick<InstanceRow, 'node_instance_id' | 'fenced_at' | 'fence_reason'> & { agentless: boolean }
+  >(
+    `select node_instance_id, fenced_at, fence_reason, ${isAgentless} as agentless from instances where node_instance_id = any($1)`,
     [ids],
   );
   return new Map(
-    rows.map(({ node_instance_id, fenced_at, fence_reason }) => [
+    rows.map(({ node_instance_id, fenced_at, fence_reason, agentless }) => [
       node_instance_id,
-      fenced_at ? (fence_reason ?? 'it has no instance') : null,
+      { agentless, fenced: fenced_at ? (fence_reason ?? 'it has no instance') : null },
     ]),
   );
 }
@@ -113,10 +121,18 @@ export async function keepDriverState(
   await db.query('update instances set driver_state = $2 where node_instance_id = $1', [id, state]);
 }
 
+/** One that no agent speaks for: its provider finished it. */
+export async function arrivedByItself(tx: Transaction, id: NodeInstanceId, now: Date): Promise<void> {
+  await tx.query('update instances set registered_at = coalesce(registered_at, $2) where node_instance_id = $1', [
+    id,
+    now,
+  ]);
+}
+
 /** One that came in by a front door beats, and does no tasks: there is no agent of ours on it. */
 export async function hasAgent(db: Queryable, id: NodeInstanceId): Promise<boolean> {
   const [row] = await db.query<{ own: boolean }>(
-    'select door is null as own from instances where node_instance_id = $1',
+    `select door is null and not (${isAgentless}) as own from instances where node_instance_id = $1`,
     [id],
   );
   return row?.own ?? true;
@@ -131,6 +147,7 @@ export async function leaveUnproven(tx: Transaction, id: NodeInstanceId, now: Da
 export async function isAgentFresh(db: Queryable, id: NodeInstanceId, now: Date): Promise<boolean> {
   const [row] = await db.query<{ fresh: boolean }>(
     `select instance.registered_at is not null and instance.fenced_at is null and instance.revoked_at is null and instance.door is null
+       and instance.credential_hash is not null
        and greatest(instance.registered_at, beat.last_seen_at) > $2::timestamptz - make_interval(secs => coalesce(beat.stale_seconds, 30)) as fresh
      from instances instance left join heartbeats beat on beat.node_instance_id = instance.node_instance_id where instance.node_instance_id = $1`,
     [id, now],

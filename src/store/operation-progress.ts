@@ -9,13 +9,21 @@ import type { OperationRow, StepRow } from './operations.ts';
 /** What the executing operation last said; everything else in a progress is computed. */
 export interface PublishedProgress {
   message?: string;
+  /** What has been reached, where the message also tells what only ticks. */
+  mark?: string;
   parts?: ProgressPart[];
   /** When it means to look again. */
   retry_at?: string;
   updated_at?: string;
-  /** When what it says last was another than before. */
+  /** When it last said that it had reached something else than before. */
   advanced_at?: string;
+  /** When it meant to look again, as it said then. Only saying so once more makes nobody more patient. */
+  patient_until?: string;
 }
+
+/** What of a publication is advance if it changes. */
+export const reachedIn = ({ mark, message }: Pick<PublishedProgress, 'mark' | 'message'>): string | undefined =>
+  mark ?? message;
 
 const dateOf = (text: string | undefined) => (text === undefined ? null : new Date(text));
 
@@ -24,6 +32,7 @@ const computed = (row: OperationRow, steps: readonly StepRow[], now: Date): Comp
     ...row,
     steps,
     advanced_at: dateOf(row.progress.advanced_at),
+    patient_until: dateOf(row.progress.patient_until),
     retry_at: dateOf(row.progress.retry_at),
     now,
   });

@@ -65,6 +65,23 @@ test('a publication stands on the row and in the evidence, with its step and how
   expect(fact?.data).toMatchObject({ phase: 'first', step: 1, total_steps: 2, parts });
 });
 
+test('what only ticks is told, and is no advance', async () => {
+  const { workflow_id } = await running();
+  const advanced = async (message: string, mark: string, after: number, retry_after_seconds?: number) => {
+    await publishProgress(db, { workflow_id }, { message, mark, retry_after_seconds }, executor, later(after));
+    const [row] = await db.query<{ progress: { message: string; advanced_at: string; patient_until?: string } }>(
+      'select progress from operations where workflow_id = $1',
+      [workflow_id],
+    );
+    expect(row?.progress.message).toBe(message);
+    return [row?.progress.advanced_at, row?.progress.patient_until];
+  };
+  const moment = (after: number) => later(after).toISOString();
+  expect(await advanced('Creating · 1s', 'Creating', 1, 10)).toEqual([moment(1), moment(11)]);
+  expect(await advanced('Creating · 2s', 'Creating', 2, 10)).toEqual([moment(1), moment(11)]);
+  expect(await advanced('Running · 3s', 'Running', 3)).toEqual([moment(3), undefined]);
+});
+
 test('one that cannot be told is not written either, and one that cannot be written is not told', async () => {
   const run = await running();
   await publishProgress(db, run, { message: 'before' }, executor, start);

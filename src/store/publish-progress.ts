@@ -5,10 +5,10 @@ import type { WorkflowId } from '../base/ids.ts';
 import type { EvidenceLayer } from '../contract/evidence.ts';
 import type { Database } from './database.ts';
 import { type Executor, fenced, tellOfOperation } from './executions.ts';
-import { type PublishedProgress, settleProgress } from './operation-progress.ts';
+import { type PublishedProgress, reachedIn, settleProgress } from './operation-progress.ts';
 
 /** What an operation says of itself between its steps. */
-export type Publication = Pick<PublishedProgress, 'message' | 'parts'> & { retry_after_seconds?: number };
+export type Publication = Pick<PublishedProgress, 'message' | 'mark' | 'parts'> & { retry_after_seconds?: number };
 
 /** A driver that is asked again and again mostly answers the same: that is told again only so often. */
 const repeatSeconds = 15;
@@ -31,15 +31,18 @@ export function publishProgress(
   return db.transaction(async (tx) => {
     const row = await fenced(tx, run.workflow_id, executor);
     const { retry_after_seconds, ...words } = tx.redact.value(said);
-    const { message, parts } = row.progress;
-    const news = !isDeepStrictEqual({ message, parts }, { message: words.message, parts: words.parts });
+    const { message, parts, advanced_at = now.toISOString(), patient_until } = row.progress;
+    const advanced = reachedIn(row.progress) !== reachedIn(words) || !isDeepStrictEqual(parts, words.parts);
+    const news = advanced || message !== words.message;
     if (!news && retry_after_seconds === undefined && !isDue(row.progress, now)) return;
     const at = now.toISOString();
+    const retry_at =
+      retry_after_seconds === undefined ? undefined : secondsLater(now, retry_after_seconds).toISOString();
     const next: PublishedProgress = {
       ...words,
-      ...(retry_after_seconds !== undefined && { retry_at: secondsLater(now, retry_after_seconds).toISOString() }),
+      ...(retry_at && { retry_at }),
       updated_at: at,
-      advanced_at: news ? at : (row.progress.advanced_at ?? at),
+      ...(advanced ? { advanced_at: at, patient_until: retry_at } : { advanced_at, patient_until }),
     };
     const { phase, step, total_steps, percent } = await settleProgress(tx, row, next, now);
     const data = { ...said, phase, step, total_steps, percent };

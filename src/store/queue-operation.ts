@@ -1,6 +1,7 @@
 /** How an operation comes to be: queued with its steps, and on record, in the transaction of whoever asked for it. */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../base/ids.ts';
 import type { Actor } from '../contract/evidence.ts';
+import type { StepHistory } from '../lifecycle/expectation.ts';
 import type { Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
 import { expectByHistory } from './step-samples.ts';
@@ -16,7 +17,13 @@ export interface NewOperation {
   correlation_id: CorrelationId;
   actor: Actor | null;
   params: Record<string, unknown>;
-  steps: { name: string; label: string; usual_seconds: number | null; within_seconds: number | null }[];
+  steps: {
+    name: string;
+    label: string;
+    usual_seconds: number | null;
+    within_seconds: number | null;
+    expected?: StepHistory;
+  }[];
 }
 
 /** Queues operations. They start when `operation-start` finds them: the request and the engine never share a transaction. */
@@ -33,9 +40,9 @@ export async function queueOperations(tx: Transaction, fresh: NewOperation[], no
     [queued, now],
   );
   await tx.query(
-    `insert into steps (workflow_id, ordinal, name, label, status, usual_seconds, within_seconds)
+    `insert into steps (workflow_id, ordinal, name, label, status, usual_seconds, within_seconds, expected)
      select queued.workflow_id, ordinal, step ->> 'name', step ->> 'label', 'pending', (step ->> 'usual_seconds')::double precision,
-       (step ->> 'within_seconds')::double precision
+       (step ->> 'within_seconds')::double precision, step -> 'expected'
      from jsonb_to_recordset($1::jsonb) as queued(workflow_id text, steps jsonb),
        jsonb_array_elements(queued.steps) with ordinality as list(step, ordinal)`,
     [queued],

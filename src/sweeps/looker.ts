@@ -9,13 +9,15 @@ import type { ExpectedMachine } from '../store/machine-looks.ts';
 const atOnce = 16;
 const withinMs = 10_000;
 
-export interface Looked {
-  machine: ExpectedMachine;
+export interface Looked<M extends ExpectedMachine = ExpectedMachine> {
+  machine: M;
   seen: Observation;
 }
 
-export interface Looks {
-  looked: Looked[];
+export interface Looks<M extends ExpectedMachine = ExpectedMachine> {
+  looked: Looked<M>[];
+  /** Those of which nothing was learned, also where the driver answered that it cannot see them from here. */
+  missed: { machine: M; because: string }[];
   /** Why a driver could not be asked about some, in its own words. */
   unanswered: Map<string, { machines: number; because: string }>;
 }
@@ -26,7 +28,7 @@ interface LookerServices {
   installation: { installation_id: string };
 }
 
-export type Looker = (machines: readonly ExpectedMachine[]) => Promise<Looks>;
+export type Looker = <M extends ExpectedMachine>(machines: readonly M[]) => Promise<Looks<M>>;
 
 export function createLooker({ clock, drivers, installation }: LookerServices): Looker {
   const open = new Map<string, number>();
@@ -52,24 +54,26 @@ export function createLooker({ clock, drivers, installation }: LookerServices): 
     return promise;
   };
 
-  return async (machines) => {
-    const looks: Looks = { looked: [], unanswered: new Map() };
-    const missed = (driver: string, because: string) => {
+  return async <M extends ExpectedMachine>(machines: readonly M[]) => {
+    const looks: Looks<M> = { looked: [], missed: [], unanswered: new Map() };
+    const unanswered = (machine: M, driver: string, because: string) => {
       const { machines: before = 0 } = looks.unanswered.get(driver) ?? {};
       looks.unanswered.set(driver, { machines: before + 1, because });
+      looks.missed.push({ machine, because });
     };
-    const workOn = async (driver: Driver, queue: Iterator<ExpectedMachine>) => {
+    const workOn = async (driver: Driver, queue: Iterator<M>) => {
       for (let next = queue.next(); !next.done; next = queue.next()) {
         const machine = next.value;
         if (places(driver.name) <= 0) {
-          missed(driver.name, `${atOnce} earlier questions are not answered yet`);
+          unanswered(machine, driver.name, `${atOnce} earlier questions are not answered yet`);
           continue;
         }
         try {
           const seen = await inTime(ask(machine, driver));
           if (!seen.unseen) looks.looked.push({ machine, seen });
+          else looks.missed.push({ machine, because: seen.detail ?? 'it cannot be seen from here' });
         } catch (error) {
-          missed(driver.name, error instanceof Error ? error.message : String(error));
+          unanswered(machine, driver.name, error instanceof Error ? error.message : String(error));
         }
       }
     };

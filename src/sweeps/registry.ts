@@ -8,6 +8,7 @@ import { drift } from './drift.ts';
 import { housekeeping } from './housekeeping.ts';
 import { ingestWatch } from './ingest-watch.ts';
 import { liveness } from './liveness.ts';
+import { observation } from './observation.ts';
 import { offlineDeadline } from './offline-deadline.ts';
 import { operationOverdue } from './operation-overdue.ts';
 import { operationStart } from './operation-start.ts';
@@ -37,6 +38,7 @@ export const sweepRegistry = (services: SweepServices): Sweep[] => [
   probePromotes(services),
   stuckStarting(services),
   startDeadline(services),
+  observation(services),
   liveness(services),
   absence(services),
   offlineDeadline(services),

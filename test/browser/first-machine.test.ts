@@ -63,7 +63,7 @@ it('shows a machine from the click to the proof, live on every page', { timeout:
   const banner = page.getByRole('region', { name: /Progress of Node provision/ });
   await banner.getByText(/^Step \d\/\d/).waitFor();
   await banner.getByRole('listitem').filter({ hasText: 'Launching' }).waitFor();
-  await page.getByText(/left to (register|get a machine)/).waitFor();
+  await page.getByText(/left to (come up|get a machine)/).waitFor();
   await watching.locator('[data-node]').waitFor();
 
   await statusOf(page, 'active').waitFor();

@@ -191,7 +191,7 @@ scenario({
   name: 'a provider that is busy with it is waited for: progress with a time, and no failure',
   settings,
   async story(world) {
-    cluster.answer = waiting(creating, conflict, { retry_seconds });
+    cluster.answer = waiting(creating, conflict, { retry_seconds, put_off: true });
     const id = await askForCluster(world);
     const busy = await says(world, id, 'when it is tried again', (seen) => seen.retry_after_seconds !== undefined);
     expect(busy).toMatchObject({ status: 'running', phase: creating, message: conflict, stalled: false });

@@ -1,6 +1,5 @@
 /** Containers of a real engine: many up and down, one removed behind our back, an image that does not exist, and an engine that goes away. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
@@ -67,11 +66,6 @@ const says = (world: World, what: string, id: string, fits: (progress: Progress)
 
 const isWaitingForEngine = ({ status, message }: Progress) =>
   status === 'running' && message.includes('does not answer');
-
-/** CommonJS, as the client of an engine is, is kept by its path. */
-const isLoaded = () => Object.keys(createRequire(import.meta.url).cache).some((path) => path.includes('/dockerode/'));
-
-const loadedWithServer = isLoaded();
 
 /** A machine is asked for while the engine is away, and given back while it is away again: both end well once it is back. */
 async function engineGoesAway(world: World): Promise<void> {
@@ -189,13 +183,8 @@ scenario({
   async story(world) {
     // A telling that was to fail may have ended while the engine was away.
     await podman.start();
-    const before = isLoaded();
-    await becomesAllocation(world, await asked(world, 'local'), 'active');
-    const message = 'nobody pays for the client of an engine that no pool uses';
-    expect([loadedWithServer, isLoaded()], message).toEqual([false, before]);
     await containerPool(world, 'containers');
     await removedBehindOurBack(world);
-    expect(isLoaded()).toBe(true);
     await engineGoesAway(world);
     await missingImage(world);
     await manyUpAndDown(world);

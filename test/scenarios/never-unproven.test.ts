@@ -5,6 +5,7 @@ import { expect } from 'vitest';
 import type { NodeActionName } from '../../src/lifecycle/actions.ts';
 import { allocate } from '../support/machine-life.ts';
 import { taggedProcesses } from '../support/tagged-processes.ts';
+import { forgetful } from './support/forgetful.ts';
 import {
   beating,
   becomesAllocation,
@@ -119,19 +120,7 @@ scenario({
   counters: [
     {
       broken: 'a machine that forgets whom it served',
-      composition: {
-        sweeps: (registry, services) => [
-          {
-            name: 'forgetful',
-            every_seconds: 0.05,
-            run: async () => {
-              await services.db.query('update instances set unproven_since = null');
-              return { decided: 0 };
-            },
-          },
-          ...registry,
-        ],
-      },
+      composition: forgetful,
       fails: /it was never cleaned/,
     },
   ],

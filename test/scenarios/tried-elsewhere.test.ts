@@ -2,6 +2,7 @@
 import { expect, vi } from 'vitest';
 import type * as NodeRetire from '../../src/operations/node-retire.ts';
 import { allocate } from '../support/machine-life.ts';
+import { forgetful } from './support/forgetful.ts';
 import { allocationOf, becomesAllocation, becomesNode, causesOf, externalPool, joined } from './support/machines.ts';
 import { scenario, type World, whileWrong } from './support/scenario.ts';
 
@@ -62,19 +63,7 @@ scenario({
       broken: 'a window that a retry leaves open',
       around: whileWrong<Parts>(wrong, { retireIn: async () => undefined }),
       // That it served somebody would keep it from the next one all the same.
-      composition: {
-        sweeps: (registry, services) => [
-          {
-            name: 'forgetful',
-            every_seconds: 0.05,
-            run: async () => {
-              await services.db.query('update instances set unproven_since = null');
-              return { decided: 0 };
-            },
-          },
-          ...registry,
-        ],
-      },
+      composition: forgetful,
       fails: /the next tenant got what nobody proved clean/,
     },
   ],

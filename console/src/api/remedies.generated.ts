@@ -38,6 +38,7 @@ export const remedies: Record<string, string> = {
   maintenance_not_found: "List the maintenance windows.",
   residue_not_found: "List the residue; what is gone stays listed with its proof.",
   action_illegal: "Ask for its actions: they say what is open now, and why the rest is not.",
+  no_agent: "Look at what its provider shows: `slipway node` and `slipway act ID collect-diagnostics`.",
   action_not_in_bulk: "Use one of those named in `detail`, or act on each.",
   operation_ended: "Read the operation; start a new one if needed.",
   idempotency_mismatch: "Use a new key for a new request.",

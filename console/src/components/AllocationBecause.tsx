@@ -125,7 +125,7 @@ function Next({ allocation, ailing }: { allocation: Allocation; ailing: Ailing |
 
 const windowWords: Record<BudgetPhase, string> = {
   queue: 'left to get a machine',
-  provision: 'left to register',
+  provision: 'left to come up',
   start: 'left to become ready',
   offline: 'left to come back',
   drain: 'left to become empty',

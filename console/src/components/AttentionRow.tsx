@@ -107,8 +107,8 @@ function tell(concern: Concern): Told {
           ),
           status === 'failed' && deadline_at && (
             <span key="end">
-              {verdict?.certain ? 'it has ended; ' : 'it may come back until then; '}taken down with proof in{' '}
-              <Countdown at={deadline_at} />
+              {verdict?.certain ? 'it does not come back by itself; ' : 'it may come back until then; '}taken down with
+              proof in <Countdown at={deadline_at} />
             </span>
           ),
         ],

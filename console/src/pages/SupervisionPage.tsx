@@ -78,10 +78,10 @@ function Held({ brake, onAction }: { brake: Brake; onAction: ((action: Action) =
   const open = brake.holds.filter(isOpenHold);
   if (open.length > 0) return <HoldList holds={open} onAction={onAction} />;
   return (
-    <Empty icon={IconShieldCheck} title={`${heldHeadline(brake)}${brake.holding ? ' by maintenance' : ''}`}>
+    <Empty icon={IconShieldCheck} title={heldHeadline(brake)}>
       <p>
         {brake.holding
-          ? 'The verdicts go on when their window ends.'
+          ? 'By maintenance, or because a provider does not answer; each node says which. The verdicts go on when that ends.'
           : 'Every rule decides as soon as it must. When many machines turn bad at once, or we doubt our own hearing, the rest is held here.'}
       </p>
     </Empty>

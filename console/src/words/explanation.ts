@@ -17,6 +17,7 @@ const keptBy: Record<Held['kind'], string> = {
   'mass-failure': 'too many machines turned bad at once',
   'self-fault': 'the control plane is not sure of its own hearing',
   maintenance: 'somebody works there',
+  'provider-away': 'nobody can look at it',
 };
 
 export const whyHeld = (held: Held): string => `${keptBy[held.kind]}: ${held.reason}`;

@@ -17,6 +17,8 @@ it('a part is named with its state, and how many of it there are where that is k
   const part = { name: 'targets', kind: 'recovery', state: 'under way', tone: 'busy' } as const;
   expect(partWords({ ...part, count: 1 })).toBe('targets ×1 · under way');
   expect(partWords(part)).toBe('targets · under way');
+  const pool = { name: 'systempool', kind: 'pool', state: 'Succeeded', tone: 'ok' } as const;
+  expect(partWords({ ...pool, count: 1 })).toBe('systempool · Succeeded · 1n');
 });
 
 describe('the headline', () => {

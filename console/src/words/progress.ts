@@ -21,12 +21,14 @@ export const position = ({ step, total_steps }: SparseProgress): string | null =
 export const labelOf = ({ status, kind, label, phase }: SparseProgress): string =>
   status === 'succeeded' ? `${asWords(kind ?? 'operation')} done` : label || asWords(phase);
 
-/** `agent · registering`, `targets ×3 · under way`: counted as the command line counts. */
-export const partWords = ({ name, state, count }: ProgressPart): string =>
-  `${name}${count === undefined ? '' : ` ×${count}`} · ${state}`;
+/** `agent · registering`, `targets ×3 · under way`, `systempool · Succeeded · 1n` for a pool of nodes: as the command line counts. */
+export const partWords = ({ kind, name, state, count }: ProgressPart): string => {
+  if (count === undefined) return `${name} · ${state}`;
+  return kind === 'pool' ? `${name} · ${state} · ${count}n` : `${name} ×${count} · ${state}`;
+};
 
 export const usual = ({ expected }: SparseProgress): string | null =>
-  expected ? `usual ${range(expected.p50_seconds, expected.p90_seconds)}` : null;
+  expected ? `${expected.samples === 0 ? '' : 'usual '}${range(expected.p50_seconds, expected.p90_seconds)}` : null;
 
 /** The headline: `Step 3/5 · Creating AKS cluster (usual 5–10 min) · 4m 12s`. */
 export function headline(progress: SparseProgress, elapsed_seconds: number): string {

@@ -1,4 +1,5 @@
 /** What agents say: registration, heartbeats, logs, boot stages, facts. */
+import { readFile } from 'node:fs/promises';
 import { now } from '../../base/clock.ts';
 import { ShippedLine } from '../../contract/agent.ts';
 import { ApiProblem, errorCatalogue } from '../../contract/errors.ts';
@@ -61,6 +62,7 @@ function linesOfFormer(body: unknown, reason: string): ShippedLine[] {
 }
 
 type AgentRoutes =
+  | 'agent-bundle'
   | 'agent-register'
   | 'agent-heartbeat'
   | 'agent-heartbeats'
@@ -71,6 +73,15 @@ type AgentRoutes =
   | 'agent-credential-rotate';
 
 export const agentHandlers: Pick<Handlers, AgentRoutes> = {
+  /** Read anew each time, so that one built anew under a running server is handed out whole. */
+  async 'agent-bundle'({ reply }, { settings }) {
+    const bundle = await readFile(settings.agent_bundle).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+      throw new ApiProblem('not_found', 'This server was started without the agent: run node scripts/setup.mjs there.');
+    });
+    await reply.type('text/javascript; charset=utf-8').send(bundle);
+    return undefined;
+  },
   async 'agent-register'({ body, request, reply, correlation_id }, services) {
     const at = now(services.clock);
     refuseFuture(body.boot?.stages ?? [], '/body/boot/stages', services);

@@ -8,7 +8,9 @@ import { ownerLayers } from '../../contract/problem.ts';
 import { isPingOver, type Judged, judgeStanding } from '../../lifecycle/checkup.ts';
 import { isFenced, nodeStatuses } from '../../lifecycle/states.ts';
 import { type PingSeen, pingNow, seePing } from '../../operations/ping-now.ts';
-import { explainedNode, readNode } from '../../store/nodes.ts';
+import { hasAgent } from '../../store/instances.ts';
+import { explainedNode, type NodeRow, readNode } from '../../store/nodes.ts';
+import { poolGeneration } from '../../store/pools.ts';
 import type { ApiServices, Call, Handlers } from '../services.ts';
 import { untilFact } from '../until-fact.ts';
 
@@ -24,17 +26,25 @@ const checkWire = ({ layer, ok, code, detail, owner }: Judged): LayerCheck => {
   };
 };
 
+/** Also before it is there: its pool's driver says whether an agent is to come. */
+async function isAgentless(node: NodeRow, { db, drivers }: ApiServices): Promise<boolean> {
+  const pool = await poolGeneration(db, node.pool, node.pool_generation);
+  if (drivers.get(pool?.driver ?? '')?.supervision === 'observe') return true;
+  return node.node_instance_id !== null && !(await hasAgent(db, node.node_instance_id as NodeInstanceId));
+}
+
 async function checkupOf(id: string, services: ApiServices): Promise<Checkup> {
   const node = await explainedNode(services.db, id);
   if (!node) throw new ApiProblem('node_not_found');
   const at = now(services.clock);
+  const agentless = await isAgentless(node, services);
   const fence_reason = isFenced(node.status) ? (node.verdict?.reason ?? nodeStatuses[node.status].means) : null;
   return {
     node_id: node.node_id,
     node_instance_id: node.node_instance_id,
     node_status: node.status,
     at: at.toISOString(),
-    checks: judgeStanding({ ...node, fence_reason }, at).map(checkWire),
+    checks: judgeStanding({ ...node, fence_reason, agentless }, at).map(checkWire),
   };
 }
 
@@ -92,6 +102,8 @@ export const checkupHandlers: Pick<Handlers, CheckupRoutes> = {
   async 'node-ping'({ params, body, correlation_id }, services) {
     const node = await mustSee(params.id, null, services);
     const node_instance_id = instanceOf(node) as NodeInstanceId;
+    const row = await explainedNode(services.db, params.id);
+    if (row && (await isAgentless(row, services))) throw new ApiProblem('no_agent');
     const who = { node_id: node.node_id as NodeId, node_instance_id, correlation_id };
     const task_id = await pingNow(services, who, body?.within_seconds);
     return pingWire(await seePing(services, task_id, node_instance_id));

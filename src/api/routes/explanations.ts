@@ -7,7 +7,8 @@ import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
 import type { Onlooker } from '../../lifecycle/action-table.ts';
 import { offeredActions } from '../../lifecycle/actions.ts';
-import { type Holder as ExplainedHolder, type ExplainedNode, explain, meaningOf } from '../../lifecycle/explain.ts';
+import { type Holder as ExplainedHolder, type ExplainedNode, explain } from '../../lifecycle/explain.ts';
+import { meaningOf } from '../../lifecycle/node-means.ts';
 import { offeredFirst, type Repeated, repeatedIn } from '../../lifecycle/offered-first.ts';
 import { slowStages } from '../../lifecycle/slow-stages.ts';
 import { actOnNode } from '../../operations/node-actions.ts';
@@ -96,9 +97,11 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
     const operation = await readOperation(db, node.workflow_id ?? '', null, at);
     const findings = await findingsOn(node, tenant, services);
     const repeated = repeatedIn(findings);
+    const agentless = services.drivers.get(pool?.driver ?? '')?.supervision === 'observe';
     const told = explain({
       node: row satisfies ExplainedNode,
       observed_only: pool?.mode === 'observe',
+      agentless,
       reuse: pool?.reuse ?? pool?.driver === 'external',
       holder: holder && explainedHolder(holder),
       residue,
@@ -111,7 +114,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       node_instance_id: node.node_instance_id,
       status: node.status,
       status_since: node.status_since,
-      means: meaningOf(node, stuck !== null),
+      means: meaningOf(node, { stuck: stuck !== null, agentless }),
       because: {
         rule: node.verdict?.rule ?? (change ? String(change.data.by) : null),
         verdict: node.verdict?.reason ?? (change ? String(change.data.reason) : null),

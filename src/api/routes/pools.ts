@@ -58,6 +58,11 @@ function checkDocument(name: string, document: PoolDocument, person: Person, ser
     );
   if (driver.host_bound && (person.role !== 'admin' || !services.settings.allow_host_bound_pools))
     throw new ApiProblem('host_bound_pool_refused');
+  if (driver.supervision === 'observe' && (document.requires ?? []).length > 0)
+    throw new ApiProblem('invalid_request', {
+      detail: `What a pool requires is checked by the agent, and none runs on machines of the driver ${driver.name}.`,
+      errors: [{ path: '/body/requires', message: 'needs a driver whose machines run the agent' }],
+    });
   checkSpec(driver.spec_schema, document.spec ?? {});
 }
 

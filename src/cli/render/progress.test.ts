@@ -38,6 +38,8 @@ describe('the headline', () => {
     const expected = { p50_seconds: 2, p90_seconds: 5, samples: 40 };
     expect(headline(view({ ...registering, expected }))).toBe('Step 3/5 · Registering (usually 2–5 s) · 4s');
     const few = { ...expected, p90_seconds: 2.1, samples: 3 };
+    const announced = { p50_seconds: 300, p90_seconds: 600, samples: 0 };
+    expect(headline(view({ ...registering, expected: announced }))).toBe('Step 3/5 · Registering (5–10 min) · 4s');
     expect(headline(view({ ...registering, expected: few }))).toBe(
       'Step 3/5 · Registering (usually 2 s, seen 3 times) · 4s',
     );
@@ -121,6 +123,10 @@ describe('chips', () => {
   ];
   test('say their state in words and by a mark, never by colour alone', () => {
     expect(chipLines(parts, 80, plain)).toEqual(['✔ machine up   ◐ agent registering (try 2)   ✖ workers ×3 failed']);
+  });
+  test('count the nodes of a pool as nodes', () => {
+    const pool = { name: 'blastpool', kind: 'pool', state: 'Creating', tone: 'busy' as const, count: 10 };
+    expect(chipLines([pool], 80, plain)).toEqual(['◐ blastpool Creating 10n']);
   });
   test('take another line where there is no room', () => {
     expect(chipLines(parts, 30, plain)).toEqual(['✔ machine up', '◐ agent registering (try 2)', '✖ workers ×3 failed']);

@@ -54,10 +54,11 @@ const fewSamples = 10;
 
 const times = (samples: number) => (samples === 1 ? 'once' : `${samples} times`);
 
-/** ` (usually 2–5 s)`, from what its pool recorded; nothing where it recorded nothing. */
+/** ` (usually 2–5 s)` from what its pool recorded; ` (5–10 min)` where only its provider is known for it. */
 function expectation({ expected }: ReadableProgress): string {
   if (!expected) return '';
   const { p50_seconds, p90_seconds, samples } = expected;
+  if (samples === 0) return ` (${usualRange(p50_seconds, p90_seconds)})`;
   const basis = samples < fewSamples ? `, seen ${times(samples)}` : '';
   return ` (usually ${usualRange(p50_seconds, p90_seconds)}${basis})`;
 }
@@ -110,9 +111,11 @@ const partMarks: Record<ProgressPart['tone'], { mark: string; tone: Tone }> = {
 
 function chip(part: ProgressPart): { text: string; tone: Tone } {
   const { mark, tone } = partMarks[part.tone] ?? partMarks.idle;
-  const count = part.count === undefined ? '' : ` ×${part.count}`;
   const detail = part.detail ? ` (${part.detail})` : '';
-  return { text: printable(`${mark} ${part.name}${count} ${part.state}${detail}`), tone };
+  const isNodes = part.kind === 'pool' && part.count !== undefined;
+  const count = part.count === undefined || isNodes ? '' : ` ×${part.count}`;
+  const nodes = isNodes ? ` ${part.count}n` : '';
+  return { text: printable(`${mark} ${part.name}${count} ${part.state}${nodes}${detail}`), tone };
 }
 
 /** Chips side by side, on as many lines as they need. */

@@ -1,6 +1,6 @@
 /** What agents call. */
 
-import { instance, instanceOrFormer } from '../access.ts';
+import { instance, instanceOrFormer, open } from '../access.ts';
 import * as agent from '../agent.ts';
 import { readBootReport } from '../boot-report.ts';
 import { IdParams } from '../primitives.ts';
@@ -17,6 +17,15 @@ const badBeats = (at: string): Refusal[] => [
 ];
 
 export const agentRoutes = {
+  'agent-bundle': {
+    method: 'GET',
+    path: '/v1/agent/bundle',
+    summary: "The agent's one file, for machines that fetch it at their first boot",
+    tag: 'agent',
+    access: open,
+    success: 200,
+    reply_type: 'text/javascript',
+  },
   'agent-register': {
     method: 'POST',
     path: '/v1/agent/register',

@@ -6,9 +6,10 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import { builtInRedactor } from '../../base/redact.ts';
-import { sharedScan } from '../../base/shared-scan.ts';
+import { createBounds } from '../bounds.ts';
 import type { Driver, DriverFailure, DriverOutcome, DriverTarget, DriverWait, PlannedStep } from '../driver.ts';
-import { createBounds } from './bounds.ts';
+import { openOnce, sharedLists } from '../open-once.ts';
+import { unseen } from '../unseen.ts';
 import { diagnose } from './diagnose.ts';
 import { addressOf, type DockerHost } from './docker-host.ts';
 import { abort, clean, destroy, stop } from './ending.ts';
@@ -44,41 +45,21 @@ const plan = (): PlannedStep[] => [
   { phase: 'start', label: 'Starting the container', usual_seconds: 0.5 },
 ];
 
-/** One connection for each engine; one that could not be made is tried anew. */
-function openEngines({ docker_host, cert_dir }: DockerDriverOptions): DockerHost['engineAt'] {
-  const engines = new Map<string, Promise<Engine>>();
-  return (address = docker_host) => {
-    const open = engines.get(address) ?? openEngine(address, { cert_dir });
-    engines.set(address, open);
-    open.catch(() => engines.delete(address));
-    return open;
-  };
-}
-
-/** Whoever looks at the machines of an installation at one moment shares one question to their engine. */
-function sharedLists(clock: Clock): DockerHost['list'] {
-  const scans = new Map<string, () => Promise<ContainerRow[]>>();
-  return (engine, installation_id) => {
-    const key = `${engine.address} ${installation_id}`;
-    const scan =
-      scans.get(key) ?? sharedScan(clock, () => engine.list({ [labelNames.installation_id]: installation_id }));
-    scans.set(key, scan);
-    return scan();
-  };
-}
-
 export function createDockerDriver(options: DockerDriverOptions): Driver {
   const { clock, host_id } = options;
-  const bounds = createBounds(clock);
+  const bounds = createBounds(clock, 'the container engine');
+  const engineAt = openOnce((address) => openEngine(address, options));
+  const listOwn = (engine: Engine, installation_id: string): Promise<ContainerRow[]> =>
+    engine.list({ [labelNames.installation_id]: installation_id });
   const host: DockerHost = {
     host_id,
     clock,
     agent_files: options.agent_files,
     stop_grace_seconds: options.stop_grace_seconds ?? 10,
     pulls: createPulls(options.auth_file),
-    engineAt: openEngines(options),
+    engineAt: (address = options.docker_host) => engineAt(address),
     addressesInUse: options.addressesInUse,
-    list: sharedLists(clock),
+    list: sharedLists(clock, ({ address }: Engine) => address, listOwn),
     strike: (text) => builtInRedactor.text(text),
   };
 
@@ -131,13 +112,6 @@ export function createDockerDriver(options: DockerDriverOptions): Driver {
     prove: async (target, asked) =>
       wrongHost(target) ?? (await bounds.within(told(target, prove(host, target, asked)))) ?? silent(target),
     async observe(target) {
-      const unseen = (detail: string) => ({
-        state: 'unknown',
-        present: true,
-        ready: false,
-        detail,
-        unseen: true as const,
-      });
       const elsewhere = wrongHost(target);
       if (elsewhere) return unseen(elsewhere.message);
       const seen = (await bounds.within(told(target, observe(host, target)))) ?? silent(target);

@@ -1,14 +1,5 @@
 /** What an engine meant by its refusal. Docker says it by status; Podman's compatible face says some of it in words with a 500. */
-
-export function statusOf(error: unknown): number | null {
-  return error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number'
-    ? error.statusCode
-    : null;
-}
-
-export function codeOf(error: unknown): string | null {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
-}
+import { codeOf, statusOf, unanswered } from '../upstream-error.ts';
 
 /** The engine's own words, without the client's around them. */
 export function wordsOf(error: unknown): string {
@@ -29,18 +20,7 @@ export const isConflict = (error: unknown): boolean =>
 export const isNotRunning = (error: unknown): boolean =>
   statusOf(error) === 409 || says(error, /container state improper|is not running/i);
 
-const away = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ECONNABORTED',
-  'ENOENT',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'EPIPE',
-  'ETIMEDOUT',
-]);
+const away = new Set<string>([...unanswered, 'ENOENT']);
 const busy = [429, 502, 503, 504];
 
 /** Nobody answered, or somebody who said to come again: nothing about the request was wrong. */

@@ -1,6 +1,7 @@
 /** Turns what an engine refused into a driver's answer: whose problem it is, and whether asking again can help. */
 import type { DriverFailure, DriverWait } from '../driver.ts';
-import { codeOf, isAway, statusOf, wordsOf } from './engine-error.ts';
+import { codeOf, statusOf } from '../upstream-error.ts';
+import { isAway, wordsOf } from './engine-error.ts';
 
 export const away_seconds = 5;
 
@@ -8,6 +9,7 @@ export const engineAway = (address: string, because: string): DriverWait => ({
   outcome: 'wait',
   retry_seconds: away_seconds,
   message: `the container engine at ${address} does not answer (${because}); it is asked again`,
+  put_off: true,
 });
 
 /** An operating error becomes a value; anything else is a mistake of ours and is thrown on. `strike` takes the secrets out. */

@@ -3,6 +3,7 @@
  * labels. A container whose agent ended by itself is not started again: the pool's `attempts` decide about another instance. One
  * that was ended from outside (killed, its host rebooted) is, a few times.
  */
+import { failedForGood, isLoopback } from '../cannot-work.ts';
 import type { DriverFailure, DriverOutcome, EnsureTarget } from '../driver.ts';
 import { agentEnd } from './agent-end.ts';
 import { agentFiles } from './agent-files.ts';
@@ -15,23 +16,15 @@ import { type DockerSpec, dockerSpec } from './spec.ts';
 const most_starts = 3;
 const soon_seconds = 0.2;
 
-const failed = (
-  code: string,
-  message: string,
-  { owner_layer = 'provider', phase }: Partial<Pick<DriverFailure, 'owner_layer' | 'phase'>> = {},
-): DriverFailure => ({ outcome: 'failed', owner_layer, code, message, retryable: false, ...(phase && { phase }) });
-
-const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
-
 /** What can only end as a machine that never registers is said before anything is made. */
 function cannotWork(engine: Engine, { bootstrap }: EnsureTarget, spec: DockerSpec): DriverFailure | null {
   if ((spec.agent ?? 'mounted') === 'mounted' && !engine.on_this_host)
-    return failed(
+    return failedForGood(
       'agent_not_mountable',
       `the engine at ${engine.address} is not reached by a socket of this host, so this host's agent cannot be mounted: use an image that brings it, with \`agent: image\``,
     );
-  if (spec.network !== 'host' && loopback.test(new URL(bootstrap.server_url).hostname))
-    return failed(
+  if (spec.network !== 'host' && isLoopback(bootstrap.server_url))
+    return failedForGood(
       'server_unreachable',
       `the control plane is at ${bootstrap.server_url}, which inside a container is the container itself: give the pool \`network: host\`, or the server a --public-url`,
       { owner_layer: 'control_plane' },
@@ -63,9 +56,13 @@ async function pulled(
   if (answer) return answer;
   if ((await engine.userOf(image)) !== null)
     return { outcome: 'wait', retry_seconds: 0, message: `image ${image} was pulled`, phase: 'create' };
-  return failed('image_missing', `image ${image} was pulled, and the engine at ${engine.address} does not have it`, {
-    phase: 'pull_image',
-  });
+  return failedForGood(
+    'image_missing',
+    `image ${image} was pulled, and the engine at ${engine.address} does not have it`,
+    {
+      phase: 'pull_image',
+    },
+  );
 }
 
 async function create(
@@ -88,7 +85,7 @@ async function create(
   const name = containerName(target);
   const theirs = created ? null : await engine.labelsOf(name);
   if (theirs && !carries(theirs, instanceLabels(target)))
-    return failed(
+    return failedForGood(
       'name_of_another',
       `a container ${name} that is not ours exists on the engine at ${engine.address} and was left alone`,
       {
@@ -160,9 +157,12 @@ async function startAgain(
   const starts = startsOf(target) + 1;
   const summary = host.strike(end?.summary ?? 'the container is gone');
   const code = end?.code === 'out_of_memory' ? end.code : 'agent_exited';
-  if (end?.by_itself) return failed(code, summary, { owner_layer: 'node', phase: 'start' });
+  if (end?.by_itself) return failedForGood(code, summary, { owner_layer: 'node', phase: 'start' });
   if (starts > most_starts)
-    return failed('agent_exited', `${summary}, after ${starts - 1} starts`, { owner_layer: 'node', phase: 'start' });
+    return failedForGood('agent_exited', `${summary}, after ${starts - 1} starts`, {
+      owner_layer: 'node',
+      phase: 'start',
+    });
   const user = (await engine.userOf(dockerSpec(target.spec).image)) ?? '';
   return start(host, engine, target, row, user, starts);
 }

@@ -1,25 +1,22 @@
 /** An engine that hangs, or is not there: every call answers in time for a cancel to be heard, and nothing is said to be gone. */
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { driverOptions, newTarget } from '../../../test/support/docker/docker-world.ts';
+import { type SilentListener, silentListener } from '../../../test/support/silent-listener.ts';
 import { systemClock } from '../../base/clock.ts';
 import { createDockerDriver } from './docker-driver.ts';
 
 const cancelHeardWithinMs = 5_000;
 
 let directory: string;
-let server: Server | undefined;
-const connections: Socket[] = [];
+let server: SilentListener | undefined;
 
 async function hangingEngine(): Promise<string> {
   directory = mkdtempSync(join(tmpdir(), 'slipway-hung-'));
   const path = join(directory, 'engine.sock');
-  const listening = createServer((socket) => connections.push(socket.on('error', () => {})));
-  server = listening;
-  await new Promise<void>((resolve) => listening.listen(path, resolve));
+  server = await silentListener({ path });
   return `unix://${path}`;
 }
 
@@ -28,9 +25,8 @@ const absentEngine = async () => {
   return `unix://${join(directory, 'engine.sock')}`;
 };
 
-afterEach(() => {
-  for (const connection of connections.splice(0)) connection.destroy();
-  server?.close();
+afterEach(async () => {
+  await server?.close();
   server = undefined;
   rmSync(directory, { recursive: true });
 });

@@ -1,12 +1,7 @@
 /** The `spec` of a docker pool: which image, and what of the engine's host its containers may use. Unknown keys are refused. */
 import { type Static, type TSchema, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
-
-/** A NUL would end an argument or a variable early. */
-const text = (maxLength: number, minLength = 0) => Type.String({ minLength, maxLength, pattern: '^[^\\u0000]*$' });
-
-/** `SLIPWAY_…` is what the agent tells its children, so a pool must not be able to overwrite it. */
-const variableName = '^(?!SLIPWAY_)[A-Za-z_][A-Za-z0-9_]{0,127}$';
+import { workloadCommand, workloadEnv } from '../workload-spec.ts';
 
 /** Whoever holds one of these holds the host. Named with what lies below them; and `/`, with what lies above. */
 const hostPaths = [
@@ -82,20 +77,8 @@ export function dockerSpecSchema({ allow_host_access }: { allow_host_access: boo
           description: "Who brings the agent: this host's own, mounted read-only (default), or the image's entrypoint.",
         }),
       ),
-      command: Type.Optional(
-        Type.Array(text(8192), {
-          minItems: 1,
-          maxItems: 256,
-          description: 'Program and arguments that the agent supervises.',
-        }),
-      ),
-      env: Type.Optional(
-        Type.Record(Type.String({ pattern: variableName }), text(32_768), {
-          maxProperties: 256,
-          additionalProperties: false,
-          description: 'Environment of the command. Handed to the agent in a file; the engine does not show it.',
-        }),
-      ),
+      command: workloadCommand,
+      env: workloadEnv('Environment of the command. Handed to the agent in a file; the engine does not show it.'),
       network: Type.Optional(
         Type.String({
           pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$',

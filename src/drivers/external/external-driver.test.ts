@@ -38,7 +38,7 @@ async function externalWorld(): Promise<DriverWorld> {
   };
 }
 
-describeDriver('external', externalWorld);
+describeDriver('external', externalWorld, { may_hang: false });
 
 it('proves nothing but the revocation', async () => {
   const driver = createExternalDriver({ revoked: async () => true });

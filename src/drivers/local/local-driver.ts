@@ -8,6 +8,7 @@ import { mkdirSync, realpathSync } from 'node:fs';
 import { env } from 'node:process';
 import type { Clock } from '../../base/clock.ts';
 import type { Driver, DriverFailure, DriverTarget, PlannedStep } from '../driver.ts';
+import { unseen } from '../unseen.ts';
 import { clean } from './clean.ts';
 import { diagnose } from './diagnose.ts';
 import { abort, destroy, stop } from './ending.ts';
@@ -95,7 +96,7 @@ export function createLocalDriver(options: LocalDriverOptions): Driver {
     async observe(target) {
       const elsewhere = launchedElsewhere(target);
       if (elsewhere === null) return observe(host, target);
-      return { state: 'unknown', present: true, ready: false, detail: wrongHost(elsewhere).message, unseen: true };
+      return unseen(wrongHost(elsewhere).message);
     },
     async diagnose(target) {
       const elsewhere = launchedElsewhere(target);

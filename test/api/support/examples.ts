@@ -19,6 +19,7 @@ export function examplesFor(
     'health-get': {},
     'readiness-get': {},
     'metrics-get': {},
+    'agent-bundle': {},
     'settings-get': {},
     'overview-get': {},
     'session-create': { body: { token: 'swt_wrong' } },

@@ -11,8 +11,6 @@ import { type Ledger, openLedger } from '../../support/ledger.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
-
 /** Waits for a condition, patiently; and shortly where a counter-test says that it will not come. */
 export type Comes = <T>(what: string, ask: () => T | undefined | Promise<T | undefined>) => Promise<NonNullable<T>>;
 
@@ -132,6 +130,8 @@ export function toldTwice(
   telling: (composition: Composition, comes: Comes) => Promise<void>,
   counters: Counter[],
 ): void {
+  // Of this file: a module is loaded once for many.
+  vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
   describe(name, () => {
     it('holds', () => telling({}, patiently));
     for (const counter of counters) {

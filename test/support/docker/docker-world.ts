@@ -1,5 +1,8 @@
 /** A place for the docker driver's tests: containers of a real engine, and eyes that ask it without the driver. */
 import { randomBytes } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { newCorrelationId, newNodeId, newNodeInstanceId, newWorkflowId } from '../../../src/base/ids.ts';
 import type { DriverWorld } from '../../../src/drivers/conformance.ts';
@@ -8,6 +11,7 @@ import { createDockerDriver, type DockerDriverOptions } from '../../../src/drive
 import { instanceLabels } from '../../../src/drivers/docker/labels.ts';
 import { type DockerSpec, dockerSpec } from '../../../src/drivers/docker/spec.ts';
 import type { DriverTarget, EnsureTarget } from '../../../src/drivers/driver.ts';
+import { type SilentListener, silentListener } from '../silent-listener.ts';
 import { until } from '../until.ts';
 import type { Podman, WireContainer } from './podman.ts';
 
@@ -60,6 +64,7 @@ export function dockerWorld(podman: Podman, options: Partial<DockerDriverOptions
   const usual: DockerSpec = { image: podman.image, agent: 'image', network: 'host' };
   const open = () => createDockerDriver(complete);
   const made: EnsureTarget[] = [];
+  let silent: SilentListener | undefined;
   const target = (owner: string, spec: Partial<DockerSpec> = {}) => {
     const one = newTarget(owner, { ...usual, ...spec });
     made.push(one);
@@ -104,7 +109,15 @@ export function dockerWorld(podman: Podman, options: Partial<DockerDriverOptions
       },
     ],
     beforeProof: async () => {},
+    async silence() {
+      const path = join(tmpdir(), `${installation_id}.sock`);
+      silent = await silentListener({ path });
+      complete.docker_host = `unix://${path}`;
+      for (const { state } of made) if (state.docker_host) state.docker_host = complete.docker_host;
+    },
     async close() {
+      await silent?.close();
+      rmSync(join(tmpdir(), `${installation_id}.sock`), { force: true });
       for (const one of made)
         for (const { Id } of await containersOf(one)) await podman.call('DELETE', `/containers/${Id}?force=true`);
     },

@@ -40,6 +40,7 @@ export function tellInMemory({ plan, happenings }: History): void {
     created_at: moment(startMs),
     advanced_at: null,
     retry_at: null,
+    patient_until: null,
     percent: 0,
     now: moment(startMs),
   };

@@ -149,7 +149,8 @@ export async function openStoreHistories() {
       latestMs = Math.max(latestMs, nowMs);
       const found = await readOperation(db, run.workflow_id, null, now());
       if (!found) throw new Error('the operation is gone');
-      const facts = { advanced_at: null, retry_at: null, now: now(), steps: await stepRows(db, run.workflow_id) };
+      const never = { advanced_at: null, retry_at: null, patient_until: null };
+      const facts = { ...never, now: now(), steps: await stepRows(db, run.workflow_id) };
       const progress = progressOf({ ...(await row()), ...facts });
       if (found.progress.step !== progress.step) throw new Error('it is not made of its rows');
       watcher.look(found.progress, { ...(await row()), ...facts });

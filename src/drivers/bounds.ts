@@ -1,9 +1,9 @@
 /**
- * How long a call may keep its operation from hearing a cancel. What an engine has begun is not cut off by that: it goes on, and the
- * next call about the same machine waits for it instead of asking the engine again.
+ * How long a call may keep its operation from hearing a cancel. What an upstream has begun is not cut off by that: it goes on, and
+ * the next call about the same machine waits for it instead of asking the upstream again.
  */
-import { type Clock, pause } from '../../base/clock.ts';
-import type { DriverOutcome } from '../driver.ts';
+import { type Clock, pause } from '../base/clock.ts';
+import type { DriverOutcome } from './driver.ts';
 
 /** Less than the five seconds within which a cancel is heard. */
 const most_seconds = 4;
@@ -21,7 +21,7 @@ export interface Bounds {
   once(machine: string, call: string, work: () => Promise<DriverOutcome>): Promise<DriverOutcome>;
 }
 
-export function createBounds(clock: Clock): Bounds {
+export function createBounds(clock: Clock, upstream: string): Bounds {
   const underway = new Map<string, Work>();
 
   const raced = async <T>(asked: Promise<T>, over: Promise<undefined>): Promise<T | undefined> => {
@@ -39,7 +39,7 @@ export function createBounds(clock: Clock): Bounds {
   const atWork = (call: string): DriverOutcome => ({
     outcome: 'wait',
     retry_seconds: soon_seconds,
-    message: `the container engine is still at work on this machine (${call})`,
+    message: `${upstream} is still at work on this machine (${call})`,
   });
   const settle = (machine: string, work: Work) => {
     if (underway.get(machine) === work) underway.delete(machine);

@@ -1,0 +1,9 @@
+import { afterAll } from 'vitest';
+import { aksWorld } from '../../../test/support/arm/aks-world.ts';
+import { startArm } from '../../../test/support/arm/arm.ts';
+import { describeDriver } from '../conformance.ts';
+
+const arm = await startArm();
+afterAll(() => arm.stop());
+
+describeDriver('aks', async () => aksWorld(arm));

@@ -1,0 +1,75 @@
+/** What the aks driver's calls share: the subscriptions, the time, and how often Azure is looked at. */
+import type { Clock } from '../../base/clock.ts';
+import type { DriverFailure, DriverTarget, DriverWait } from '../driver.ts';
+import type { Azure } from './azure.ts';
+import type { Cluster } from './azure-clusters.ts';
+import { azureFailure } from './azure-failure.ts';
+import { groupInId, type Place, placeIn, placeOf } from './place.ts';
+import type { Strike } from './strike.ts';
+import { areOf } from './tags.ts';
+
+export interface AksHost {
+  clock: Clock;
+  azureAt(subscription_id: string): Promise<Azure>;
+  /** Every subscription that a pool names, now or earlier. */
+  subscriptionsInUse(): Promise<string[]>;
+  /** How often something that Azure is at work on is looked at. */
+  look_seconds: number;
+  strike: Strike;
+}
+
+export interface Placed {
+  azure: Azure;
+  place: Place;
+}
+
+export const clusterType = 'Microsoft.ContainerService/managedClusters';
+
+/** Of something whose pool nobody remembers it is not known where it is: then every subscription is looked at, by name and by tag. */
+export async function placesOf(host: AksHost, target: DriverTarget): Promise<Placed[]> {
+  const known = placeOf(target);
+  if (known) return [{ azure: await host.azureAt(known.subscription_id), place: known }];
+  const subscriptions = await Promise.all((await host.subscriptionsInUse()).map((id) => host.azureAt(id)));
+  const found = await Promise.all(
+    subscriptions.map(async (azure) => {
+      const clusters = (await azure.groups.ofType(clusterType)).filter(({ tags }) => areOf(tags, target));
+      const groups = [undefined, ...clusters.map(({ id }) => groupInId(id))];
+      const places = groups.map((group) => placeIn(target, azure.subscription_id, group));
+      const distinct = new Map(places.map((place) => [place.resource_group.toLowerCase(), place]));
+      return [...distinct.values()].map((place) => ({ azure, place }));
+    }),
+  );
+  return found.flat();
+}
+
+/** What has our name and not our tags is nobody's to touch. */
+export const ofAnother = (what: string, phase?: string): DriverFailure => ({
+  outcome: 'failed',
+  owner_layer: 'provider',
+  code: 'name_of_another',
+  message: `${what} exists and does not carry the tags of this instance; it was left alone`,
+  retryable: false,
+  ...(phase && { phase }),
+});
+
+export const isOurs = (found: Pick<Cluster, 'tags'>, target: DriverTarget): boolean => areOf(found.tags, target);
+
+/** What Azure refuses in a phase is told with the phase. */
+export async function inPhase<Answer>(
+  host: AksHost,
+  phase: string,
+  work: () => Promise<Answer>,
+): Promise<Answer | DriverFailure | DriverWait> {
+  try {
+    return await work();
+  } catch (error) {
+    return azureFailure(error, { strike: host.strike, now_ms: host.clock.nowMs(), phase });
+  }
+}
+
+export const looksAgain = (host: AksHost, message: string, rest: Partial<DriverWait> = {}): DriverWait => ({
+  outcome: 'wait',
+  retry_seconds: host.look_seconds,
+  message,
+  ...rest,
+});

@@ -1,0 +1,110 @@
+/** What Azure says, and whose problem that is. The words and codes are Azure's own. */
+import { describe, expect, it } from 'vitest';
+import { azureFailure } from './azure-failure.ts';
+
+const now_ms = Date.UTC(2026, 0, 1);
+
+interface Said {
+  status: number;
+  code?: string;
+  message?: string;
+  retry_after?: string;
+}
+
+/** As the SDKs throw it. */
+const thrown = ({ status, code, message = 'because', retry_after }: Said) =>
+  Object.assign(new Error(message), {
+    name: 'RestError',
+    statusCode: status,
+    ...(code && { code }),
+    response: { headers: new Headers(retry_after ? { 'retry-after': retry_after } : {}) },
+  });
+
+const answerTo = (error: unknown) => azureFailure(error, { strike: (text) => text, now_ms, phase: 'some_phase' });
+
+describe('come again', () => {
+  it.each<[Said, number]>([
+    [{ status: 429, code: 'TooManyRequests', retry_after: '17' }, 17],
+    [{ status: 429, code: 'SubscriptionRequestsThrottled' }, 5],
+    [
+      {
+        status: 409,
+        code: 'OperationNotAllowed',
+        message: 'Another operation (Creating) is in progress',
+        retry_after: '30',
+      },
+      30,
+    ],
+    [{ status: 409, code: 'OperationInProgress' }, 10],
+    [{ status: 409, code: 'AnotherOperationInProgress' }, 10],
+    [{ status: 409, code: 'ResourceGroupBeingDeleted' }, 10],
+    [
+      { status: 409, code: 'ResourceGroupDeletionBlocked', message: 'another operation (Creating) is in progress.' },
+      10,
+    ],
+    [{ status: 412, code: 'PreconditionFailed' }, 10],
+    [{ status: 400, code: 'PrincipalNotFound' }, 10],
+    [{ status: 500, code: 'InternalServerError' }, 5],
+    [{ status: 502 }, 5],
+    [{ status: 503, code: 'ServerTimeout', retry_after: 'Thu, 01 Jan 2026 00:00:40 GMT' }, 40],
+    [{ status: 503, retry_after: '86400' }, 3600],
+  ])('%j', (said, retry_seconds) => {
+    expect(answerTo(thrown(said))).toMatchObject({ outcome: 'wait', retry_seconds, phase: 'some_phase' });
+  });
+
+  it.each(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'REQUEST_SEND_ERROR'])('%s', (code) => {
+    expect(answerTo(Object.assign(new Error('away'), { code }))).toMatchObject({ outcome: 'wait' });
+  });
+
+  it('a sign-in that nobody answers', () => {
+    const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+    const error = Object.assign(new Error('network_error', { cause }), { name: 'AuthenticationRequiredError' });
+    expect(answerTo(error)).toMatchObject({ outcome: 'wait' });
+  });
+});
+
+describe('refused', () => {
+  it.each<[Said, boolean]>([
+    [{ status: 400, code: 'ErrCode_InsufficientVCPUQuota' }, true],
+    [{ status: 409, code: 'OperationNotAllowed', message: 'exceeding approved Total Regional Cores quota' }, true],
+    [{ status: 409, code: 'QuotaExceeded' }, true],
+    [{ status: 409, code: 'PublicIPCountLimitReached' }, true],
+    [{ status: 409, code: 'AllocationFailed' }, true],
+    [{ status: 409, code: 'OverconstrainedAllocationRequest' }, true],
+    [{ status: 409, code: 'SkuNotAvailable' }, false],
+    [{ status: 400, code: 'VMSizeNotSupported' }, false],
+    [{ status: 400, code: 'K8sVersionNotSupported' }, false],
+    [{ status: 400, code: 'InvalidParameter' }, false],
+    [{ status: 403, code: 'RequestDisallowedByPolicy' }, false],
+    [{ status: 403, code: 'AuthorizationFailed' }, true],
+    [{ status: 403, code: 'LinkedAuthorizationFailed' }, true],
+    [{ status: 401, code: 'ExpiredAuthenticationToken' }, true],
+    [{ status: 409, code: 'MissingSubscriptionRegistration' }, true],
+    [{ status: 409, code: 'ScopeLocked' }, true],
+    [{ status: 404, code: 'SubscriptionNotFound' }, false],
+  ])('%j', (said, retryable) => {
+    const { code } = said;
+    const answer = { outcome: 'failed', owner_layer: 'provider', code, retryable, phase: 'some_phase' };
+    expect(answerTo(thrown({ message: 'its own words', ...said }))).toMatchObject(answer);
+  });
+
+  it('an account that Azure does not let in', () => {
+    const error = Object.assign(new Error('AADSTS7000215: Invalid client secret'), {
+      name: 'AuthenticationError',
+      statusCode: 401,
+    });
+    expect(answerTo(error)).toMatchObject({ outcome: 'failed', code: 'azure_sign_in_failed', retryable: true });
+  });
+
+  it('in the words of every error within the error', () => {
+    const details = {
+      error: { code: 'Outer', message: 'It failed.', details: [{ code: 'Inner', message: 'The subnet is full.' }] },
+    };
+    const error = Object.assign(thrown({ status: 400, code: 'Outer' }), { details });
+    expect(answerTo(error).message).toContain('Outer: It failed. The subnet is full.');
+  });
+});
+
+it('does not take a mistake of ours for an answer of Azure', () => {
+  expect(() => answerTo(new TypeError('undefined is not a function'))).toThrow('undefined is not a function');
+});

@@ -1,0 +1,115 @@
+/** Turns what Azure refused into a driver's answer: whose problem it is, and whether asking again can help. */
+import type { DriverFailure, DriverWait } from '../driver.ts';
+import { codeOf, statusOf } from '../upstream-error.ts';
+import { isAway, type ProviderError, retryAfterOf, wordsOf } from './azure-error.ts';
+
+export const away_seconds = 5;
+/** Where Azure is busy with something of ours and names no time. */
+const conflict_seconds = 10;
+/** The longest that Azure says of itself; whoever says "tomorrow" is asked before. */
+const most_seconds = 3600;
+
+interface Meaning {
+  code: RegExp;
+  /** The same code means several things: then its words decide. */
+  words?: RegExp;
+  means: 'wait' | 'failed';
+  retryable?: boolean;
+}
+
+/** The first that fits. Azure's codes are many; what is not here is a failure that its status judges. */
+const meanings: Meaning[] = [
+  // Compute says "operation not allowed" of an operation under way and of a quota alike.
+  { code: /./, words: /quota|approved total regional cores/i, means: 'failed', retryable: true },
+  { code: /Quota|LimitReached|LimitExceeded/i, means: 'failed', retryable: true },
+  { code: /AllocationFailed|AllocationRequest|CapacityNotAvailable|OutOfCapacity/i, means: 'failed', retryable: true },
+  {
+    code: /^(SkuNotAvailable|VMSizeNotSupported|NotAvailableForSubscription|BadVMSize)/i,
+    means: 'failed',
+    retryable: false,
+  },
+  { code: /^RequestDisallowedByPolicy$/, means: 'failed', retryable: false },
+  // Somebody can give the right back, or mend the account; nothing about the request itself is wrong.
+  {
+    code: /Authorization(Failed|PermissionMismatch)|Forbidden|AuthenticationToken|^ScopeLocked$/i,
+    means: 'failed',
+    retryable: true,
+  },
+  {
+    code: /^(MissingSubscriptionRegistration|ReadOnlyDisabledSubscription|SubscriptionNotRegistered)$/,
+    means: 'failed',
+    retryable: true,
+  },
+  {
+    code: /^(OperationNotAllowed|Conflict|.*InProgress|.*BeingDeleted|.*ConcurrentWrite.*|OperationPreempted|.*PreemptedByAnotherOperation|PreconditionFailed|RetryableError|TooManyRequests|.*Throttl.*)$/i,
+    means: 'wait',
+  },
+  { code: /./, words: /operation\b.{0,80}\bin progress|being deleted|try again later/i, means: 'wait' },
+  // A principal that was just made is not known everywhere yet.
+  { code: /^PrincipalNotFound$/, means: 'wait' },
+];
+
+export const meaningOf = ({ code, message }: ProviderError): Meaning | undefined =>
+  meanings.find((each) => each.code.test(code) && (each.words === undefined || each.words.test(message)));
+
+export const azureAway = (because: string, retry_seconds = away_seconds): DriverWait => ({
+  outcome: 'wait',
+  retry_seconds,
+  message: `Azure does not answer (${because}); it is asked again`,
+  put_off: true,
+});
+
+const failed = (code: string, message: string, retryable: boolean, phase?: string): DriverFailure => ({
+  outcome: 'failed',
+  owner_layer: 'provider',
+  code,
+  message,
+  retryable,
+  ...(phase && { phase }),
+});
+
+/** An error that stands in a resource or an operation of Azure's, not in the answer to a request. */
+export function providerFailure(error: ProviderError, about: string, strike: (text: string) => string, phase?: string) {
+  const meaning = meaningOf(error);
+  return failed(error.code, `${about}: ${error.code}: ${strike(error.message)}`, meaning?.retryable ?? false, phase);
+}
+
+const signIn = new Set([
+  'AuthenticationError',
+  'AuthenticationRequiredError',
+  'AggregateAuthenticationError',
+  'CredentialUnavailableError',
+  'ClientConfigurationError',
+]);
+
+const inTime = (seconds: number | null, usual: number) => Math.min(seconds ?? usual, most_seconds);
+
+/** An operating error becomes a value; anything else is a mistake of ours and is thrown on. `strike` takes the secrets out. */
+export function azureFailure(
+  error: unknown,
+  { strike, now_ms, phase }: { strike: (text: string) => string; now_ms: number; phase?: string },
+): DriverFailure | DriverWait {
+  const words = strike(wordsOf(error));
+  const status = statusOf(error);
+  const after = retryAfterOf(error, now_ms);
+  const where = phase ? { phase } : {};
+  if (isAway(error)) {
+    const because = status === null ? words : `${status}${codeOf(error) ? ` ${codeOf(error)}` : ''}: ${words}`;
+    return { ...azureAway(because, inTime(after, away_seconds)), ...where };
+  }
+  if (error instanceof Error && signIn.has(error.name))
+    return failed('azure_sign_in_failed', `Azure does not let this server's account in: ${words}`, true, phase);
+  if (status === null) throw error;
+  const code = codeOf(error) ?? `HTTP ${status}`;
+  const meaning = meaningOf({ code, message: wordsOf(error) });
+  if (meaning?.means === 'wait')
+    return {
+      outcome: 'wait',
+      retry_seconds: inTime(after, conflict_seconds),
+      message: `Azure asks to come again (${code}: ${words})`,
+      put_off: true,
+      ...where,
+    };
+  const mendable = meaning?.retryable ?? [401, 403].includes(status);
+  return failed(code, `Azure refused: ${code}: ${words}`, mendable, phase);
+}

@@ -1,0 +1,91 @@
+/**
+ * A long-running operation of Azure's, followed by what the SDK wrote down of it: whoever holds that, in whatever process, asks once
+ * how it stands. What is written down holds a signed address, so it is kept and never told.
+ */
+import type { ContainerServiceClient, restorePoller } from '@azure/arm-containerservice';
+import type { ContainerServiceContext } from '@azure/arm-containerservice/api';
+import type { Clock } from '../../base/clock.ts';
+import { isMissing, type ProviderError, providerError, secondsIn } from './azure-error.ts';
+
+export interface FollowedOperation {
+  state: 'running' | 'succeeded' | 'failed' | 'canceled';
+  error: ProviderError | null;
+  /** When Azure wants to be asked again. */
+  retry_after_seconds: number | null;
+  /** What to follow it by from now on. */
+  operation: string;
+}
+
+interface Followers {
+  context: ContainerServiceContext;
+  restorePoller: typeof restorePoller;
+}
+
+interface Heard {
+  status: string;
+  body: unknown;
+  headers: Record<string, string | undefined>;
+}
+
+/** The SDK's poller keeps to itself what the operation says; so whatever it hears is heard here too. */
+function listening(context: ContainerServiceContext, heard: Heard[]): ContainerServiceClient {
+  const pathUnchecked = (path: string) => ({
+    get: async (options: object) => {
+      const { status, body, headers, ...others } = await context.pathUnchecked(path).get(options);
+      heard.push({ status, body, headers });
+      return { status, body, headers, ...others };
+    },
+  });
+  return { ...context, pathUnchecked } as unknown as ContainerServiceClient;
+}
+
+const never = () => {
+  throw new TypeError('an operation that is followed is not begun again');
+};
+
+function restored({ context, restorePoller: restore }: Followers, operation: string, heard: Heard[]) {
+  try {
+    return { poller: restore(listening(context, heard), operation, never) };
+  } catch {
+    // Written by another version of the SDK. Its own error would tell all of it, so that is not passed on.
+    return null;
+  }
+}
+
+const isAnswer = (heard: Heard | undefined) => heard?.status === '200' || heard?.status === '202';
+
+/** Whatever is not an end is under way. */
+const ends: [RegExp, FollowedOperation['state']][] = [
+  [/^succeeded$/i, 'succeeded'],
+  [/^failed$/i, 'failed'],
+  [/^cancell?ed$/i, 'canceled'],
+];
+const stateOf = (status = ''): FollowedOperation['state'] => ends.find(([word]) => word.test(status))?.[1] ?? 'running';
+
+export async function followOperation(
+  followers: Followers,
+  operation: string,
+  clock: Clock,
+): Promise<FollowedOperation | null> {
+  const heard: Heard[] = [];
+  const follower = restored(followers, operation, heard);
+  if (!follower) return null;
+  const { poller } = follower;
+  try {
+    await poller.poll();
+  } catch (error) {
+    // The first answer is the operation's; what comes after it is about the cluster, which is looked at anyway.
+    if (heard.length === 0 || !isAnswer(heard[0])) {
+      if (isMissing(error)) return null;
+      throw error;
+    }
+  }
+  const said = heard[0]?.body as { status?: string; error?: unknown } | undefined;
+  const state = stateOf(said?.status);
+  return {
+    state,
+    error: providerError(said?.error) ?? null,
+    retry_after_seconds: secondsIn(heard[0]?.headers['retry-after'], clock.nowMs()),
+    operation: state === 'running' ? await poller.serialize() : operation,
+  };
+}

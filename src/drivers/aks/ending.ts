@@ -1,0 +1,88 @@
+/** Ends what is under way for an instance (`abort`), or everything it has (`destroy`). Never waits for Azure to do so. */
+import type { DriverDone, DriverFailure, DriverOutcome, DriverTarget, DriverWait } from '../driver.ts';
+import { type AksHost, isOurs, looksAgain, ofAnother, type Placed, placesOf } from './aks-host.ts';
+import type { Cluster } from './azure-clusters.ts';
+import { isBusy } from './cluster-words.ts';
+import { isComing } from './coming.ts';
+import { destroyGroup } from './destroy-group.ts';
+import { follow } from './follow.ts';
+import { ownRoles } from './own-roles.ts';
+import { placeState } from './place.ts';
+
+type Unfinished = DriverWait | DriverFailure | null;
+
+/** A cluster is a machine without a workload that we would know of: what runs in it ends with it. */
+export const stop = async (): Promise<DriverOutcome> => ({
+  outcome: 'done',
+  message: 'what runs in the cluster ends with the cluster',
+});
+
+export const clean = async (): Promise<DriverOutcome> => ({
+  outcome: 'done',
+  message: 'what was written in the cluster goes with it',
+});
+
+async function eachPlace(
+  host: AksHost,
+  target: DriverTarget,
+  work: (placed: Placed) => Promise<Unfinished>,
+  done: DriverDone,
+): Promise<DriverOutcome> {
+  for (const placed of await placesOf(host, target)) {
+    const unfinished = await work(placed);
+    if (unfinished) return unfinished;
+  }
+  return done;
+}
+
+const notYet = (host: AksHost, { place }: Placed) =>
+  looksAgain(host, `cluster ${place.cluster} was asked for and Azure does not show it yet, so it cannot be ended`);
+
+async function endOperation(host: AksHost, { azure, place }: Placed, { provisioning }: Cluster): Promise<DriverWait> {
+  if (['Canceling', 'Deleting'].includes(provisioning)) return looksAgain(host, `AKS state: ${provisioning}`);
+  await azure.clusters.abort(place);
+  return looksAgain(host, `AKS state: ${provisioning} · its abort was asked for`);
+}
+
+/** Done when Azure is seen to be at work on nothing of it; what is left is for `destroy`. */
+export function abort(host: AksHost, target: DriverTarget): Promise<DriverOutcome> {
+  const one = async (placed: Placed): Promise<Unfinished> => {
+    const cluster = await placed.azure.clusters.get(placed.place);
+    if (!cluster) return (await isComing(host, placed, target)) ? notYet(host, placed) : null;
+    return isOurs(cluster, target) && isBusy(cluster) ? endOperation(host, placed, cluster) : null;
+  };
+  return eachPlace(host, target, one, { outcome: 'done', message: 'Azure is at work on nothing of this instance' });
+}
+
+async function destroyCluster(host: AksHost, target: DriverTarget, placed: Placed): Promise<Unfinished> {
+  const { azure, place } = placed;
+  const cluster = await azure.clusters.get(place);
+  if (!cluster) return (await isComing(host, placed, target)) ? notYet(host, placed) : null;
+  if (!isOurs(cluster, target)) return ofAnother(`a cluster ${place.cluster}`);
+  if (isBusy(cluster)) return endOperation(host, placed, cluster);
+  const before = await follow(host, azure, { operation: target.state.delete_operation ?? null });
+  const delete_operation = await azure.clusters.remove(place);
+  const failed = before?.state === 'failed' && before.error ? before.error : null;
+  const again = failed ? `; the last try ended with ${failed.code}: ${host.strike(failed.message)}` : '';
+  return looksAgain(host, `cluster ${place.cluster} is to be deleted${again}`, {
+    state: { ...target.state, ...placeState(place), cluster_seen: true, delete_operation },
+  });
+}
+
+export async function destroy(host: AksHost, target: DriverTarget): Promise<DriverOutcome> {
+  const one = async (placed: Placed): Promise<Unfinished> => {
+    const cluster = await placed.azure.clusters.get(placed.place);
+    if (cluster && !isOurs(cluster, target)) return ofAnother(`a cluster ${placed.place.cluster}`);
+    // Before the cluster: a role on what is gone is found by nobody.
+    for (const { scope, name } of await ownRoles(placed, target)) await placed.azure.roles.remove(scope, name);
+    return (await destroyCluster(host, target, placed)) ?? destroyGroup(host, target, placed);
+  };
+  return eachPlace(host, target, one, {
+    outcome: 'done',
+    message: 'nothing of this instance is left in Azure',
+    // Where it was, and nothing else: what is asked for next begins anew.
+    state: Object.fromEntries(
+      Object.entries(target.state).filter(([name]) => ['subscription_id', 'resource_group'].includes(name)),
+    ),
+  });
+}

@@ -1,0 +1,53 @@
+/** The resource group that the cluster is made in: one of its own, or somebody's that the pool names. */
+import type { DriverFailure, DriverWait } from '../driver.ts';
+import { isOurs, looksAgain, ofAnother } from './aks-host.ts';
+import type { Making } from './ensure-cluster.ts';
+import { phases } from './phases.ts';
+import { wantedTags } from './wanted-cluster.ts';
+
+const phase = phases.group;
+
+/** Asked for so long ago that whoever asked may have been wrong about it. */
+export const ask_again_ms = 60_000;
+
+/** Null when it is there. */
+export async function ensureGroup({
+  host,
+  target,
+  spec,
+  azure,
+  place,
+}: Making): Promise<DriverWait | DriverFailure | null> {
+  const { resource_group } = place;
+  const group = await azure.groups.get(resource_group);
+  if (!place.own_group) {
+    if (group) return null;
+    return {
+      outcome: 'failed',
+      owner_layer: 'provider',
+      code: 'ResourceGroupNotFound',
+      message: `the pool names resource group ${resource_group}, and subscription ${place.subscription_id} has none of that name; make it, or leave it out of the pool`,
+      retryable: true,
+      phase,
+    };
+  }
+  if (group && !isOurs(group, target)) return ofAnother(`a resource group ${resource_group}`, phase);
+  if (group?.state === 'Deleting')
+    return looksAgain(host, `resource group ${resource_group} is being deleted`, { phase });
+  if (group) return null;
+  const { group_asked_at_ms } = target.state;
+  const now_ms = host.clock.nowMs();
+  if (typeof group_asked_at_ms === 'number' && now_ms - group_asked_at_ms < ask_again_ms)
+    return looksAgain(host, `resource group ${resource_group} was made and is not visible yet`, {
+      phase,
+      retry_seconds: Math.min(1, host.look_seconds),
+    });
+  await azure.groups.create(resource_group, { location: spec.location, tags: wantedTags(target, spec) });
+  return {
+    outcome: 'wait',
+    retry_seconds: 0,
+    message: `resource group ${resource_group} is made in ${spec.location}`,
+    phase,
+    state: { ...target.state, group_asked_at_ms: now_ms },
+  };
+}

@@ -1,0 +1,52 @@
+/** Who may use the cluster: role assignments under names of their own making, so that each is made once and found again. */
+import type { DriverFailure, DriverWait } from '../driver.ts';
+import { codeOf } from '../upstream-error.ts';
+import type { Making } from './ensure-cluster.ts';
+import { phases } from './phases.ts';
+import { clusterId, type Place } from './place.ts';
+import { type Grant, isSameGrant, roleAssignmentId } from './role-id.ts';
+import type { AksRole, AksSpec } from './spec.ts';
+
+/** Where a pool names no scope, it is the cluster. */
+export const grantOf = (place: Place, role: AksRole): Grant => ({
+  scope: role.scope ?? clusterId(place),
+  role_definition_id: role.role_definition_id.includes('/')
+    ? role.role_definition_id
+    : `/subscriptions/${place.subscription_id}/providers/Microsoft.Authorization/roleDefinitions/${role.role_definition_id}`,
+  principal_id: role.principal_id,
+});
+
+export const grantsOf = (place: Place, { roles = [] }: AksSpec) =>
+  roles.map((role) => ({ ...grantOf(place, role), principal_type: role.principal_type }));
+
+/** Null when each is given. One after the other, so that the first that is refused is the one that is told. */
+export async function ensureRoles(making: Making): Promise<DriverWait | DriverFailure | null> {
+  const { azure, target, spec, place } = making;
+  const description = `slipway: node ${target.node_id}, instance ${target.node_instance_id}`;
+  for (const grant of grantsOf(place, spec)) {
+    const name = roleAssignmentId(grant, target.node_instance_id);
+    try {
+      await azure.roles.create(name, { ...grant, description });
+    } catch (error) {
+      if (!/^RoleAssignment(Exists|UpdateNotPermitted)$/.test(codeOf(error) ?? '')) throw error;
+      if (!(await isGiven(making, grant, name))) return takenBySomethingElse(grant, name);
+    }
+  }
+  return null;
+}
+
+/** "It exists" is good news only where it is this very role of this very principal. */
+async function isGiven({ azure }: Making, grant: Grant, name: string): Promise<boolean> {
+  const own = await azure.roles.get(grant.scope, name);
+  if (own) return isSameGrant(own, grant);
+  return (await azure.roles.at(grant.scope)).some((each) => isSameGrant(each, grant));
+}
+
+const takenBySomethingElse = ({ scope, role_definition_id }: Grant, name: string): DriverFailure => ({
+  outcome: 'failed',
+  owner_layer: 'provider',
+  code: 'RoleAssignmentExists',
+  message: `Azure says that role assignment ${name} on ${scope} exists, and what is there does not give ${role_definition_id} to the principal of the pool`,
+  retryable: false,
+  phase: phases.roles,
+});

@@ -1,0 +1,112 @@
+/** Looks and changes nothing: what of an instance exists (`observe`), that nothing does (`prove`), what is ours (`list_owned`). */
+import { provesAbsenceOnly } from '../absence-proof.ts';
+import type { DriverFailure, DriverTarget, Observation, OwnedResource, ProofKind, ProveOutcome } from '../driver.ts';
+import { type AksHost, clusterType, isOurs, type Placed, placesOf } from './aks-host.ts';
+import { isReady, poolsInWords } from './cluster-words.ts';
+import { isComing } from './coming.ts';
+import { ownRoles } from './own-roles.ts';
+import { clusterId, nodeGroupOf } from './place.ts';
+import { idsIn, isOfInstallation, tagNames } from './tags.ts';
+
+const absent = (detail: string | null): Observation => ({ state: 'absent', present: false, ready: false, detail });
+
+export async function observe(host: AksHost, target: DriverTarget): Promise<Observation> {
+  for (const { azure, place } of await placesOf(host, target)) {
+    const cluster = await azure.clusters.get(place);
+    if (!cluster) continue;
+    const ours = isOurs(cluster, target);
+    // One that never was ours only has the name; one that was still serves, whatever somebody wrote on it.
+    if (!ours && target.state.cluster_seen !== true) continue;
+    const { provisioning, power } = cluster;
+    const seen = host.strike(`provisioning ${provisioning}, power ${power}; ${poolsInWords(cluster)}`);
+    return {
+      state: provisioning === 'Succeeded' ? power : provisioning,
+      present: true,
+      ready: ours && isReady(cluster),
+      detail: ours ? seen : `it no longer carries the tags of this instance: put them back; ${seen}`,
+    };
+  }
+  return absent(null);
+}
+
+interface Look {
+  what: string;
+  /** What is still there. */
+  left: string[];
+}
+
+async function looksAt(host: AksHost, placed: Placed, target: DriverTarget): Promise<Look[]> {
+  const { azure, place } = placed;
+  const [cluster, group, nodes, tagged, roles, coming] = await Promise.all([
+    azure.clusters.get(place),
+    place.own_group ? azure.groups.get(place.resource_group) : null,
+    azure.groups.get(nodeGroupOf(place)),
+    azure.groups.tagged(tagNames.node_instance_id, target.node_instance_id),
+    ownRoles(placed, target),
+    isComing(host, placed, target),
+  ]);
+  const of = `of subscription ${place.subscription_id}`;
+  const expected = coming ? [`cluster ${place.cluster}, which Azure was asked for`] : [];
+  return [
+    { what: clusterId(place), left: cluster ? [`cluster ${place.cluster} (${cluster.provisioning})`] : expected },
+    ...(place.own_group
+      ? [
+          {
+            what: `resource group ${place.resource_group} ${of}`,
+            left: group ? [`resource group ${place.resource_group} (${group.state})`] : [],
+          },
+        ]
+      : []),
+    {
+      what: `resource group ${nodeGroupOf(place)} ${of}, and others that carry ${tagNames.node_instance_id}=${target.node_instance_id}`,
+      left: [...new Set([...(nodes ? [nodes] : []), ...tagged].map(({ name }) => `resource group ${name}`))],
+    },
+    {
+      what: `role assignments whose id follows from ${target.node_instance_id}`,
+      left: roles.map(({ scope, name }) => `role assignment ${name} on ${scope}`),
+    },
+  ];
+}
+
+const notAbsent = (code: string, message: string): DriverFailure => ({
+  outcome: 'failed',
+  owner_layer: 'provider',
+  code,
+  message,
+  retryable: true,
+});
+
+export async function prove(
+  host: AksHost,
+  target: DriverTarget,
+  { kind, nonce }: { kind: ProofKind; nonce: string },
+): Promise<ProveOutcome> {
+  if (kind !== 'absent') return provesAbsenceOnly('aks', kind);
+  const places = await placesOf(host, target);
+  const looks = (await Promise.all(places.map((placed) => looksAt(host, placed, target)))).flat();
+  if (looks.length === 0) return notAbsent('nowhere_to_look', 'no pool names a subscription in which it could be');
+  const left = [...new Set(looks.flatMap((look) => look.left))];
+  if (left.length > 0) return notAbsent('not_absent', `still there: ${left.join(' and ')}`);
+  return { outcome: 'done', proof: { kind, nonce, checked: looks.map(({ what }) => ({ what, seen: 'none' })) } };
+}
+
+export async function listOwned(host: AksHost, installation_id: string): Promise<OwnedResource[]> {
+  const subscriptions = await Promise.all((await host.subscriptionsInUse()).map((id) => host.azureAt(id)));
+  const listed = await Promise.all(
+    subscriptions.map(async ({ groups }) => {
+      const [all, tagged] = await Promise.all([
+        groups.ofType(clusterType),
+        groups.tagged(tagNames.installation_id, installation_id),
+      ]);
+      const clusters = all.filter(({ tags }) => isOfInstallation(tags, installation_id));
+      const known = new Set(clusters.map(({ id }) => id.toLowerCase()));
+      // AKS hands a cluster's tags to the group of its machines, which goes with the cluster.
+      const own = tagged.filter(({ managed_by }) => managed_by === null || !known.has(managed_by.toLowerCase()));
+      return [
+        ...clusters.map(({ id, tags }) => ({ resource: id, kind: 'cluster', ...idsIn(tags) })),
+        ...own.map(({ id, tags }) => ({ resource: id, kind: 'resource_group', ...idsIn(tags) })),
+      ];
+    }),
+  );
+  return listed.flat();
+}

@@ -1,0 +1,18 @@
+/** The role assignments of an instance that exist: those its pool asks for, and whatever on its cluster is ours by its own name. */
+import type { DriverTarget } from '../driver.ts';
+import type { Placed } from './aks-host.ts';
+import type { Assignment } from './azure-roles.ts';
+import { grantsOf } from './ensure-roles.ts';
+import { clusterId } from './place.ts';
+import { roleAssignmentId } from './role-id.ts';
+import { isAksSpec } from './spec.ts';
+
+export async function ownRoles({ azure, place }: Placed, target: DriverTarget): Promise<Assignment[]> {
+  const scopes = [
+    clusterId(place),
+    ...(isAksSpec(target.spec) ? grantsOf(place, target.spec) : []).map(({ scope }) => scope),
+  ];
+  const distinct = new Map(scopes.map((scope) => [scope.toLowerCase(), scope]));
+  const found = await Promise.all([...distinct.values()].map((scope) => azure.roles.at(scope)));
+  return found.flat().filter((each) => roleAssignmentId(each, target.node_instance_id) === each.name.toLowerCase());
+}

@@ -1,0 +1,18 @@
+/** The steps in which a cluster comes up, as people see them. */
+import type { PlannedStep } from '../driver.ts';
+
+export const phases = {
+  begin: 'creating_cluster',
+  group: 'ensuring_resource_group',
+  create: 'arm_create_or_update',
+  roles: 'ensuring_rbac',
+  done: 'completed',
+} as const;
+
+export const plannedPhases = (): PlannedStep[] => [
+  { phase: phases.begin, label: 'Preparing the cluster', usual_seconds: 2 },
+  { phase: phases.group, label: 'Ensuring the resource group', usual_seconds: 5 },
+  { phase: phases.create, label: 'Creating AKS cluster', usual_seconds: 300, slow_seconds: 600 },
+  { phase: phases.roles, label: 'Ensuring role assignments', usual_seconds: 10 },
+  { phase: phases.done, label: 'Waiting for it to be ready', usual_seconds: null },
+];

@@ -1,0 +1,38 @@
+/** How everything of ours in a subscription is found again. They are part of the request that creates, so nothing exists without them. */
+import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
+import type { DriverTarget } from '../driver.ts';
+
+export const tagPrefix = 'io.slipway.';
+
+export const tagNames = {
+  installation_id: `${tagPrefix}installation_id`,
+  pool: `${tagPrefix}pool`,
+  node_id: `${tagPrefix}node_id`,
+  node_instance_id: `${tagPrefix}node_instance_id`,
+} as const;
+
+export type Tags = Record<string, string>;
+
+export const tagsOf = ({ installation_id, pool, node_id, node_instance_id }: DriverTarget): Tags => ({
+  [tagNames.installation_id]: installation_id,
+  [tagNames.pool]: pool,
+  [tagNames.node_id]: node_id,
+  [tagNames.node_instance_id]: node_instance_id,
+});
+
+/** Azure keeps the names of tags as they were written, and takes them for the same in any case. */
+const tagIn = (tags: Tags, wanted: string): string | undefined =>
+  Object.entries(tags).find(([name]) => name.toLowerCase() === wanted)?.[1];
+
+/** Whether something is of this very instance of this installation. */
+export const areOf = (tags: Tags, { installation_id, node_instance_id }: DriverTarget): boolean =>
+  tagIn(tags, tagNames.installation_id) === installation_id &&
+  tagIn(tags, tagNames.node_instance_id) === node_instance_id;
+
+export const isOfInstallation = (tags: Tags, installation_id: string): boolean =>
+  tagIn(tags, tagNames.installation_id) === installation_id;
+
+export const idsIn = (tags: Tags) => ({
+  node_id: (tagIn(tags, tagNames.node_id) ?? null) as NodeId | null,
+  node_instance_id: (tagIn(tags, tagNames.node_instance_id) ?? null) as NodeInstanceId | null,
+});

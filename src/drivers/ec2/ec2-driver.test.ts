@@ -1,0 +1,225 @@
+/** What the ec2 driver makes of a provider that has no room, is slow, lies a little or cuts the line; and that no answer holds a secret. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { accountSecrets, type Ec2World, ec2World, newTarget, region } from '../../../test/support/ec2/ec2-world.ts';
+import { tagsFor } from '../../../test/support/ec2/query.ts';
+import { virtualClock } from '../../base/virtual-clock.ts';
+import { handle } from '../conformance.ts';
+import type { DriverOutcome, EnsureTarget } from '../driver.ts';
+import { settle_seconds } from './ec2-host.ts';
+import { instanceTags, tagNames } from './tags.ts';
+
+const ours = 'installation-a';
+let world: Ec2World;
+beforeEach(async () => {
+  world = await ec2World();
+});
+afterEach(() => world.close());
+
+const launches = () => world.server.asked.filter(({ action }) => action === 'RunInstances');
+
+/** One call, with what it asked to keep kept. */
+async function step(
+  target: EnsureTarget,
+  call: 'ensure' | 'destroy' = 'ensure',
+  driver = world.open(),
+): Promise<DriverOutcome> {
+  const answer = await driver[call](target);
+  if (answer.outcome !== 'failed' && answer.state) target.state = answer.state;
+  return answer;
+}
+
+it('tags the machine, its volumes and its interfaces in the request that launches, and wants version 2 of the metadata', async () => {
+  const { target, done } = handle(world, newTarget(ours, { tags: { team: 'blue' }, root_volume_gb: 20 }));
+  await done('ensure');
+  const [asked, ...more] = launches();
+  expect(more).toEqual([]);
+  if (!asked) return expect.fail('nothing was asked');
+  for (const kind of ['instance', 'volume', 'network-interface'])
+    expect(tagsFor(asked.fields, kind)).toMatchObject({
+      ...instanceTags(target),
+      [tagNames.node_id]: target.node_id,
+      team: 'blue',
+    });
+  expect(asked.region).toBe(region);
+  expect(asked.fields.get('MetadataOptions.HttpTokens')).toBe('required');
+  expect(asked.fields.get('BlockDeviceMapping.1.DeviceName')).toBe('/dev/xvda');
+  expect(asked.fields.get('BlockDeviceMapping.1.Ebs.DeleteOnTermination')).toBe('true');
+  expect(asked.fields.get('ClientToken')?.length).toBeLessThanOrEqual(64);
+});
+
+it('asks a provider without room seldom, for hours, and launches once when there is room', async () => {
+  const clock = virtualClock();
+  const driver = world.open({ clock });
+  const target = newTarget(ours);
+  world.server.plant('RunInstances', { refuse: 'InsufficientInstanceCapacity', status: 500 });
+  const until_ms = clock.nowMs() + 2 * 3600 * 1000;
+  const pauses: number[] = [];
+  while (clock.nowMs() < until_ms) {
+    const answer = await step(target, 'ensure', driver);
+    if (answer.outcome !== 'wait') return expect.fail(answer.message);
+    // From the first refusal on, also while it is noted that it is asked again: else the budget of the boot would begin each time.
+    if (launches().length > 0) expect(answer).toMatchObject({ waits_for: 'capacity' });
+    if (answer.retry_seconds > 0) pauses.push(answer.retry_seconds);
+    await clock.advance(answer.retry_seconds * 1000);
+  }
+  expect(pauses.slice(0, 5)).toEqual([15, 30, 60, 120, 120]);
+  expect(launches().length).toBe(pauses.length);
+  world.server.heal();
+  for (let answer = await step(target, 'ensure', driver); answer.outcome !== 'done'; ) {
+    if (answer.outcome === 'failed') return expect.fail(answer.message);
+    await clock.advance(answer.retry_seconds * 1000);
+    answer = await step(target, 'ensure', driver);
+  }
+  expect(world.instancesOf(target)).toHaveLength(1);
+  for (const name of ['put_off_for', 'put_off_times', 'no_room']) expect(target.state).not.toHaveProperty(name);
+});
+
+it('launches one machine where the answer was lost and EC2 lists it late', async () => {
+  const target = newTarget(ours);
+  world.server.plant('RunInstances', { cut: 'after' }, 1);
+  world.server.plant('DescribeInstances', 'unlisted');
+  await step(target);
+  expect(await step(target)).toMatchObject({ outcome: 'wait', message: expect.stringContaining('does not answer') });
+  // Whoever comes next has nothing but the token.
+  expect(await step(target)).toMatchObject({ outcome: 'wait', phase: 'boot' });
+  expect(await step(target)).toMatchObject({ outcome: 'wait', message: expect.stringContaining('not listed yet') });
+  expect(world.instancesOf(target)).toHaveLength(1);
+  world.server.heal();
+  await handle(world, target).done('ensure');
+  expect(world.instancesOf(target)).toHaveLength(1);
+});
+
+it('calls nothing absent that was asked for a moment ago, and ends it once it is listed', async () => {
+  const clock = virtualClock();
+  const driver = world.open({ clock });
+  const target = newTarget(ours);
+  world.server.plant('RunInstances', { cut: 'after' }, 1);
+  world.server.plant('DescribeInstances', 'unlisted');
+  await step(target, 'ensure', driver);
+  await step(target, 'ensure', driver);
+  const asked = { kind: 'absent', nonce: 'asked' } as const;
+  expect(await step(target, 'destroy', driver)).toMatchObject({ outcome: 'wait' });
+  expect(await driver.prove(target, asked)).toMatchObject({ outcome: 'wait' });
+  expect(await driver.observe(target)).toMatchObject({ present: true, unseen: true });
+  world.server.heal();
+  await handle(world, target).done('destroy');
+  expect(await driver.prove(target, asked)).toMatchObject({ outcome: 'done' });
+  expect(world.instancesOf(target).map(({ state }) => state)).toEqual(['terminated']);
+  // One that never appears is believed to be absent in the end.
+  const never = newTarget(ours);
+  never.state = { region, asked_at_ms: clock.nowMs() };
+  expect(await driver.prove(never, asked)).toMatchObject({ outcome: 'wait' });
+  await clock.advance(settle_seconds * 1000);
+  expect(await driver.prove(never, asked)).toMatchObject({ outcome: 'done' });
+});
+
+it("tells EC2's reason for a machine that ended at once", async () => {
+  world.server.account.doom('Client.VolumeLimitExceeded: Volume limit exceeded');
+  const { target, ended } = handle(world, newTarget(ours));
+  const failure = { outcome: 'failed', owner_layer: 'provider', code: 'instance_terminated', retryable: false };
+  const message = expect.stringContaining('Client.VolumeLimitExceeded: Volume limit exceeded');
+  expect(await ended('ensure')).toMatchObject({ ...failure, message });
+  expect(await world.open().diagnose(target)).toMatchObject({ certain: true, summary: message });
+});
+
+it('fails before anything costs money where no machine could ever register', async () => {
+  const unreachable = newTarget(ours);
+  unreachable.bootstrap.server_url = 'http://127.0.0.1:7070';
+  const elsewhere = world.open({ endpoint: world.server.endpoint.replace('127.0.0.1', '0.0.0.0') });
+  expect(await step(unreachable, 'ensure', elsewhere)).toMatchObject({
+    outcome: 'failed',
+    owner_layer: 'control_plane',
+    code: 'server_unreachable',
+  });
+  const large = newTarget(ours, { prepare: 'x'.repeat(16_000) });
+  expect(await step(large)).toMatchObject({ outcome: 'failed', code: 'user_data_too_large', owner_layer: 'request' });
+  const missing = handle(world, newTarget(ours, { image_id: 'ami-00000000' }));
+  expect(await missing.ended('ensure')).toMatchObject({ outcome: 'failed', code: 'image_missing' });
+  expect(world.server.account.instances.size).toBe(0);
+});
+
+it('leaves a machine alone whose tags somebody took away, and does not call it gone', async () => {
+  const { target, done, ended } = handle(world, newTarget(ours));
+  await done('ensure');
+  const [instance] = world.instancesOf(target);
+  if (!instance) return expect.fail('no machine');
+  instance.tags = {};
+  expect(await ended('destroy')).toMatchObject({ outcome: 'failed', code: 'tags_removed', retryable: true });
+  expect(await world.open().prove(target, { kind: 'absent', nonce: 'asked' })).toMatchObject({ code: 'not_absent' });
+  expect(instance.state).toBe('running');
+});
+
+it('ends a spot machine, which cannot be stopped', async () => {
+  const { target, done } = handle(world, newTarget(ours, { spot: true }));
+  await done('ensure');
+  await done('stop');
+  expect(await world.machines(target)).toBe(0);
+});
+
+it('finds everything over many pages', async () => {
+  const targets = [newTarget(ours), newTarget(ours), newTarget(ours)];
+  for (const target of targets) await handle(world, target).done('ensure');
+  world.server.pageSize(1);
+  expect(await world.open().list_owned(ours)).toHaveLength(3);
+});
+
+it("reads the machine's own last word on its console", async () => {
+  const { target, done } = handle(world, newTarget(ours, { env: { DB_PASSWORD: 'hunter2-of-the-workload' } }));
+  await done('ensure');
+  world.server.account.showConsole(
+    `[  12.1] booting\nslipway: boot failed: node_too_old: the agent wants Node 20\nconnecting with hunter2-of-the-workload\n`,
+  );
+  const diagnosis = await world.open().diagnose(target);
+  expect(diagnosis).toMatchObject({ code: 'node_too_old', certain: true });
+  expect(diagnosis.summary).toContain('the agent wants Node 20');
+  expect(JSON.stringify(diagnosis)).not.toContain('hunter2-of-the-workload');
+});
+
+it.each(['RunInstances', 'DescribeInstances'])('tells no secret, whatever %s repeats of it', async (action) => {
+  const target = newTarget(ours);
+  const planted = {
+    ...accountSecrets,
+    token: target.bootstrap.enrollment_token,
+    signature: 'f'.repeat(64),
+    encoded: 'ZW5jb2RlZC1hdXRob3JpemF0aW9uLW1lc3NhZ2U',
+    other_key: 'ASIAABCDEFGHIJKLMNOP',
+  };
+  const message = `You are not authorized. User ${planted.AWS_ACCESS_KEY_ID} ${planted.other_key} key ${planted.AWS_SECRET_ACCESS_KEY} session ${planted.AWS_SESSION_TOKEN} Signature=${planted.signature} ${planted.token} Encoded authorization failure message: ${planted.encoded}`;
+  const answers: unknown[] = [];
+  for (const refuse of ['UnauthorizedOperation', 'RequestLimitExceeded', 'InternalError']) {
+    world.server.plant(action, { refuse, message, status: 403 });
+    const driver = world.open();
+    answers.push(await step(target), await step(target));
+    answers.push(await step(target, 'destroy'), await driver.observe(target), await driver.diagnose(target));
+    answers.push(await driver.prove(target, { kind: 'absent', nonce: 'asked' }));
+    answers.push(await driver.list_owned(ours).catch((error: Error) => error.message));
+  }
+  const told = JSON.stringify(answers);
+  expect(told).toContain('You are not authorized');
+  for (const [name, secret] of Object.entries(planted)) expect(told, name).not.toContain(secret);
+});
+
+it('waits for somebody in between who answers for EC2 in other words', async () => {
+  world.server.plant('DescribeInstances', { body: '<html>bad gateway</html>', status: 502 });
+  expect(await step(newTarget(ours))).toMatchObject({ outcome: 'wait', retry_seconds: 5 });
+});
+
+it('goes on waiting for a launch that was not answered when the look for it is refused for now', async () => {
+  const driver = world.open();
+  const target = newTarget(ours);
+  await step(target, 'ensure', driver);
+  world.server.plant('RunInstances', { cut: 'after' }, 1);
+  await step(target, 'ensure', driver);
+  expect(world.instancesOf(target)).toHaveLength(1);
+  world.server.plant('DescribeInstances', { refuse: 'RequestLimitExceeded', status: 503 }, 1);
+  expect(await step(target, 'destroy', driver)).toMatchObject({ outcome: 'wait', put_off: true });
+  world.server.heal();
+  world.server.plant('*', 'unlisted');
+  expect(await step(target, 'destroy', driver), 'what may still be listed is not gone').toMatchObject({
+    outcome: 'wait',
+  });
+  world.server.heal();
+  for (let answer = await step(target, 'destroy', driver); answer.outcome !== 'done'; )
+    answer = await step(target, 'destroy', driver);
+  expect(world.instancesOf(target).map(({ state }) => state)).toEqual(['terminated']);
+});

@@ -1,0 +1,165 @@
+/**
+ * Nodes as machines of EC2, or of whatever else speaks its protocol, each with the real agent, which it takes from the control plane
+ * at its first boot.
+ *
+ * Everything of an instance is found again by its tags, so a crash between any two steps loses nothing. The provider's client is loaded
+ * when a region is first asked. Who we are comes from the server's own environment, as every AWS client takes it.
+ */
+import type { Clock } from '../../base/clock.ts';
+import { createBounds } from '../bounds.ts';
+import { isLoopback } from '../cannot-work.ts';
+import type {
+  Driver,
+  DriverFailure,
+  DriverOutcome,
+  DriverState,
+  DriverTarget,
+  DriverWait,
+  PlannedStep,
+} from '../driver.ts';
+import { openOnce, sharedLists } from '../open-once.ts';
+import { unseen } from '../unseen.ts';
+import { type Cloud, openCloud } from './cloud.ts';
+import { wordsOf } from './cloud-error.ts';
+import { cloudAway, cloudFailure, type Refused, refusedFor } from './cloud-failure.ts';
+import { diagnose } from './diagnose.ts';
+import { type Ec2Host, regionOf } from './ec2-host.ts';
+import { abort, clean, destroy, stop } from './ending.ts';
+import { ensure } from './ensure.ts';
+import { listOwned, observe, prove } from './looking.ts';
+import { type Strike, strikeFor } from './secrets.ts';
+import { Ec2Spec } from './spec.ts';
+import { tagNames } from './tags.ts';
+
+export interface Ec2DriverOptions {
+  /** Null: the provider's own address in each region. */
+  endpoint: string | null;
+  clock: Clock;
+  /** What pools name as `region`; empty where no pool uses this driver. */
+  regionsInUse: Ec2Host['regionsInUse'];
+  stop_grace_seconds?: number;
+  poll_seconds?: number;
+}
+
+const plan = (): PlannedStep[] => [
+  { phase: 'request', label: 'Requesting the machine', usual_seconds: 2 },
+  { phase: 'boot', label: 'Waiting until it runs', usual_seconds: 20 },
+];
+
+/** How often in a row the provider put us off, and why; kept with the machine, so that the pauses grow across restarts. */
+const timesPutOff = ({ state }: DriverTarget, why: Refused): number =>
+  state.put_off_for === why && typeof state.put_off_times === 'number' ? state.put_off_times : 0;
+
+/** Whoever refused a launch has launched nothing. Who did not answer one may have, and so may who refuses something else after that. */
+const putOff = (
+  { refused }: Ec2Host,
+  { node_instance_id, state }: DriverTarget,
+  why: Refused,
+  times: number,
+): DriverState => {
+  const { asked_at_ms: _, ...others } = state;
+  const no_room = why === 'capacity' || state.no_room === true;
+  return { ...(refused.has(node_instance_id) ? others : state), no_room, put_off_for: why, put_off_times: times };
+};
+
+/** An answer to come again at once has not asked for anything yet, so nobody has let us in by it. */
+const letIn = (answer: DriverOutcome, { state }: DriverTarget): DriverOutcome => {
+  const asked = answer.outcome === 'done' || (answer.outcome === 'wait' && answer.retry_seconds > 0);
+  if (!asked || state.put_off_for === undefined) return answer;
+  const { no_room: _, put_off_for: __, put_off_times: ___, ...kept } = answer.state ?? state;
+  return { ...answer, state: kept };
+};
+
+export function createEc2Driver(options: Ec2DriverOptions): Driver {
+  const { clock, endpoint } = options;
+  const bounds = createBounds(clock, 'EC2');
+  const host: Ec2Host = {
+    clock,
+    poll_seconds: options.poll_seconds ?? 2,
+    stop_grace_seconds: options.stop_grace_seconds ?? 60,
+    on_this_host: endpoint !== null && isLoopback(endpoint),
+    cloudAt: openOnce((region) => openCloud({ region, endpoint, clock })),
+    regionsInUse: options.regionsInUse,
+    list: sharedLists(
+      clock,
+      ({ region }: Cloud) => region,
+      (cloud, installation_id) => cloud.instances({ [tagNames.installation_id]: installation_id }),
+    ),
+    refused: new Set(),
+  };
+
+  const placeOf = (target: DriverTarget) => regionOf(target) ?? 'every region in use';
+  const silent = (target: DriverTarget): DriverWait => cloudAway(placeOf(target), 'no answer in time');
+
+  const strikeOf = async (regions: (string | undefined)[], target: DriverTarget | null): Promise<Strike> => {
+    const [region] = regions.filter((each) => each !== undefined);
+    const secrets =
+      region === undefined
+        ? null
+        : await host
+            .cloudAt(region)
+            .then((cloud) => cloud.secrets())
+            .catch(() => null);
+    return strikeFor(secrets, target);
+  };
+
+  const told = async <Outcome>(
+    target: DriverTarget,
+    asked: () => Promise<Outcome>,
+  ): Promise<Outcome | DriverFailure | DriverWait> => {
+    try {
+      return await asked();
+    } catch (error) {
+      const why = refusedFor(error);
+      const times = why ? timesPutOff(target, why) : 0;
+      const strike = await strikeOf([regionOf(target)], target);
+      const answer = cloudFailure(error, placeOf(target), strike, times);
+      if (!why || answer.outcome !== 'wait') return answer;
+      const state = putOff(host, target, why, times + 1);
+      // Who waits for room goes on waiting for it, also where in between nobody could be asked.
+      return { ...answer, state, ...(state.no_room === true && { waits_for: 'capacity' as const }) };
+    }
+  };
+
+  const working =
+    <T extends DriverTarget>(name: string, call: (host: Ec2Host, target: T) => Promise<DriverOutcome>) =>
+    (target: T): Promise<DriverOutcome> =>
+      bounds.once(target.node_instance_id, name, () =>
+        told(target, async () => letIn(await call(host, target), target)),
+      );
+
+  return {
+    name: 'ec2',
+    supervision: 'agent',
+    launches: true,
+    host_bound: false,
+    final_proof: 'absent',
+    spec_schema: Ec2Spec,
+    plan,
+    ensure: working('ensure', ensure),
+    stop: working('stop', stop),
+    clean: working('clean', clean),
+    destroy: working('destroy', destroy),
+    abort: working('abort', abort),
+    prove: async (target, asked) =>
+      (await bounds.within(told(target, () => prove(host, target, asked)))) ?? silent(target),
+    async observe(target) {
+      const seen = (await bounds.within(told(target, () => observe(host, target)))) ?? silent(target);
+      if (!('outcome' in seen)) return seen;
+      return unseen(seen.message);
+    },
+    async diagnose(target) {
+      const look = async () => diagnose(host, target, await strikeOf([regionOf(target)], target));
+      const seen = (await bounds.within(told(target, look))) ?? silent(target);
+      return 'outcome' in seen ? { summary: seen.message, certain: false, attachments: [] } : seen;
+    },
+    async list_owned(installation_id) {
+      const listed = await bounds.within(listOwned(host, installation_id)).catch(async (error: unknown) => {
+        const strike = await strikeOf(await options.regionsInUse(), null);
+        throw new Error(`EC2 could not list what it holds: ${strike(wordsOf(error))}`);
+      });
+      if (!listed) throw new Error('EC2 did not list in time what it holds');
+      return listed;
+    },
+  };
+}

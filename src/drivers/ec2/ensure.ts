@@ -1,0 +1,174 @@
+/**
+ * Launches an instance's machine, once. Whatever was launched before is found by its tags; what is not listed yet, by the token of its
+ * launch, which makes a repeat the same launch. A machine that was terminated is not launched again: the pool's `attempts` decide about
+ * another instance. One that was stopped from outside is started, a few times.
+ */
+import { failedForGood, isLoopback } from '../cannot-work.ts';
+import type { DriverFailure, DriverOutcome, DriverState, DriverWait, EnsureTarget } from '../driver.ts';
+import type { Cloud } from './cloud.ts';
+import { isTokenOfOther } from './cloud-error.ts';
+import { refusedFor } from './cloud-failure.ts';
+import { disownedFailure, type Ec2Host, hasEnded, keptId, maySettle, ownAnywhere, type Placed } from './ec2-host.ts';
+import { clientToken, runRequest } from './run-request.ts';
+import { type Ec2Spec, ec2Spec } from './spec.ts';
+import { most_user_data_bytes, userData } from './user-data.ts';
+
+const most_starts = 3;
+/** A launch is noted again rather than asked for when its note is older than this. */
+const note_holds_seconds = 10;
+/** By then a machine that a token leads to is listed, whatever else is slow. */
+const token_leads_nowhere_seconds = 300;
+
+/** What can only end as a machine that never registers is said before anything costs money. */
+function cannotWork(host: Ec2Host, { bootstrap }: EnsureTarget, user_data: string): DriverFailure | null {
+  if (!host.on_this_host && isLoopback(bootstrap.server_url))
+    return failedForGood(
+      'server_unreachable',
+      `the control plane is at ${bootstrap.server_url}, which no machine of EC2 reaches: give the server a --public-url`,
+      { owner_layer: 'control_plane' },
+    );
+  const bytes = Buffer.byteLength(user_data);
+  if (bytes > most_user_data_bytes)
+    return failedForGood(
+      'user_data_too_large',
+      `what this machine is given at its first boot has ${bytes} bytes, and EC2 takes ${most_user_data_bytes}: let the pool's prepare, setup or env be shorter, or put it into the image`,
+      { owner_layer: 'request' },
+    );
+  return null;
+}
+
+export async function ensure(host: Ec2Host, target: EnsureTarget): Promise<DriverOutcome> {
+  const spec = ec2Spec(target.spec);
+  const { found, disowned } = await ownAnywhere(host, target);
+  const living = found.find((placed) => !hasEnded(placed));
+  if (living) return comingUp(host, target, living);
+  const [ended] = found;
+  if (ended)
+    return failedForGood(
+      'instance_terminated',
+      `${ended.row.id} was terminated${ended.row.reason ? `: ${ended.row.reason}` : ', and EC2 does not say why'}`,
+      { phase: 'boot' },
+    );
+  if (disowned.length > 0) return disownedFailure(disowned);
+  const id = keptId(target);
+  if (id !== null) return notListed(host, target, id);
+  const user_data = userData(target);
+  const problem = cannotWork(host, target, user_data);
+  if (problem) return problem;
+  return noteOrLaunch(host, target, spec, user_data);
+}
+
+/** It was launched, and is not seen: it never becomes a reason to launch another. */
+function notListed(host: Ec2Host, target: EnsureTarget, id: string): DriverOutcome {
+  if (maySettle(host, target))
+    return {
+      outcome: 'wait',
+      retry_seconds: host.poll_seconds,
+      message: `${id} is launched and not listed yet`,
+      phase: 'request',
+    };
+  return failedForGood('instance_gone', `${id} was launched, and EC2 no longer knows it`, { phase: 'boot' });
+}
+
+async function comingUp(host: Ec2Host, target: EnsureTarget, { cloud, row }: Placed): Promise<DriverOutcome> {
+  const state: DriverState = { ...target.state, region: cloud.region, instance_id: row.id };
+  const waiting = (message: string, kept = state): DriverWait => ({
+    outcome: 'wait',
+    retry_seconds: host.poll_seconds,
+    message,
+    phase: 'boot',
+    state: kept,
+  });
+  if (row.state === 'running')
+    return {
+      outcome: 'done',
+      message: `${row.id} runs in ${cloud.region}${row.private_ip ? ` at ${row.private_ip}` : ''}`,
+      phase: 'boot',
+      state,
+    };
+  if (row.state !== 'stopped') return waiting(`EC2 shows ${row.id} as ${row.state}`);
+  const starts = (typeof state.starts === 'number' ? state.starts : 1) + 1;
+  if (starts > most_starts)
+    return failedForGood(
+      'instance_stopped',
+      `${row.id} was stopped again, after ${starts - 1} starts (${row.reason ?? 'EC2 does not say why'})`,
+      {
+        phase: 'boot',
+      },
+    );
+  await cloud.start(row.id);
+  return waiting(`${row.id} was stopped from outside and is started again`, { ...state, starts });
+}
+
+async function noteOrLaunch(
+  host: Ec2Host,
+  target: EnsureTarget,
+  spec: Ec2Spec,
+  user_data: string,
+): Promise<DriverOutcome> {
+  const now_ms = host.clock.nowMs();
+  const { asked_at_ms } = target.state;
+  if (typeof asked_at_ms !== 'number' || now_ms - asked_at_ms > note_holds_seconds * 1000)
+    return {
+      outcome: 'wait',
+      retry_seconds: 0,
+      message: `asking EC2 in ${spec.region} for ${spec.instance_type}`,
+      phase: 'request',
+      // Asking is not being let in: until there is room, the boot has not begun.
+      ...(target.state.no_room === true && { waits_for: 'capacity' as const }),
+      state: { ...target.state, region: spec.region, asked_at_ms: now_ms },
+    };
+  const cloud = await host.cloudAt(spec.region);
+  host.refused.delete(target.node_instance_id);
+  try {
+    return await launch(host, cloud, target, spec, user_data);
+  } catch (error) {
+    if (isTokenOfOther(error)) return launchedOtherwise(host, target, now_ms);
+    // Whether somebody who did not answer has launched it nobody knows; one who refused has not.
+    if (refusedFor(error) !== 'away') host.refused.add(target.node_instance_id);
+    throw error;
+  }
+}
+
+const launchOf = ({ state }: EnsureTarget): number => (typeof state.launch === 'number' ? state.launch : 1);
+
+async function launch(
+  host: Ec2Host,
+  cloud: Cloud,
+  target: EnsureTarget,
+  spec: Ec2Spec,
+  user_data: string,
+): Promise<DriverOutcome> {
+  const root_device = spec.root_volume_gb === undefined ? null : await cloud.rootDevice(spec.image_id);
+  if (spec.root_volume_gb !== undefined && root_device === null)
+    return failedForGood('image_missing', `there is no image ${spec.image_id} in ${spec.region} with a root volume`, {
+      phase: 'request',
+    });
+  const token = clientToken(target, launchOf(target));
+  const row = await cloud.run(runRequest({ target, spec, user_data, token, root_device }));
+  return {
+    outcome: 'wait',
+    retry_seconds: host.poll_seconds,
+    message: `${row.id} is launched in ${spec.region} (${row.state})`,
+    phase: 'boot',
+    state: { ...target.state, region: spec.region, instance_id: row.id },
+  };
+}
+
+/** The same token was used with other words (a deadline was moved, a certificate changed): then there is a machine already, and it gets listed. */
+function launchedOtherwise(host: Ec2Host, target: EnsureTarget, now_ms: number): DriverOutcome {
+  const { other_since_ms } = target.state;
+  const since = typeof other_since_ms === 'number' ? other_since_ms : now_ms;
+  const lost = now_ms - since > token_leads_nowhere_seconds * 1000;
+  return {
+    outcome: 'wait',
+    retry_seconds: host.poll_seconds,
+    message: lost
+      ? 'the machine of an earlier request never appeared; another is asked for'
+      : 'this machine was asked for before; waiting until EC2 lists it',
+    phase: 'request',
+    state: lost
+      ? { ...target.state, launch: launchOf(target) + 1, other_since_ms: null }
+      : { ...target.state, other_since_ms: since },
+  };
+}

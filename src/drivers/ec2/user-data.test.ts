@@ -1,0 +1,58 @@
+/** What a machine does with its user-data where the whole way to a node is not needed to see it: systemd, and a server that is not there yet. */
+import { readFileSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { afterEach, expect, it } from 'vitest';
+import type { FakeInstance } from '../../../test/support/ec2/account.ts';
+import { type BootingMachines, bootingMachines } from '../../../test/support/ec2/booting.ts';
+import { newTarget } from '../../../test/support/ec2/ec2-world.ts';
+import { freePort } from '../../../test/support/free-port.ts';
+import { until } from '../../../test/support/until.ts';
+import { bundlePath, userData } from './user-data.ts';
+
+let machines: BootingMachines;
+afterEach(() => machines.close());
+
+function boots(server_url: string, other_server_urls: string[] = []): FakeInstance {
+  const target = newTarget('installation-a', { prepare: 'exit 0' });
+  Object.assign(target.bootstrap, { server_url, other_server_urls });
+  const fields = new URLSearchParams({ UserData: Buffer.from(userData(target)).toString('base64') });
+  const instance = { id: 'i-1', fields, console: '' } as FakeInstance;
+  machines.launched?.(instance);
+  return instance;
+}
+
+const says = (instance: FakeInstance, what: string) =>
+  until(`console to say ${what}`, () => (instance.console.includes(what) ? true : undefined));
+
+it('makes the agent a service that comes back with the machine, fetched from whichever replica answers', async () => {
+  machines = bootingMachines();
+  machines.giveSystemd();
+  const asked: (string | undefined)[] = [];
+  const server = createServer((request, reply) => {
+    asked.push(request.url);
+    reply.writeHead(200, { 'content-type': 'text/javascript; charset=utf-8' }).end('// the agent');
+  });
+  const port = await freePort();
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  const gone = `http://127.0.0.1:${await freePort()}`;
+  const instance = boots(gone, [`http://127.0.0.1:${port}/`]);
+  await says(instance, 'systemctl enable --now slipway-agent.service');
+  server.close();
+  expect(asked).toEqual([bundlePath]);
+  const disk = machines.diskOf(instance);
+  expect(readFileSync(join(disk, '/opt/slipway/agent.mjs'), 'utf8')).toBe('// the agent');
+  const unit = join(disk, '/etc/systemd/system/slipway-agent.service');
+  expect(readFileSync(unit, 'utf8')).toMatch(/^ExecStart=\S+\/bin\/node \S+agent\.mjs --config \S+agent\.json$/m);
+  expect(readFileSync(unit, 'utf8')).not.toContain('SLIPWAY_NODE');
+  expect(statSync(unit).mode & 0o777).toBe(0o644);
+});
+
+it('says on the console whom it cannot reach, and goes on trying', async () => {
+  machines = bootingMachines();
+  const gone = `http://127.0.0.1:${await freePort()}`;
+  const instance = boots(gone);
+  await says(instance, `slipway: cannot fetch the agent from ${gone}: `);
+  expect(instance.console).toContain('it is tried again');
+  expect(instance.console).not.toContain('boot failed');
+});

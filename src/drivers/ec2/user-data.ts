@@ -1,0 +1,143 @@
+/**
+ * What a machine runs at its first boot: a shell script that takes the agent from the control plane and starts it. The image needs
+ * nothing but Node, and cloud-init or whatever else runs a script that is given as user-data.
+ *
+ * User-data can be read by whoever may describe the machine and by every process on it. So the only secret of ours in it is the enrolment
+ * token, which is good for this one instance and for nothing once its agent has used its credential.
+ */
+import { join } from 'node:path/posix';
+import { agentIdentity } from '../agent-config.ts';
+import type { EnsureTarget } from '../driver.ts';
+import { type Ec2Spec, ec2Spec } from './spec.ts';
+
+/** The provider's own limit, before base64. */
+export const most_user_data_bytes = 16_384;
+
+const home = '/var/lib/slipway';
+const onMachine = {
+  config: join(home, 'agent.json'),
+  prepare: join(home, 'prepare.sh'),
+  dir: join(home, 'node'),
+  work: join(home, 'node/work'),
+  temporary: join(home, 'node/tmp'),
+  exit: join(home, 'node/agent.exit.json'),
+  output: join(home, 'agent.out'),
+  programs: '/opt/slipway',
+  bundle: '/opt/slipway/agent.mjs',
+  fetch: '/opt/slipway/fetch-agent.cjs',
+  last_word: '/opt/slipway/last-word.cjs',
+  unit: '/etc/systemd/system/slipway-agent.service',
+} as const;
+
+export const bundlePath = '/v1/agent/bundle';
+
+function agentConfig(target: EnsureTarget, { setup, command, clean, env }: Ec2Spec) {
+  return {
+    ...agentIdentity(target),
+    dir: onMachine.dir,
+    work_dir: onMachine.work,
+    workload_dirs: [onMachine.temporary, onMachine.work],
+    dir_keeps: ['tmp', 'work'],
+    setup: setup ?? null,
+    command: command ?? null,
+    clean: clean ?? null,
+    env: env ?? {},
+    requires: target.bootstrap.requires,
+  };
+}
+
+/** A text as a file, word for word. No line of it is the mark that ends it: JSON has no line breaks, programs are ours, and a pool does not know the mark. */
+const written = (path: string, mark: string, text: string) => `cat > ${path} <<'${mark}'\n${text}\n${mark}`;
+
+/** Asks each address of the control plane once; what it says when none answers is told on the console. */
+const fetchProgram = `const { readFileSync, renameSync, writeFileSync } = require('node:fs');
+const { rootCertificates } = require('node:tls');
+const { server_url, other_server_urls, ca } = JSON.parse(readFileSync('${onMachine.config}', 'utf8'));
+const get = (base) => new Promise((resolve, reject) => {
+  const url = new URL(base.replace(/\\/+$/, '') + '${bundlePath}');
+  const { get: ask } = require(url.protocol === 'https:' ? 'node:https' : 'node:http');
+  const asked = ask(url, { timeout: 10000, ...(ca && { ca: [...rootCertificates, ca] }) }, (reply) => {
+    const parts = [];
+    const isAgent = reply.statusCode === 200 && /javascript/.test(reply.headers['content-type']);
+    reply.on('data', (part) => parts.push(part)).on('error', reject);
+    reply.on('end', () => (isAgent ? resolve(Buffer.concat(parts)) : reject(new Error('it answered ' + reply.statusCode))));
+  });
+  asked.on('timeout', () => asked.destroy(new Error('no answer'))).on('error', reject);
+});
+(async () => {
+  for (const address of [server_url, ...other_server_urls]) {
+    try {
+      writeFileSync('${onMachine.bundle}.new', await get(address), { mode: 0o644 });
+      renameSync('${onMachine.bundle}.new', '${onMachine.bundle}');
+      return;
+    } catch (error) {
+      console.log('cannot fetch the agent from ' + address + ': ' + (error.message || error.code));
+    }
+  }
+  process.exitCode = 1;
+})();`;
+
+/** An agent that gave up says why in a file; nobody can read that from outside, the console they can. */
+const lastWordProgram = `const { existsSync, readFileSync } = require('node:fs');
+if (existsSync('${onMachine.exit}')) {
+  const { code, reason } = JSON.parse(readFileSync('${onMachine.exit}', 'utf8'));
+  console.log('slipway: agent ended: ' + code + ': ' + reason);
+}`;
+
+/** The agent's exit codes that would only come again: whoever decides about another try is the control plane. */
+const unit = `[Unit]
+Description=Slipway agent
+Wants=network-online.target
+After=network-online.target
+[Service]
+WorkingDirectory=${onMachine.dir}
+Environment=HOME=${onMachine.work} TMPDIR=${onMachine.temporary}
+ExecStart=SLIPWAY_NODE ${onMachine.bundle} --config ${onMachine.config}
+ExecStopPost=-/bin/sh -c 'SLIPWAY_NODE ${onMachine.last_word} > /dev/console'
+KillMode=mixed
+Restart=on-failure
+RestartSec=5
+RestartPreventExitStatus=2 3 10 11 12 13 14
+[Install]
+WantedBy=multi-user.target`;
+
+export function userData(target: EnsureTarget): string {
+  const spec = ec2Spec(target.spec);
+  const prepare =
+    spec.prepare === undefined
+      ? ''
+      : `${written(onMachine.prepare, `SLIPWAY_${target.node_instance_id}`, spec.prepare)}
+(umask 022; cd ${home}; sh ${onMachine.prepare} </dev/null) || failed prepare_failed "the pool's prepare exited with code $?"
+`;
+  return `#!/bin/sh
+# Slipway: takes this machine's agent from the control plane and starts it. Run once, as root.
+umask 077
+failed() { echo "slipway: boot failed: $1: $2"; exit 1; }
+mkdir -p ${onMachine.work} ${onMachine.temporary} || failed disk_unwritable "nothing can be written below ${home}"
+mkdir -m 755 -p ${onMachine.programs} || failed disk_unwritable "nothing can be written below ${onMachine.programs}"
+${written(onMachine.config, 'SLIPWAY_CONFIG', JSON.stringify(agentConfig(target, spec)))}
+${prepare}PATH="$PATH:/usr/local/bin:/snap/bin"
+node=$(command -v node || command -v nodejs) || failed node_missing "there is no Node on this machine: use an image with Node 20 or newer, or install it in the pool's prepare"
+"$node" -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' || failed node_too_old "the agent wants Node 20 or newer, and this is $("$node" --version)"
+${written(onMachine.fetch, 'SLIPWAY_FETCH', fetchProgram)}
+${written(onMachine.last_word, 'SLIPWAY_LAST_WORD', lastWordProgram)}
+said=
+until why=$("$node" ${onMachine.fetch} 2>&1); do
+  [ "$why" = "$said" ] || echo "slipway: $why; it is tried again"
+  said=$why
+  sleep 5
+done
+echo "slipway: starting the agent"
+if [ -d /run/systemd/system ]; then
+  sed "s#SLIPWAY_NODE#$node#" > ${onMachine.unit} <<'SLIPWAY_UNIT'
+${unit}
+SLIPWAY_UNIT
+  chmod 644 ${onMachine.unit}
+  systemctl daemon-reload && systemctl enable --now slipway-agent.service || failed service_not_started "systemd did not start the agent's service"
+else
+  cd ${onMachine.dir} || exit 1
+  export HOME=${onMachine.work} TMPDIR=${onMachine.temporary}
+  ("$node" ${onMachine.bundle} --config ${onMachine.config} </dev/null >> ${onMachine.output} 2>&1; "$node" ${onMachine.last_word}) &
+fi
+`;
+}

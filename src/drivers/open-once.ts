@@ -1,0 +1,29 @@
+/** One client for each place, and one question at a time for all who ask the same. */
+import type { Clock } from '../base/clock.ts';
+import { sharedScan } from '../base/shared-scan.ts';
+
+/** One that could not be opened is tried anew. */
+export function openOnce<Client>(open: (place: string) => Promise<Client>): (place: string) => Promise<Client> {
+  const clients = new Map<string, Promise<Client>>();
+  return (place) => {
+    const client = clients.get(place) ?? open(place);
+    clients.set(place, client);
+    client.catch(() => clients.delete(place));
+    return client;
+  };
+}
+
+/** Whoever looks at the machines of an installation at one moment shares one question to the place that they are at. */
+export function sharedLists<Client, Row>(
+  clock: Clock,
+  placeOf: (client: Client) => string,
+  list: (client: Client, installation_id: string) => Promise<Row[]>,
+): (client: Client, installation_id: string) => Promise<Row[]> {
+  const scans = new Map<string, () => Promise<Row[]>>();
+  return (client, installation_id) => {
+    const key = `${placeOf(client)} ${installation_id}`;
+    const scan = scans.get(key) ?? sharedScan(clock, () => list(client, installation_id));
+    scans.set(key, scan);
+    return scan();
+  };
+}

@@ -1,0 +1,148 @@
+/**
+ * Scenario 18 on AKS: the control plane dies by `kill -9` in each step of a cluster's bring-up and take-down, mostly between what Azure did
+ * and its answer. Azure lives on; whoever comes next adopts what was begun there and asks for nothing twice.
+ */
+import { rm } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { clusterSpec } from '../scenarios/support/azure.ts';
+import { type Arm, startArm } from '../support/arm/arm.ts';
+import { paths } from '../support/arm/faults.ts';
+import { expectNothingLeft, type Ledger, openLedger, openRuns } from '../support/ledger.ts';
+import { allocate, allocation, becomes, declarePool, release } from '../support/machine-life.ts';
+import { type SpawnedServer, spawnServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
+import { buildTrap, type Trap } from './trap.ts';
+
+/** Where it dies: how that moment is prepared, and how it is known to have come. */
+interface Point {
+  prepare(): void | Promise<void>;
+  come(): Promise<unknown>;
+  over?(): void | Promise<void>;
+}
+
+describe('kill -9 in each step of an AKS cluster', () => {
+  let arm: Arm;
+  let first: SpawnedServer;
+  let server: SpawnedServer;
+  let ledger: Ledger;
+  let trap: Trap;
+  let id: string;
+
+  beforeAll(async () => {
+    arm = await startArm();
+    first = await spawnServer({ env: arm.environment() });
+    server = first;
+    ledger = await openLedger(first.database_url);
+    trap = await buildTrap(ledger);
+    await declarePool(first.client, 'clusters', { driver: 'aks', spec: clusterSpec(arm) });
+  });
+  afterAll(async () => {
+    await ledger?.close();
+    if (server !== first) await server?.stop();
+    await first?.stop();
+    await arm?.stop();
+  });
+
+  const asked = (method: string, path: RegExp) =>
+    arm.requests.filter((request) => request.method === method && path.test(request.path) && request.status !== 0);
+
+  /** Azure has done it, and nobody hears of it. */
+  const unheard = (method: string, path: RegExp): Point => {
+    let before = 0;
+    return {
+      prepare() {
+        before = asked(method, path).length;
+        arm.faults.next({ method, path, does: 'hang_after' });
+      },
+      come: () => until(`${method} ${path}`, () => asked(method, path).length > before, { seconds: 60 }),
+    };
+  };
+  /** It is done, and that it is done is not recorded. */
+  const unrecorded = (step: string): Point => ({
+    prepare: () => trap.set(step),
+    come: () => trap.sprung(),
+    over: () => trap.clear('killed'),
+  });
+  /** Azure is at work on it. */
+  const underWay: Point = {
+    prepare: () => void arm.hold('pool:blastpool'),
+    come: () =>
+      until('its pools to be shown', async () => (await allocation(server.client, id)).progress?.parts.length, {
+        seconds: 60,
+      }),
+    over: () => arm.letGo(),
+  };
+
+  const dieAtEach = async (points: Point[], begin: () => Promise<unknown>) => {
+    await points[0]?.prepare();
+    await begin();
+    for (const [index, point] of points.entries()) {
+      await point.come();
+      await server.kill();
+      await point.over?.();
+      if (server !== first) await rm(server.data_dir, { recursive: true, force: true });
+      await points[index + 1]?.prepare();
+      server = await spawnServer({ beside: first, env: arm.environment() });
+    }
+  };
+
+  it('bring-up: Azure is asked for one cluster', async () => {
+    const points = [
+      unrecorded('assign:wait'),
+      unheard('PUT', paths.group),
+      unheard('PUT', paths.cluster),
+      underWay,
+      unheard('PUT', paths.role_assignment),
+      unrecorded('launch:ensured'),
+      unrecorded('start:wait'),
+      unrecorded('engine:ended'),
+    ];
+    // From the first moment on, so that it is not over before the server that should see it has started.
+    arm.hold('pool:blastpool');
+    await dieAtEach(points, async () => {
+      id = await allocate(server.client, 'clusters');
+    });
+    await becomes(server.client, id, 'active');
+    await until('the engine to be done', async () => (await ledger.count(openRuns)) === 0, { seconds: 60 });
+    expect(asked('PUT', paths.cluster).map(({ status }) => status)).toEqual([201]);
+    expect(arm.clustersCreated()).toBe(1);
+    expect(await ledger.facts(id, 'allocation.active')).toBe(1);
+    expect(await ledger.facts(id, 'operation.succeeded')).toBe(1);
+    expect(await ledger.facts(id, 'operation.taken_over')).toBe(points.length);
+    expect(arm.resources().filter(({ kind }) => kind === 'role_assignment')).toHaveLength(1);
+  }, 240_000);
+
+  it('take-down: nothing is left in Azure, with proof', async () => {
+    const points = [
+      unrecorded('fence:bar'),
+      unrecorded('freeze-evidence:driver'),
+      unheard('DELETE', paths.role_assignment),
+      unheard('DELETE', paths.cluster),
+      unheard('DELETE', paths.group),
+      unrecorded('prove:absent'),
+      unrecorded('engine:ended'),
+    ];
+    await dieAtEach(points, () => release(server.client, id));
+    await becomes(server.client, id, 'released');
+    await expectNothingLeft(ledger, first.nodes_dir, 1);
+    expect(arm.resources(), 'what is left in Azure').toEqual([]);
+    expect(await ledger.facts(id, 'allocation.released')).toBe(1);
+    expect(await ledger.facts(id, 'proof.absent')).toBeGreaterThan(0);
+    expect(arm.clustersCreated()).toBe(1);
+  }, 240_000);
+
+  it('cancel while Azure creates: what was begun is called off, deleted and proven gone', async () => {
+    arm.hold('pool:blastpool');
+    id = await allocate(server.client, 'clusters');
+    await underWay.come();
+    await dieAtEach([unheard('POST', paths.abort), unheard('DELETE', paths.cluster)], () => release(server.client, id));
+    arm.letGo();
+    await becomes(server.client, id, 'released');
+    await expectNothingLeft(ledger, first.nodes_dir, 1);
+    expect(arm.resources(), 'what is left in Azure').toEqual([]);
+    expect(await ledger.facts(id, 'allocation.active')).toBe(0);
+    expect(asked('POST', paths.abort).filter(({ status }) => status < 300)).toHaveLength(1);
+    const everything = await ledger.rows('select data, summary from evidence');
+    expect(JSON.stringify(everything) + server.output()).not.toMatch(/arm-planted/);
+  }, 240_000);
+});

@@ -1,0 +1,94 @@
+/** Machines of EC2, whose user-data really runs: they fetch the agent from this server, register, become ready, and go without a trace. */
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { tagNames } from '../../src/drivers/ec2/tags.ts';
+import { most_user_data_bytes } from '../../src/drivers/ec2/user-data.ts';
+import { type BootingMachines, bootingMachines } from '../support/ec2/booting.ts';
+import { type Ec2Server, startEc2 } from '../support/ec2/ec2-server.ts';
+import { accountSecrets, usualSpec } from '../support/ec2/ec2-world.ts';
+import { type Ledger, openLedger } from '../support/ledger.ts';
+import { inProcessServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
+
+let machines: BootingMachines;
+let ec2: Ec2Server;
+let server: TestServer;
+let ledger: Ledger;
+
+const workloadSecret = 'only-the-workload-may-have-this';
+
+beforeAll(async () => {
+  Object.assign(process.env, accountSecrets);
+  machines = bootingMachines();
+  ec2 = await startEc2(machines);
+  server = await inProcessServer({ args: ['--ec2-endpoint', ec2.endpoint] });
+  ledger = await openLedger(server.database_url);
+  const spec = {
+    ...usualSpec,
+    prepare: 'echo before the agent > prepared',
+    setup: 'echo set up',
+    command: [process.execPath, '-e', 'setInterval(() => {}, 1000)'],
+    env: { API_TOKEN: workloadSecret },
+  };
+  await server.client.call('pool-put', { params: { pool: 'cloud' }, body: { driver: 'ec2', spec } });
+});
+afterAll(async () => {
+  await ledger.close();
+  await server.stop();
+  await ec2.close();
+  machines.close();
+});
+
+const asked = async () =>
+  (await server.client.call('allocation-create', { body: { pool: 'cloud' } })).allocation.allocation_id;
+
+const becomes = (id: string, ...statuses: string[]) =>
+  until(`allocation to be ${statuses.join(' or ')}`, async () => {
+    const allocation = await server.client.call('allocation-get', { params: { id } });
+    return statuses.includes(allocation.status) ? allocation : undefined;
+  });
+
+const newest = () => {
+  const instance = [...ec2.account.instances.values()].at(-1);
+  if (!instance) throw new Error('nothing was launched');
+  return instance;
+};
+
+it('fetches the agent, enrols with it, serves, and is proven gone', async () => {
+  const active = await becomes(await asked(), 'active', 'failed');
+  expect(active, newest().console).toMatchObject({ status: 'active' });
+  const instance = newest();
+  expect(instance.tags).toMatchObject({ [tagNames.node_id]: active.node_id, [tagNames.pool]: 'cloud' });
+  expect(instance.console).toContain('slipway: starting the agent');
+  const home = join(machines.diskOf(instance), '/var/lib/slipway');
+  expect(readFileSync(join(home, 'prepared'), 'utf8')).toBe('before the agent\n');
+  const kept = statSync(join(home, 'agent.json'));
+  expect(kept.mode & 0o777, 'only its owner may read the token').toBe(0o600);
+  const given = Buffer.from(instance.fields.get('UserData') ?? '', 'base64');
+  expect(given.length).toBeLessThan(most_user_data_bytes / 2);
+
+  await server.client.call('allocation-release', { params: { id: active.allocation_id } });
+  await becomes(active.allocation_id, 'released');
+  expect(instance.state).toBe('terminated');
+  expect(ec2.account.parts.size).toBe(0);
+  expect(await ledger.facts(active.allocation_id, 'proof.absent')).toBe(1);
+});
+
+it('ends early, with what the machine said on its console, where the image has no Node', async () => {
+  machines.giveNode(false);
+  const failed = await becomes(await asked(), 'failed');
+  machines.giveNode(true);
+  expect(failed.reason).toContain('there is no Node on this machine');
+});
+
+it('writes no secret of the account, of a machine or of its workload anywhere', async () => {
+  const told = await ledger.rows<{ told: string }>(
+    `select e::text as told from evidence e union all select o::text from operations o union all select i.driver_state::text from instances i`,
+  );
+  expect(told.length).toBeGreaterThan(0);
+  for (const { told: text } of told) {
+    expect(text, 'an enrolment token').not.toMatch(/swe_[\w.-]{8}/);
+    for (const secret of [...Object.values(accountSecrets), workloadSecret]) expect(text).not.toContain(secret);
+  }
+});

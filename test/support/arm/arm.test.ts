@@ -1,0 +1,208 @@
+/** The ARM of the tests, asked by the very SDKs that the driver uses. */
+import { randomUUID } from 'node:crypto';
+import { AuthorizationManagementClient } from '@azure/arm-authorization';
+import { ContainerServiceClient, type ManagedCluster, restorePoller } from '@azure/arm-containerservice';
+import { ResourceManagementClient } from '@azure/arm-resources';
+import { ClientSecretCredential, type TokenCredential } from '@azure/identity';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { until } from '../until.ts';
+import { type Arm, startArm } from './arm.ts';
+import { paths } from './faults.ts';
+import { refusals } from './refusal.ts';
+import { tinyPace } from './world.ts';
+
+let arm: Arm;
+let aks: ContainerServiceClient;
+let groups: ResourceManagementClient;
+let roles: AuthorizationManagementClient;
+let credential: TokenCredential;
+
+const trusting = () => ({ endpoint: arm.url, tlsOptions: { ca: arm.ca }, retryOptions: { maxRetries: 0 } });
+
+beforeAll(async () => {
+  arm = await startArm({ pace: { retry_after: 0 } });
+  credential = new ClientSecretCredential(arm.tenant_id, arm.client_id, arm.client_secret, {
+    ...{ authorityHost: arm.authority_host, disableInstanceDiscovery: true, tlsOptions: { ca: arm.ca } },
+  });
+  aks = new ContainerServiceClient(credential, arm.subscription_id, trusting());
+  groups = new ResourceManagementClient(credential, arm.subscription_id, trusting());
+  roles = new AuthorizationManagementClient(credential, arm.subscription_id, { ...trusting(), $host: arm.url });
+});
+afterAll(() => arm.stop());
+beforeEach(() => {
+  arm.faults.clear();
+  arm.letGo();
+  Object.assign(arm.pace, { ...tinyPace, retry_after: 0 });
+});
+
+const cluster = (tags: Record<string, string> = {}): ManagedCluster => ({
+  ...{ location: 'westeurope', tags, dnsPrefix: 'c', identity: { type: 'SystemAssigned' } },
+  agentPoolProfiles: [
+    { name: 'systempool', mode: 'System', count: 1, vmSize: 'Standard_D2s_v3' },
+    { name: 'blastpool', mode: 'User', count: 10, vmSize: 'Standard_D4s_v3' },
+  ],
+});
+const refused = (asked: PromiseLike<unknown>) =>
+  Promise.resolve(asked).then(
+    () => expect.fail('it was not refused'),
+    (error) => ({ status: error.statusCode, code: error.code, retry: error.response?.headers.get('retry-after') }),
+  );
+const visibleGroup = async (name: string, tags = {}) => {
+  await groups.resourceGroups.createOrUpdate(name, { location: 'westeurope', tags });
+  await until('the group to be seen', () => groups.resourceGroups.get(name).catch(() => undefined));
+};
+const allOf = async <T>(pages: AsyncIterable<T>): Promise<T[]> => {
+  const all: T[] = [];
+  for await (const each of pages) all.push(each);
+  return all;
+};
+const polling = { updateIntervalInMs: 10 };
+const byName = (name: string) => arm.resources().filter(({ id }) => id.toLowerCase().includes(name));
+
+describe('the ARM of the tests', () => {
+  it('shows a group late, creates a cluster pool by pool, and deletes both', async () => {
+    arm.hold('group_visible');
+    await groups.resourceGroups.createOrUpdate('g1', { location: 'westeurope' });
+    expect(await refused(groups.resourceGroups.get('g1'))).toMatchObject({
+      status: 404,
+      code: 'ResourceGroupNotFound',
+    });
+    expect(await refused(aks.managedClusters.createOrUpdate('g1', 'c1', cluster()))).toMatchObject({
+      code: 'ResourceGroupNotFound',
+    });
+    arm.letGo();
+    await visibleGroup('g1');
+    arm.hold('pool:blastpool');
+    const poller = aks.managedClusters.createOrUpdate('g1', 'c1', cluster(), polling);
+    await poller.submitted();
+    const states = await until('the first pool', async () => {
+      const { provisioningState, powerState, agentPoolProfiles } = await aks.managedClusters.get('g1', 'c1');
+      const pools = agentPoolProfiles?.map((pool) => [pool.name, pool.provisioningState, pool.count]);
+      return pools?.[0]?.[1] === 'Succeeded' && { provisioningState, power: powerState?.code, pools };
+    });
+    expect(states).toEqual({
+      ...{ provisioningState: 'Creating', power: 'Running' },
+      pools: [
+        ['systempool', 'Succeeded', 1],
+        ['blastpool', 'Creating', 10],
+      ],
+    });
+    expect(await refused(aks.managedClusters.createOrUpdate('g1', 'c1', cluster()))).toMatchObject({
+      ...{ status: 409, code: 'OperationNotAllowed', retry: '0' },
+    });
+    expect(await refused(aks.managedClusters.delete('g1', 'c1'))).toMatchObject({ status: 409 });
+    // Whoever has only what the first poller kept goes on where it was.
+    const kept = await poller.serialize();
+    arm.letGo();
+    const adopted = restorePoller(aks, kept, aks.managedClusters.createOrUpdate, polling);
+    expect(await adopted.pollUntilDone()).toMatchObject({ provisioningState: 'Succeeded' });
+    expect(arm.clustersCreated()).toBe(1);
+    await aks.managedClusters.delete('g1', 'c1', polling).pollUntilDone();
+    expect(await refused(aks.managedClusters.get('g1', 'c1'))).toMatchObject({ status: 404, code: 'ResourceNotFound' });
+    await groups.resourceGroups.delete('g1', polling).pollUntilDone();
+    expect(byName('g1')).toEqual([]);
+  });
+
+  it('aborts what is under way, and refuses to where nothing is', async () => {
+    await visibleGroup('g2');
+    arm.hold('cluster_create');
+    const poller = aks.managedClusters.createOrUpdate('g2', 'c2', cluster(), polling);
+    await poller.submitted();
+    await aks.managedClusters.abortLatestOperation('g2', 'c2', polling).pollUntilDone();
+    expect(await aks.managedClusters.get('g2', 'c2')).toMatchObject({ provisioningState: 'Canceled' });
+    await expect(poller.pollUntilDone()).rejects.toThrow(/cancel/i);
+    expect(await refused(aks.managedClusters.abortLatestOperation('g2', 'c2'))).toMatchObject({ status: 409 });
+    await aks.managedClusters.delete('g2', 'c2', polling).pollUntilDone();
+    expect(byName('c2')).toEqual([]);
+  });
+
+  it('says how a creation failed, and how much is done while it does', async () => {
+    await visibleGroup('g3');
+    arm.faults.cluster_fails = refusals.quota();
+    arm.hold('cluster_create');
+    arm.faults.percent = 40;
+    const poller = aks.managedClusters.createOrUpdate('g3', 'c3', cluster(), polling);
+    await poller.submitted();
+    const latest = async (version: string) => {
+      let said: unknown;
+      const id = `subscriptions/${arm.subscription_id}/resourceGroups/g3/providers/Microsoft.ContainerService/managedClusters/c3/operations/latest`;
+      const onResponse = ({ bodyAsText }: { bodyAsText?: string | null }) => {
+        said = JSON.parse(bodyAsText ?? '{}');
+      };
+      await groups.resources.getById(id, version, { onResponse }).catch(() => {});
+      return said;
+    };
+    expect(await latest('2026-06-02-preview')).toMatchObject({
+      status: 'InProgress',
+      percentComplete: 40,
+      startTime: expect.any(String),
+    });
+    expect(await latest('2026-06-01')).toMatchObject({ error: { code: 'InvalidResourceType' } });
+    arm.letGo();
+    await expect(poller.pollUntilDone()).rejects.toThrow(/ErrCode_InsufficientVCPUQuota/);
+    expect(await aks.managedClusters.get('g3', 'c3')).toMatchObject({
+      ...{ provisioningState: 'Failed', status: { provisioningError: { code: 'ErrCode_InsufficientVCPUQuota' } } },
+    });
+  });
+
+  it('assigns a role once for each triple, and forgets it with its scope', async () => {
+    await visibleGroup('g4');
+    const scope = `subscriptions/${arm.subscription_id}/resourceGroups/g4`;
+    const wanted = { roleDefinitionId: `/${scope}/r`, principalId: randomUUID(), principalType: 'User' };
+    const name = randomUUID();
+    arm.faults.next({ method: 'PUT', path: paths.role_assignment, does: refusals.principalNotFound() });
+    expect(await refused(roles.roleAssignments.create(scope, name, wanted))).toMatchObject({
+      code: 'PrincipalNotFound',
+    });
+    await roles.roleAssignments.create(scope, name, wanted);
+    await roles.roleAssignments.create(scope, name, wanted);
+    expect(await refused(roles.roleAssignments.create(scope, randomUUID(), wanted))).toMatchObject({
+      ...{ status: 409, code: 'RoleAssignmentExists' },
+    });
+    const listed = await allOf(roles.roleAssignments.listForScope(scope, { filter: 'atScope()' }));
+    expect(listed.map((each) => each.name)).toEqual([name]);
+    expect(await roles.roleAssignments.delete(scope, name)).toMatchObject({ name });
+    await roles.roleAssignments.delete(scope, name);
+    await roles.roleAssignments.create(scope, name, wanted);
+    await groups.resourceGroups.delete('g4', polling).pollUntilDone();
+    expect(byName('g4')).toEqual([]);
+  });
+
+  it('lists by tag over several pages, and keeps the tags of what was filtered by them to itself', async () => {
+    const filter = "tagName eq 'owner' and tagValue eq 'us'";
+    for (const name of ['g5', 'g6', 'g7']) await visibleGroup(name, { owner: 'us' });
+    arm.plant({
+      foreign: { group: 'g5', name: 'vm', type: 'Microsoft.Compute/vm', location: 'x', tags: { owner: 'us' } },
+    });
+    await aks.managedClusters.createOrUpdate('g5', 'c5', cluster({ owner: 'us' }), polling);
+    const found = await allOf(groups.resourceGroups.list({ filter }));
+    // AKS gives the group of a cluster's machines the cluster's own tags.
+    expect(found.map((group) => group.name)).toEqual(['g5', 'g6', 'g7', 'MC_g5_c5_westeurope']);
+    const resources = await allOf(groups.resources.list({ filter }));
+    expect(resources.map(({ name, tags }) => [name, tags])).toEqual([
+      ['c5', undefined],
+      ['vm', undefined],
+    ]);
+    const all = await allOf(aks.managedClusters.list());
+    expect(all.find(({ name }) => name === 'c5')?.tags).toEqual({ owner: 'us' });
+  });
+
+  it('throttles, cuts before and after the effect, and trusts no token that it did not give', async () => {
+    arm.faults.next({ path: paths.group, does: refusals.throttled(7) });
+    expect(await refused(groups.resourceGroups.get('g5'))).toMatchObject({ status: 429, retry: '7' });
+    const put = () => groups.resourceGroups.createOrUpdate('g8', { location: 'westeurope' });
+    arm.faults.next({ method: 'PUT', does: 'cut_before' });
+    await expect(put()).rejects.toThrow();
+    expect(byName('g8')).toEqual([]);
+    arm.faults.next({ method: 'PUT', does: 'cut_after' });
+    await expect(put()).rejects.toThrow();
+    expect(byName('g8')).toHaveLength(1);
+    arm.revokeTokens();
+    expect(await refused(put())).toMatchObject({ status: 401, code: 'InvalidAuthenticationToken' });
+    const wrong = new ClientSecretCredential(arm.tenant_id, arm.client_id, 'guessed', {
+      ...{ authorityHost: arm.authority_host, disableInstanceDiscovery: true, tlsOptions: { ca: arm.ca } },
+    });
+    await expect(wrong.getToken('https://management.azure.com/.default')).rejects.toThrow(/AADSTS7000215/);
+    expect(JSON.stringify(arm.requests)).not.toMatch(/arm-planted/);
+  });
+});

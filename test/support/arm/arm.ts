@@ -1,0 +1,199 @@
+/**
+ * An Azure Resource Manager for tests, in the test's own process: HTTPS with a certificate of its own authority, because the SDK sends
+ * no token over anything else. It speaks the protocol of resource groups, AKS and role assignments, as far as the driver meets it.
+ */
+
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Clock, systemClock } from '../../../src/base/clock.ts';
+import { certificateAuthority } from '../../../src/probe/testing/self-signed.ts';
+import { asyncOperationRoutes } from './async-operations.ts';
+import { type ArmFaults, plannedFaults } from './faults.ts';
+import { httpFront, type SeenRequest } from './http-front.ts';
+import { listingRoutes } from './listing.ts';
+import { managedClusterRoutes } from './managed-clusters.ts';
+import { type ArmAnswer, Refusal } from './refusal.ts';
+import { resourceGroupRoutes } from './resource-groups.ts';
+import { assignmentId, roleAssignmentRoutes } from './role-assignments.ts';
+import { type ArmRequest, router } from './route.ts';
+import { tokenEndpoint } from './token-endpoint.ts';
+import {
+  type ArmPace,
+  type ArmPhase,
+  ArmWorld,
+  type Cluster,
+  type Foreign,
+  same,
+  type Tags,
+  tinyPace,
+} from './world.ts';
+
+export interface ArmResource {
+  /** `node_group`: the group that AKS makes for the machines of a cluster; it goes with the cluster. */
+  kind: 'group' | 'node_group' | 'cluster' | 'agent_pool' | 'role_assignment' | 'foreign';
+  id: string;
+  tags: Tags;
+  state: string;
+}
+
+export interface Arm {
+  /** The resource manager's endpoint. */
+  url: string;
+  authority_host: string;
+  ca: string;
+  /** For `NODE_EXTRA_CA_CERTS` of spawned servers. */
+  ca_file: string;
+  subscription_id: string;
+  tenant_id: string;
+  client_id: string;
+  /** Recognisable, so that a story can look for it where it must not be. */
+  client_secret: string;
+  environment(): Record<string, string>;
+  pace: ArmPace;
+  faults: ArmFaults;
+  requests: SeenRequest[];
+  /** How often a cluster was really begun, by PUTs that created one. */
+  clustersCreated(): number;
+  resources(): ArmResource[];
+  /** What was there before anybody of ours came; `group` or a thing in one. */
+  plant(what: { group: string; location: string; tags?: Tags } | { foreign: Foreign }): void;
+  /** Changes a cluster behind everybody's back. */
+  alter(cluster: { group?: string; name: string }, change: Partial<Pick<Cluster, 'state' | 'power' | 'tags'>>): void;
+  /** It stands still there until let go. */
+  hold(phase: ArmPhase): () => void;
+  letGo(phase?: ArmPhase): void;
+  revokeTokens(): void;
+  /** Empty and well again, for the next story. */
+  reset(): void;
+  down(): Promise<void>;
+  up(): Promise<void>;
+  hang(): void;
+  goOn(): void;
+  stop(): Promise<void>;
+}
+
+function refuseWithoutVersion({ query, method, path }: ArmRequest): void {
+  if (/^\d{4}-\d{2}-\d{2}(-preview)?$/.test(query.get('api-version') ?? '')) return;
+  throw new Refusal(
+    400,
+    'MissingApiVersionParameter',
+    `The api-version query parameter (?api-version=) is required for all requests: ${method} ${path}`,
+  );
+}
+
+export async function startArm(options: { clock?: Clock; pace?: Partial<ArmPace> } = {}): Promise<Arm> {
+  const clock = options.clock ?? systemClock;
+  const directory = {
+    tenant_id: randomUUID(),
+    client_id: randomUUID(),
+    client_secret: `arm-planted-secret-${randomBytes(12).toString('hex')}`,
+  };
+  const paceAtFirst = { ...tinyPace, ...options.pace };
+  const world = new ArmWorld(clock, randomUUID(), { ...paceAtFirst });
+  const faults = plannedFaults();
+  const authority = certificateAuthority('Slipway test Azure');
+  let url = '';
+
+  const tokens = tokenEndpoint(directory, clock, () => url);
+  const sayWho = router(tokens.routes);
+  const manage = router([
+    ...roleAssignmentRoutes(world, faults),
+    ...asyncOperationRoutes(world),
+    ...managedClusterRoutes(world, faults, () => url),
+    ...listingRoutes(world),
+    ...resourceGroupRoutes(world, () => url),
+  ]);
+
+  const answer = (request: ArmRequest): ArmAnswer => {
+    const identified = sayWho(request);
+    if (identified) return identified;
+    const { authorization } = request.headers;
+    tokens.admit(typeof authorization === 'string' ? authorization : undefined);
+    refuseWithoutVersion(request);
+    if (!request.path.toLowerCase().startsWith(`/subscriptions/${world.subscription_id}`)) {
+      throw new Refusal(404, 'SubscriptionNotFound', 'The subscription could not be found.');
+    }
+    world.settle();
+    const managed = manage(request);
+    if (managed) return managed;
+    throw new Refusal(404, 'InvalidResourceType', `No such address here: ${request.method} ${request.path}`);
+  };
+
+  const front = await httpFront(authority.issue('localhost', '127.0.0.1'), faults, answer);
+  url = `https://localhost:${front.port}`;
+  const scratch = await mkdtemp(join(tmpdir(), 'slipway-arm-'));
+  const ca_file = join(scratch, 'ca.pem');
+  await writeFile(ca_file, authority.cert);
+
+  const resources = (): ArmResource[] => {
+    world.settle();
+    return [
+      ...world.groups.map(({ name, tags, state, managed_by }) => ({
+        ...{ id: world.groupId(name), tags, state },
+        kind: managed_by ? ('node_group' as const) : ('group' as const),
+      })),
+      ...world.clusters.flatMap((cluster) => [
+        { kind: 'cluster' as const, id: world.clusterId(cluster), tags: cluster.tags, state: cluster.state },
+        ...cluster.pools.map(({ name, state }) => ({
+          ...{ kind: 'agent_pool' as const, id: `${world.clusterId(cluster)}/agentPools/${name}`, tags: {}, state },
+        })),
+      ]),
+      ...world.assignments.map((each) => ({
+        ...{ kind: 'role_assignment' as const, id: assignmentId(each), tags: {}, state: 'Succeeded' },
+      })),
+      ...world.foreign.map((each) => ({
+        ...{ kind: 'foreign' as const, id: world.foreignId(each), tags: each.tags, state: 'Succeeded' },
+      })),
+    ];
+  };
+
+  return {
+    ...{ url, authority_host: url, ca: authority.cert, ca_file, subscription_id: world.subscription_id },
+    ...directory,
+    environment: () => ({
+      AZURE_TENANT_ID: directory.tenant_id,
+      AZURE_CLIENT_ID: directory.client_id,
+      AZURE_CLIENT_SECRET: directory.client_secret,
+      AZURE_AUTHORITY_HOST: url,
+      NODE_EXTRA_CA_CERTS: ca_file,
+      SLIPWAY_AZURE_ENDPOINT: url,
+    }),
+    ...{ pace: world.pace, faults, requests: front.requests, resources },
+    clustersCreated: () =>
+      front.requests.filter(
+        ({ method, path, status }) => method === 'PUT' && /\/managedclusters\/[^/]+$/i.test(path) && status === 201,
+      ).length,
+    plant: (what) => {
+      if ('foreign' in what) return void world.foreign.push(what.foreign);
+      const { group: name, location, tags = {} } = what;
+      world.groups.push({ name, location, tags, state: 'Succeeded', put_ms: 0, seen: true });
+    },
+    alter: ({ group, name }, change) => {
+      const cluster = world.clusters.find((each) => same(each.name, name) && (!group || same(each.group, group)));
+      if (!cluster) throw new Error(`no cluster ${name}`);
+      Object.assign(cluster, change);
+    },
+    hold: (phase) => {
+      // What was due before stays as it came.
+      world.settle();
+      world.held.add(phase);
+      return () => void world.held.delete(phase);
+    },
+    letGo: (phase) => void (phase ? world.held.delete(phase) : world.held.clear()),
+    revokeTokens: tokens.revokeAll,
+    reset: () => {
+      world.empty();
+      faults.clear();
+      front.goOn();
+      front.requests.length = 0;
+      Object.assign(world.pace, paceAtFirst);
+    },
+    ...{ down: front.down, up: front.up, hang: front.hang, goOn: front.goOn },
+    stop: async () => {
+      await front.stop();
+      await rm(scratch, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,115 @@
+/** Long-running operations, as ARM shows them: signed addresses to ask at, and what they answer. */
+import { createHmac, randomBytes, randomUUID } from 'node:crypto';
+import { moment } from '../../../src/base/clock.ts';
+import { type ArmAnswer, Refusal } from './refusal.ts';
+import type { ArmRequest, Route } from './route.ts';
+import type { ArmWorld, Operation } from './world.ts';
+
+const key = randomBytes(32);
+const iso = (ms: number) => moment(ms).toISOString();
+
+/** The query parameters by which ARM knows an address as one it gave out itself. */
+function signed(address: string, now_ms: number): string {
+  const query = new URLSearchParams({
+    'api-version': '2017-08-31',
+    t: String(638_000_000_000_000_000 + Math.round(now_ms)),
+    c: randomBytes(24).toString('base64url'),
+    s: randomBytes(24).toString('base64url'),
+  });
+  query.set('h', signature(new URL(address).pathname, query));
+  return `${address}?${query}`;
+}
+
+const signature = (path: string, query: URLSearchParams) =>
+  createHmac('sha256', key)
+    .update([path.toLowerCase(), query.get('t'), query.get('c'), query.get('s')].join('\n'))
+    .digest('base64url');
+
+function refuseUnsigned({ path, query }: ArmRequest): void {
+  if (query.get('h') === signature(path, query)) return;
+  throw new Refusal(
+    400,
+    'InvalidAsyncOperationUri',
+    'The address of the operation was altered: its signed query parameters are missing or wrong.',
+  );
+}
+
+export const newOperation = (
+  world: ArmWorld,
+  location: string,
+  does: Pick<Operation, 'seconds' | 'finish'> & Partial<Pick<Operation, 'advance'>>,
+): Operation =>
+  world.begin({ id: randomUUID(), location, status: 'InProgress', began_ms: world.clock.nowMs(), ...does });
+
+const addressOf = (world: ArmWorld, url: string, kind: string, { location, id }: Operation) =>
+  signed(
+    `${url}/subscriptions/${world.subscription_id}/providers/Microsoft.ContainerService/locations/${location}/${kind}/${id}`,
+    world.clock.nowMs(),
+  );
+
+export const asyncOperationHeader = (world: ArmWorld, url: string, operation: Operation) => ({
+  'azure-asyncoperation': addressOf(world, url, 'operations', operation),
+  'retry-after': String(world.pace.retry_after),
+});
+
+export const locationHeader = (world: ArmWorld, url: string, operation: Operation) => ({
+  location: addressOf(world, url, 'operationresults', operation),
+});
+
+/** A group's end is ARM's own affair, and has an address of ARM's own. */
+export const groupLocationHeader = (world: ArmWorld, url: string, operation: Operation) => ({
+  location: signed(
+    `${url}/subscriptions/${world.subscription_id}/operationresults/${operation.id}`,
+    world.clock.nowMs(),
+  ),
+  'retry-after': String(world.pace.retry_after),
+});
+
+export function statusOf(operation: Operation): Record<string, unknown> {
+  return {
+    name: operation.id,
+    status: operation.status,
+    startTime: iso(operation.began_ms),
+    ...(operation.ended_ms && { endTime: iso(operation.ended_ms) }),
+    ...(operation.error && { error: operation.error }),
+  };
+}
+
+/** What the time that went by makes of it; never the whole before it is. */
+export function percentOf(world: ArmWorld, operation: Operation): number {
+  if (operation.status !== 'InProgress') return 100;
+  const share = world.elapsed(operation.began_ms) / operation.seconds();
+  return Math.min(99, Math.floor(share * 100));
+}
+
+function found(world: ArmWorld, id: string | undefined): Operation {
+  const operation = world.operations.get(id ?? '');
+  if (!operation) throw new Refusal(404, 'NotFound', `The operation ${id} was not found.`);
+  return operation;
+}
+
+export function asyncOperationRoutes(world: ArmWorld): Route[] {
+  const status = (request: ArmRequest, id: string | undefined): ArmAnswer => {
+    refuseUnsigned(request);
+    const operation = found(world, id);
+    const headers = { 'retry-after': String(world.pace.retry_after) };
+    return { status: 200, headers: operation.status === 'InProgress' ? headers : {}, body: statusOf(operation) };
+  };
+  const result = (request: ArmRequest, id: string | undefined, done: number): ArmAnswer => {
+    refuseUnsigned(request);
+    const operation = found(world, id);
+    if (operation.error) throw new Refusal(409, operation.error.code, operation.error.message);
+    if (operation.status !== 'InProgress') return { status: done };
+    return { status: 202, headers: { location: request.url, 'retry-after': String(world.pace.retry_after) } };
+  };
+  const ofAks = '/subscriptions/:sub/providers/Microsoft.ContainerService/locations/:location';
+  return [
+    { method: 'GET', path: `${ofAks}/operations/:id`, answer: (request, { id }) => status(request, id) },
+    { method: 'GET', path: `${ofAks}/operationresults/:id`, answer: (request, { id }) => result(request, id, 204) },
+    {
+      method: 'GET',
+      path: '/subscriptions/:sub/operationresults/:id',
+      answer: (request, { id }) => result(request, id, 200),
+    },
+  ];
+}

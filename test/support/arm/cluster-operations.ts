@@ -1,0 +1,84 @@
+/** What is done to a cluster over time: created or updated, aborted, deleted. At most one of them at a time, as AKS has it. */
+import { newOperation } from './async-operations.ts';
+import type { ArmFaults } from './faults.ts';
+import { type Refusal, refusals } from './refusal.ts';
+import type { ArmWorld, Cluster, Operation } from './world.ts';
+
+const detailOf = ({ code, message }: Refusal) => ({ code, message });
+
+export const busy = (cluster: Cluster) => cluster.latest?.status === 'InProgress';
+
+export function refuseWhileBusy(world: ArmWorld, cluster: Cluster): void {
+  if (busy(cluster)) throw refusals.inProgress(cluster.state, world.pace.retry_after);
+}
+
+/** The control plane first, then the pools, one by one; a pool that a story holds keeps those after it waiting too. */
+export function create(
+  world: ArmWorld,
+  faults: ArmFaults,
+  cluster: Cluster,
+  state: 'Creating' | 'Updating',
+): Operation {
+  const waiting = cluster.pools.filter((pool) => pool.state !== 'Succeeded');
+  const readyAfter = (count: number) => {
+    let seconds = world.seconds('cluster_create', world.pace.cluster_create);
+    for (const pool of waiting.slice(0, count)) seconds += world.seconds(`pool:${pool.name}`, world.pace.agent_pool);
+    return seconds;
+  };
+  cluster.state = state;
+  for (const pool of waiting) pool.state = state;
+  const operation = newOperation(world, cluster.location, {
+    seconds: () => readyAfter(waiting.length),
+    advance: (elapsed) => {
+      for (const [index, pool] of waiting.entries()) {
+        if (elapsed < readyAfter(index + 1)) return;
+        const refused = faults.pools_fail.get(pool.name);
+        pool.state = refused ? 'Failed' : 'Succeeded';
+        if (refused) pool.error = detailOf(refused);
+      }
+    },
+    finish: (): Refusal | undefined => {
+      const failed = waiting.map(({ name }) => faults.pools_fail.get(name)).find(Boolean);
+      const refused = faults.cluster_fails ?? failed;
+      cluster.state = refused ? 'Failed' : 'Succeeded';
+      if (refused) cluster.error = detailOf(refused);
+      else delete cluster.error;
+      return refused;
+    },
+  });
+  cluster.latest = operation;
+  return operation;
+}
+
+export function abort(world: ArmWorld, cluster: Cluster): Operation {
+  const aborted = cluster.latest;
+  cluster.state = 'Canceling';
+  if (aborted) {
+    aborted.status = 'Canceled';
+    aborted.ended_ms = world.clock.nowMs();
+  }
+  const operation = newOperation(world, cluster.location, {
+    seconds: () => world.seconds('abort', world.pace.abort),
+    finish: () => {
+      cluster.state = 'Canceled';
+      for (const pool of cluster.pools) if (pool.state !== 'Succeeded') pool.state = 'Canceled';
+      return undefined;
+    },
+  });
+  cluster.latest = operation;
+  return operation;
+}
+
+export function remove(world: ArmWorld, cluster: Cluster): Operation {
+  cluster.state = 'Deleting';
+  for (const pool of cluster.pools) pool.state = 'Deleting';
+  const operation = newOperation(world, cluster.location, {
+    seconds: () => world.seconds('cluster_delete', world.pace.cluster_delete),
+    finish: () => {
+      world.removeCluster(cluster);
+      return undefined;
+    },
+  });
+  cluster.latest = operation;
+  return operation;
+}

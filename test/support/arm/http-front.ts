@@ -1,0 +1,138 @@
+/** The HTTPS front: reads requests, lets planned faults happen, answers, and keeps a list of what was asked. */
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Certificate } from '../../../src/probe/testing/self-signed.ts';
+import type { PlannedFaults } from './faults.ts';
+import { type ArmAnswer, Refusal } from './refusal.ts';
+import type { ArmRequest } from './route.ts';
+
+/** One request as a story may look at it; what proves who asked is not kept. */
+export interface SeenRequest {
+  method: string;
+  path: string;
+  query: string;
+  /** What was answered, or would have been, had the connection lived; 0 when nothing was. */
+  status: number;
+  correlation: string | null;
+  body: unknown;
+}
+
+export interface HttpFront {
+  port: number;
+  requests: SeenRequest[];
+  down(): Promise<void>;
+  up(): Promise<void>;
+  /** From now on it accepts and never answers, until told to go on. */
+  hang(): void;
+  goOn(): void;
+  stop(): Promise<void>;
+}
+
+const headerOf = (message: IncomingMessage, name: string) => {
+  const value = message.headers[name];
+  return typeof value === 'string' ? value : null;
+};
+
+async function textOf(message: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of message) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
+
+const bodyKept = (path: string, text: string): unknown => {
+  if (!text || path.includes('/oauth2/')) return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+};
+
+export async function httpFront(
+  certificate: Certificate,
+  faults: PlannedFaults,
+  answer: (request: ArmRequest) => ArmAnswer,
+): Promise<HttpFront> {
+  const requests: SeenRequest[] = [];
+  const sockets = new Set<Duplex>();
+  let hanging = false;
+  let port = 0;
+
+  const answered = (request: ArmRequest): ArmAnswer => {
+    try {
+      return answer(request);
+    } catch (error) {
+      if (error instanceof Refusal) return error.answer();
+      throw error;
+    }
+  };
+
+  const serve = async (message: IncomingMessage, response: ServerResponse) => {
+    // A scope that begins with a slash makes two of them in the SDK's addresses; ARM takes them for one.
+    const address = new URL((message.url ?? '/').replace(/^\/{2,}/, '/'), `https://localhost:${port}`);
+    const text = await textOf(message);
+    const method = message.method ?? 'GET';
+    const request: ArmRequest = {
+      ...{ method, text, url: address.toString(), path: address.pathname, query: address.searchParams },
+      headers: message.headers,
+    };
+    const kept: SeenRequest = {
+      ...{ method, path: address.pathname, query: address.search, status: 0 },
+      correlation: headerOf(message, 'x-ms-correlation-request-id') ?? headerOf(message, 'x-ms-client-request-id'),
+      body: bodyKept(address.pathname, text),
+    };
+    requests.push(kept);
+    if (hanging) return;
+    const fault = faults.meets(method, address.pathname);
+    if (fault === 'hang') return;
+    if (fault === 'cut_before') return message.socket.destroy();
+    const { status, headers, body } = fault instanceof Refusal ? fault.answer() : answered(request);
+    kept.status = status;
+    if (fault === 'cut_after') return message.socket.destroy();
+    if (fault === 'hang_after') return;
+    response.writeHead(status, {
+      ...(body !== undefined && { 'content-type': 'application/json; charset=utf-8' }),
+      'x-ms-request-id': randomUUID(),
+      'x-ms-correlation-request-id': kept.correlation ?? randomUUID(),
+      ...headers,
+    });
+    response.end(body === undefined || method === 'HEAD' ? undefined : JSON.stringify(body));
+  };
+
+  let server: Server | null = null;
+  const up = async () => {
+    server = createServer(certificate, (message, response) => {
+      serve(message, response).catch((error: unknown) => {
+        response.writeHead(500, { 'content-type': 'text/plain' });
+        response.end(`the test's own server failed: ${error}`);
+      });
+    });
+    server.on('connection', (socket) => {
+      sockets.add(socket);
+      socket.on('close', () => sockets.delete(socket));
+    });
+    await new Promise<void>((resolve) => server?.listen(port, '127.0.0.1', resolve));
+    port = (server.address() as AddressInfo).port;
+  };
+  const down = async () => {
+    const closed = new Promise<void>((resolve) => (server ? server.close(() => resolve()) : resolve()));
+    for (const socket of sockets) socket.destroy();
+    await closed;
+    server = null;
+  };
+  await up();
+
+  return {
+    ...{ port, requests, down, up },
+    hang: () => {
+      hanging = true;
+    },
+    goOn: () => {
+      hanging = false;
+    },
+    stop: down,
+  };
+}

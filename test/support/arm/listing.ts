@@ -1,0 +1,94 @@
+/** Lists of what a subscription holds, by tag and type, a page at a time. */
+import type { ArmAnswer } from './refusal.ts';
+import { wireGroup } from './resource-groups.ts';
+import type { ArmRequest, Route } from './route.ts';
+import { wireCluster } from './wire-cluster.ts';
+import { type ArmWorld, same, type Tags } from './world.ts';
+
+/** Small, so that whoever forgets the next page is found out. */
+const page_size = 2;
+
+interface Wanted {
+  tag: { name: string; value: string | undefined } | null;
+  type: string | null;
+}
+
+function wantedOf(request: ArmRequest): Wanted {
+  const filter = request.query.get('$filter') ?? '';
+  const named = (word: string) =>
+    new RegExp(`${word} eq '((?:[^']|'')*)'`, 'i').exec(filter)?.[1]?.replaceAll("''", "'");
+  const name = named('tagName');
+  return { tag: name === undefined ? null : { name, value: named('tagValue') }, type: named('resourceType') ?? null };
+}
+
+/** Names of tags are compared without their case, values with it. */
+const carries = (tags: Tags, { tag }: Wanted) =>
+  !tag ||
+  Object.entries(tags).some(
+    ([name, value]) => same(name, tag.name) && (tag.value === undefined || value === tag.value),
+  );
+
+function page(request: ArmRequest, all: object[]): ArmAnswer {
+  const from = Number(request.query.get('$skiptoken') ?? 0);
+  const next = new URL(request.url);
+  next.searchParams.set('$skiptoken', String(from + page_size));
+  const more = from + page_size < all.length;
+  return {
+    status: 200,
+    body: { value: all.slice(from, from + page_size), ...(more && { nextLink: next.toString() }) },
+  };
+}
+
+export function listingRoutes(world: ArmWorld): Route[] {
+  const generic = () => [
+    ...world.clusters
+      .filter((cluster) => world.clusterVisible(cluster))
+      .map((cluster) => ({ group: cluster.group, wire: wireCluster(world, cluster) })),
+    ...world.foreign.map((each) => ({
+      group: each.group,
+      wire: { id: world.foreignId(each), name: each.name, type: each.type, location: each.location, tags: each.tags },
+    })),
+  ];
+
+  /** What was filtered by tag comes without its tags. */
+  const resources = (request: ArmRequest, group?: string): ArmAnswer => {
+    const wanted = wantedOf(request);
+    const found = generic().filter(
+      ({ group: inside, wire }) =>
+        carries(wire.tags, wanted) && (!wanted.type || same(wire.type, wanted.type)) && (!group || same(inside, group)),
+    );
+    const wires = found.map(({ wire: { id, name, type, location, tags } }) => ({
+      ...{ id, name, type, location },
+      ...(!wanted.tag && { tags }),
+    }));
+    return page(request, wires);
+  };
+
+  const clusters = (request: ArmRequest, group?: string): ArmAnswer =>
+    page(
+      request,
+      world.clusters
+        .filter((cluster) => world.clusterVisible(cluster) && (!group || same(cluster.group, group)))
+        .map((cluster) => wireCluster(world, cluster)),
+    );
+
+  const groups = (request: ArmRequest): ArmAnswer => {
+    const wanted = wantedOf(request);
+    const found = world.groups.filter((group) => world.groupVisible(group) && carries(group.tags, wanted));
+    return page(
+      request,
+      found.map((group) => wireGroup(world, group)),
+    );
+  };
+
+  const subscription = '/subscriptions/:sub';
+  const inGroup = `${subscription}/resourcegroups/:group`;
+  const ofAks = 'providers/Microsoft.ContainerService/managedClusters';
+  return [
+    { method: 'GET', path: `${subscription}/resourcegroups`, answer: groups },
+    { method: 'GET', path: `${subscription}/resources`, answer: (request) => resources(request) },
+    { method: 'GET', path: `${inGroup}/resources`, answer: (request, { group }) => resources(request, group) },
+    { method: 'GET', path: `${subscription}/${ofAks}`, answer: (request) => clusters(request) },
+    { method: 'GET', path: `${inGroup}/${ofAks}`, answer: (request, { group }) => clusters(request, group) },
+  ];
+}

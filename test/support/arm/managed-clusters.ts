@@ -1,0 +1,189 @@
+/** Managed clusters and their agent pools: what AKS answers to each request about one. */
+import { randomUUID } from 'node:crypto';
+import { asyncOperationHeader, locationHeader, percentOf, statusOf } from './async-operations.ts';
+import { abort, busy, create, refuseWhileBusy, remove } from './cluster-operations.ts';
+import type { ArmFaults } from './faults.ts';
+import { type ArmAnswer, Refusal } from './refusal.ts';
+import { groupNotFound, groupToWriteInto } from './resource-groups.ts';
+import { type ArmRequest, jsonOf, type Parameters, type Route } from './route.ts';
+import { wireCluster, wirePool } from './wire-cluster.ts';
+import type { ArmWorld, Cluster, Pool, Tags } from './world.ts';
+
+interface WireBody {
+  location: string;
+  tags: Tags;
+  properties: {
+    kubernetesVersion?: string;
+    dnsPrefix?: string;
+    nodeResourceGroup?: string;
+    agentPoolProfiles?: { name: string; count?: number; vmSize?: string; mode?: string }[];
+  };
+}
+
+const notFound = (group: string, name: string) =>
+  new Refusal(
+    404,
+    'ResourceNotFound',
+    `The Resource 'Microsoft.ContainerService/managedClusters/${name}' under resource group '${group}' was not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix`,
+  );
+
+const poolOf = ({
+  name,
+  count = 1,
+  vmSize = 'Standard_D2s_v3',
+  mode = 'User',
+}: {
+  name: string;
+  count?: number;
+  vmSize?: string;
+  mode?: string;
+}): Pool => ({
+  name,
+  count,
+  mode,
+  vm_size: vmSize,
+  state: 'Creating',
+});
+
+export function managedClusterRoutes(world: ArmWorld, faults: ArmFaults, url: () => string): Route[] {
+  const seen = ({ group = '', cluster: name = '' }: Parameters): Cluster => {
+    const inside = world.group(group);
+    if (!inside || !world.groupVisible(inside)) throw groupNotFound(group);
+    const cluster = world.cluster(group, name);
+    if (!cluster || !world.clusterVisible(cluster)) throw notFound(group, name);
+    return cluster;
+  };
+
+  const refusePreconditions = ({ headers }: ArmRequest, cluster: Cluster | undefined) => {
+    const wanted = headers['if-match'];
+    const unmet = (cluster && headers['if-none-match'] === '*') || (wanted && wanted !== `"${cluster?.etag}"`);
+    if (unmet)
+      throw new Refusal(412, 'PreconditionFailed', 'The etag of the resource is not the one that was asked for.');
+  };
+
+  const poolsAfter = (cluster: Cluster | undefined, wanted: WireBody['properties']['agentPoolProfiles']): Pool[] =>
+    (wanted ?? []).map((profile) => ({
+      ...poolOf(profile),
+      ...(cluster?.pools.find(({ name, state }) => name === profile.name && state === 'Succeeded') && {
+        state: 'Succeeded',
+      }),
+    }));
+
+  const put = (request: ArmRequest, { group = '', cluster: name = '' }: Parameters): ArmAnswer => {
+    groupToWriteInto(world, group);
+    const { location, tags = {}, properties = {} } = jsonOf<WireBody>(request);
+    if (!location) throw new Refusal(400, 'LocationRequired', 'The location property is required for this definition.');
+    const systemPool = properties.agentPoolProfiles?.some(({ mode }) => mode === 'System');
+    if (!systemPool) {
+      throw new Refusal(400, 'InvalidParameter', 'Must define at least one agent pool with mode System.');
+    }
+    const before = world.cluster(group, name);
+    refusePreconditions(request, before);
+    if (before) refuseWhileBusy(world, before);
+    const cluster: Cluster = before ?? {
+      ...{ group, name, location, tags, pools: [], latest: null, state: 'Creating', power: 'Running', etag: 0 },
+      kubernetes_version: properties.kubernetesVersion ?? '1.33.4',
+      node_group: properties.nodeResourceGroup ?? `MC_${group}_${name}_${location}`,
+      principal_id: randomUUID(),
+      put_ms: world.clock.nowMs(),
+    };
+    cluster.etag += 1;
+    cluster.tags = tags;
+    cluster.pools = poolsAfter(before, properties.agentPoolProfiles);
+    if (!before) {
+      world.clusters.push(cluster);
+      world.groups.push({
+        ...{ name: cluster.node_group, location, tags, state: 'Succeeded', put_ms: cluster.put_ms },
+        seen: true,
+        managed_by: world.clusterId(cluster),
+      });
+    }
+    const operation = create(world, faults, cluster, before ? 'Updating' : 'Creating');
+    return {
+      status: before ? 200 : 201,
+      headers: asyncOperationHeader(world, url(), operation),
+      body: wireCluster(world, cluster),
+    };
+  };
+
+  const erase = (request: ArmRequest, { group = '', cluster: name = '' }: Parameters): ArmAnswer => {
+    if (!world.group(group)) throw groupNotFound(group);
+    const cluster = world.cluster(group, name);
+    if (!cluster) return { status: 204 };
+    refusePreconditions(request, cluster);
+    refuseWhileBusy(world, cluster);
+    const operation = remove(world, cluster);
+    return {
+      status: 202,
+      headers: { ...asyncOperationHeader(world, url(), operation), ...locationHeader(world, url(), operation) },
+    };
+  };
+
+  const abortLatest = (_request: ArmRequest, parameters: Parameters): ArmAnswer => {
+    const cluster = seen(parameters);
+    if (!busy(cluster) || !['Creating', 'Updating'].includes(cluster.state)) {
+      throw new Refusal(
+        409,
+        'OperationNotAllowed',
+        `There is no operation on the managed cluster that could be aborted: it is ${cluster.state}.`,
+      );
+    }
+    const operation = abort(world, cluster);
+    return {
+      status: 202,
+      headers: { ...asyncOperationHeader(world, url(), operation), ...locationHeader(world, url(), operation) },
+    };
+  };
+
+  /** Only preview versions of the interface know it, and by far not everywhere does it say how much is done. */
+  const latestOperation = (request: ArmRequest, parameters: Parameters): ArmAnswer => {
+    const cluster = seen(parameters);
+    const version = request.query.get('api-version') ?? '';
+    if (faults.operations_latest === 'missing' || !version.endsWith('-preview')) {
+      throw new Refusal(
+        404,
+        'InvalidResourceType',
+        `The resource type 'managedClusters/operations' could not be found in the namespace 'Microsoft.ContainerService' for api version '${version}'.`,
+      );
+    }
+    if (!cluster.latest) throw new Refusal(404, 'NotFound', 'No operation was found.');
+    const percentComplete = faults.percent ?? percentOf(world, cluster.latest);
+    return {
+      status: 200,
+      body: {
+        id: `${world.clusterId(cluster)}/operations/${cluster.latest.id}`,
+        resourceId: world.clusterId(cluster),
+        ...statusOf(cluster.latest),
+        ...(faults.operations_latest === 'percent' && { percentComplete }),
+      },
+    };
+  };
+
+  const pool = (_request: ArmRequest, parameters: Parameters): ArmAnswer => {
+    const cluster = seen(parameters);
+    const found = cluster.pools.find(({ name }) => name === parameters.pool);
+    if (!found) throw new Refusal(404, 'NotFound', `The agent pool '${parameters.pool}' was not found.`);
+    return { status: 200, body: wirePool(world, cluster, found) };
+  };
+
+  const pools = (_request: ArmRequest, parameters: Parameters): ArmAnswer => {
+    const cluster = seen(parameters);
+    return { status: 200, body: { value: cluster.pools.map((each) => wirePool(world, cluster, each)) } };
+  };
+
+  const path =
+    '/subscriptions/:sub/resourcegroups/:group/providers/Microsoft.ContainerService/managedClusters/:cluster';
+  return [
+    { method: 'PUT', path, answer: put },
+    {
+      method: 'GET',
+      path,
+      answer: (_request, parameters) => ({ status: 200, body: wireCluster(world, seen(parameters)) }),
+    },
+    { method: 'DELETE', path, answer: erase },
+    { method: 'POST', path: `${path}/abort`, answer: abortLatest },
+    { method: 'GET', path: `${path}/operations/latest`, answer: latestOperation },
+    { method: 'GET', path: `${path}/agentPools`, answer: pools },
+    { method: 'GET', path: `${path}/agentPools/:pool`, answer: pool },
+  ];
+}

@@ -1,0 +1,101 @@
+/** Resource groups: made at once, seen a little later, gone with everything in them. */
+import { groupLocationHeader, newOperation } from './async-operations.ts';
+import { Refusal } from './refusal.ts';
+import { type ArmRequest, jsonOf, type Route } from './route.ts';
+import { type ArmWorld, type Group, same, type Tags } from './world.ts';
+
+export const groupNotFound = (name: string) =>
+  new Refusal(404, 'ResourceGroupNotFound', `Resource group '${name}' could not be found.`);
+
+export const wireGroup = (world: ArmWorld, group: Group) => ({
+  id: world.groupId(group.name),
+  name: group.name,
+  type: 'Microsoft.Resources/resourceGroups',
+  location: group.location,
+  ...(group.managed_by && { managedBy: group.managed_by }),
+  tags: group.tags,
+  properties: { provisioningState: group.state },
+});
+
+/** The group, as whoever writes into it finds it. */
+export function groupToWriteInto(world: ArmWorld, name: string): Group {
+  const group = world.group(name);
+  if (!group || !world.groupVisible(group)) throw groupNotFound(name);
+  if (group.state === 'Deleting') {
+    throw new Refusal(
+      409,
+      'ResourceGroupBeingDeleted',
+      `The resource group '${name}' is in deprovisioning state and cannot perform this operation.`,
+      world.pace.retry_after,
+    );
+  }
+  return group;
+}
+
+function put(world: ArmWorld, name: string, request: ArmRequest) {
+  const { location, tags = {} } = jsonOf<{ location: string; tags: Tags }>(request);
+  if (!location) throw new Refusal(400, 'LocationRequired', 'The location property is required for this definition.');
+  const before = world.group(name);
+  if (!before) {
+    const group: Group = { name, location, tags, state: 'Succeeded', put_ms: world.clock.nowMs() };
+    world.groups.push(group);
+    return { status: 201, body: wireGroup(world, group) };
+  }
+  if (before.state === 'Deleting') groupToWriteInto(world, name);
+  if (!same(before.location, location)) {
+    throw new Refusal(
+      409,
+      'InvalidResourceGroupLocation',
+      `Invalid resource group location '${location}'. The Resource group already exists in location '${before.location}'.`,
+    );
+  }
+  before.tags = tags;
+  return { status: 200, body: wireGroup(world, before) };
+}
+
+function seen(world: ArmWorld, name: string): Group {
+  const group = world.group(name);
+  if (!group || !world.groupVisible(group)) throw groupNotFound(name);
+  return group;
+}
+
+function remove(world: ArmWorld, url: string, name: string) {
+  const group = seen(world, name);
+  if (group.state === 'Deleting') return { status: 202, headers: {} };
+  const busy = world.clusters.find((cluster) => same(cluster.group, name) && cluster.latest?.status === 'InProgress');
+  if (busy && busy.state !== 'Deleting') {
+    throw new Refusal(
+      409,
+      'ResourceGroupDeletionBlocked',
+      `Deletion of resource group '${name}' failed as resources with identifiers '${busy.name}' could not be deleted: another operation (${busy.state}) is in progress.`,
+      world.pace.retry_after,
+    );
+  }
+  group.state = 'Deleting';
+  const operation = newOperation(world, group.location, {
+    seconds: () => world.seconds('group_delete', world.pace.group_delete),
+    finish: () => {
+      world.removeGroup(group);
+      return undefined;
+    },
+  });
+  return { status: 202, headers: groupLocationHeader(world, url, operation) };
+}
+
+export function resourceGroupRoutes(world: ArmWorld, url: () => string): Route[] {
+  const path = '/subscriptions/:sub/resourcegroups/:group';
+  return [
+    { method: 'PUT', path, answer: (request, { group = '' }) => put(world, group, request) },
+    {
+      method: 'GET',
+      path,
+      answer: (_request, { group = '' }) => ({ status: 200, body: wireGroup(world, seen(world, group)) }),
+    },
+    {
+      method: 'HEAD',
+      path,
+      answer: (_request, { group = '' }) => ({ status: seen(world, group) && 204 }),
+    },
+    { method: 'DELETE', path, answer: (_request, { group = '' }) => remove(world, url(), group) },
+  ];
+}

@@ -1,0 +1,114 @@
+/** Role assignments: known by scope and name, without tags; one for each triple of scope, role and principal. */
+import type { ArmFaults } from './faults.ts';
+import { type ArmAnswer, Refusal } from './refusal.ts';
+import { type ArmRequest, jsonOf, type Parameters, type Route } from './route.ts';
+import { type ArmWorld, type Assignment, same, under } from './world.ts';
+
+interface WireBody {
+  properties: { roleDefinitionId: string; principalId: string; principalType?: string };
+}
+
+const guid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+export const wireAssignment = (assignment: Assignment) => ({
+  id: assignmentId(assignment),
+  name: assignment.name,
+  type: 'Microsoft.Authorization/roleAssignments',
+  properties: {
+    scope: assignment.scope,
+    roleDefinitionId: assignment.role_definition_id,
+    principalId: assignment.principal_id,
+    principalType: assignment.principal_type,
+  },
+});
+
+export const assignmentId = ({ scope, name }: Assignment) =>
+  `${scope}/providers/Microsoft.Authorization/roleAssignments/${name}`;
+
+export function roleAssignmentRoutes(world: ArmWorld, faults: ArmFaults): Route[] {
+  const find = (scope: string, name: string) =>
+    world.assignments.find((each) => same(each.scope, scope) && same(each.name, name));
+
+  const refuseUnknownScope = (scope: string) => {
+    const known = [
+      `/subscriptions/${world.subscription_id}`,
+      ...world.groups.filter((group) => world.groupVisible(group)).map(({ name }) => world.groupId(name)),
+      ...world.clusters.map((cluster) => world.clusterId(cluster)),
+      ...world.foreign.map((each) => world.foreignId(each)),
+    ];
+    if (known.some((each) => same(each, scope))) return;
+    throw new Refusal(404, 'ResourceNotFound', `The scope '${scope}' was not found.`);
+  };
+
+  const put = (request: ArmRequest, { scope = '', name = '' }: Parameters): ArmAnswer => {
+    if (faults.role_assignments) throw faults.role_assignments;
+    if (!guid.test(name)) {
+      throw new Refusal(
+        400,
+        'InvalidRoleAssignmentId',
+        `The role assignment ID '${name}' is not valid. It must be a GUID.`,
+      );
+    }
+    const { properties } = jsonOf<WireBody>(request);
+    if (!properties?.roleDefinitionId || !properties.principalId) {
+      throw new Refusal(400, 'InvalidCreateRoleAssignmentRequest', 'The request body lacks a role or a principal.');
+    }
+    refuseUnknownScope(scope);
+    const assignment: Assignment = {
+      ...{ name, scope, role_definition_id: properties.roleDefinitionId, principal_id: properties.principalId },
+      principal_type: properties.principalType ?? 'ServicePrincipal',
+    };
+    const alike = (each: Assignment) =>
+      same(each.scope, scope) &&
+      same(each.role_definition_id, assignment.role_definition_id) &&
+      same(each.principal_id, assignment.principal_id);
+    const before = find(scope, name);
+    if (before && alike(before)) return { status: 200, body: wireAssignment(before) };
+    if (before) {
+      throw new Refusal(
+        409,
+        'RoleAssignmentUpdateNotPermitted',
+        'Tenant ID, application ID, principal ID, and scope are not allowed to be updated.',
+      );
+    }
+    if (world.assignments.some(alike)) {
+      throw new Refusal(409, 'RoleAssignmentExists', 'The role assignment already exists.');
+    }
+    world.assignments.push(assignment);
+    return { status: 201, body: wireAssignment(assignment) };
+  };
+
+  const get = (_request: ArmRequest, { scope = '', name = '' }: Parameters): ArmAnswer => {
+    const found = find(scope, name);
+    if (found) return { status: 200, body: wireAssignment(found) };
+    throw new Refusal(404, 'RoleAssignmentNotFound', `The role assignment '${name}' is not found.`);
+  };
+
+  const erase = (_request: ArmRequest, { scope = '', name = '' }: Parameters): ArmAnswer => {
+    const found = find(scope, name);
+    if (!found) return { status: 204 };
+    world.assignments = world.assignments.filter((each) => each !== found);
+    return { status: 200, body: wireAssignment(found) };
+  };
+
+  /** At the scope and above it; below it too, unless `atScope()` was asked for. */
+  const list = (request: ArmRequest, { scope = '' }: Parameters): ArmAnswer => {
+    const filter = request.query.get('$filter') ?? '';
+    const principal = /principalId eq '([^']+)'/i.exec(filter)?.[1];
+    const value = world.assignments.filter(
+      (each) =>
+        (under(each.scope, scope) || (!filter.includes('atScope()') && under(scope, each.scope))) &&
+        (!principal || same(each.principal_id, principal)),
+    );
+    return { status: 200, body: { value: value.map(wireAssignment) } };
+  };
+
+  const all = ':scope*/providers/Microsoft.Authorization/roleAssignments';
+  const path = `${all}/:name`;
+  return [
+    { method: 'PUT', path, answer: put },
+    { method: 'GET', path, answer: get },
+    { method: 'DELETE', path, answer: erase },
+    { method: 'GET', path: all, answer: list },
+  ];
+}

@@ -1,0 +1,42 @@
+/** One request, and who answers it: paths as ARM's reference writes them, compared without their case. */
+import type { ArmAnswer } from './refusal.ts';
+
+export interface ArmRequest {
+  method: string;
+  /** The whole address that was asked. */
+  url: string;
+  path: string;
+  query: URLSearchParams;
+  headers: Record<string, string | string[] | undefined>;
+  text: string;
+}
+
+export type Parameters = Record<string, string>;
+
+export interface Route {
+  method: string;
+  /** `:name` takes one segment; `:scope*` at the beginning takes as many as there are. */
+  path: string;
+  answer(request: ArmRequest, parameters: Parameters): ArmAnswer;
+}
+
+const patternOf = (path: string): RegExp =>
+  new RegExp(`^${path.replace(/:(\w+)\*/g, '(?<$1>.+?)').replace(/:(\w+)/g, '(?<$1>[^/]+)')}/?$`, 'i');
+
+export function router(routes: Route[]): (request: ArmRequest) => ArmAnswer | undefined {
+  const table = routes.map((route) => ({ route, pattern: patternOf(route.path) }));
+  return (request) => {
+    for (const { route, pattern } of table) {
+      if (route.method !== request.method) continue;
+      const matched = pattern.exec(request.path);
+      if (!matched) continue;
+      const decoded = Object.entries(matched.groups ?? {}).map(([name, value]) => [name, decodeURIComponent(value)]);
+      return route.answer(request, Object.fromEntries(decoded));
+    }
+    return undefined;
+  };
+}
+
+export function jsonOf<T>({ text }: ArmRequest): Partial<T> {
+  return text ? JSON.parse(text) : {};
+}

@@ -1,0 +1,226 @@
+/**
+ * What exists in this Azure, and what is under way in it. Nothing here has a timer: whoever looks first lets everything end whose
+ * time has come by the clock, so a virtual clock carries it as well as a real one.
+ */
+import type { Clock } from '../../../src/base/clock.ts';
+import type { Refusal } from './refusal.ts';
+
+/** Seconds that each thing takes. */
+export interface ArmPace {
+  /** A resource group that was put answers 404 for so long. */
+  group_visible: number;
+  group_delete: number;
+  /** A cluster that was put answers 404 for so long. */
+  cluster_visible: number;
+  /** The control plane of a cluster; its pools follow, one by one. */
+  cluster_create: number;
+  agent_pool: number;
+  cluster_delete: number;
+  abort: number;
+  /** What `Retry-After` says of an operation under way, in whole seconds. */
+  retry_after: number;
+}
+
+export const tinyPace: ArmPace = {
+  group_visible: 0.05,
+  group_delete: 0.05,
+  cluster_visible: 0,
+  cluster_create: 0.1,
+  agent_pool: 0.05,
+  cluster_delete: 0.1,
+  abort: 0.05,
+  retry_after: 1,
+};
+
+/** Where a story can have it stand still. */
+export type ArmPhase =
+  | 'group_visible'
+  | 'cluster_visible'
+  | 'cluster_create'
+  | `pool:${string}`
+  | 'cluster_delete'
+  | 'abort'
+  | 'group_delete';
+
+export type Tags = Record<string, string>;
+
+export interface Group {
+  name: string;
+  location: string;
+  tags: Tags;
+  state: 'Succeeded' | 'Deleting';
+  put_ms: number;
+  seen?: boolean;
+  /** The cluster it belongs to, where AKS made it for one. */
+  managed_by?: string;
+}
+
+export interface Pool {
+  name: string;
+  mode: string;
+  vm_size: string;
+  count: number;
+  state: string;
+  error?: { code: string; message: string };
+}
+
+export interface Cluster {
+  group: string;
+  name: string;
+  location: string;
+  tags: Tags;
+  state: string;
+  power: 'Running' | 'Stopped';
+  kubernetes_version: string;
+  /** Where AKS keeps its machines; it makes the group, and takes it away. */
+  node_group: string;
+  pools: Pool[];
+  principal_id: string;
+  put_ms: number;
+  seen?: boolean;
+  etag: number;
+  error?: { code: string; message: string };
+  /** The newest operation on it, also after its end. */
+  latest: Operation | null;
+}
+
+export interface Assignment {
+  name: string;
+  scope: string;
+  role_definition_id: string;
+  principal_id: string;
+  principal_type: string;
+}
+
+/** Somebody else's thing in a group. */
+export interface Foreign {
+  group: string;
+  name: string;
+  type: string;
+  location: string;
+  tags: Tags;
+}
+
+export interface Operation {
+  id: string;
+  location: string;
+  status: 'InProgress' | 'Succeeded' | 'Failed' | 'Canceled';
+  began_ms: number;
+  ended_ms?: number;
+  error?: { code: string; message: string };
+  /** How long it will have taken, at the pace of now; infinite while a story holds it. */
+  seconds(): number;
+  /** What is reached meanwhile. */
+  advance?(elapsed_seconds: number): void;
+  finish(): Refusal | undefined;
+}
+
+/** ARM compares ids and names without their case. */
+export const same = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
+export const under = (scope: string, id: string) =>
+  same(scope, id) || id.toLowerCase().startsWith(`${scope.toLowerCase()}/`);
+
+export class ArmWorld {
+  readonly clock: Clock;
+  readonly subscription_id: string;
+  readonly pace: ArmPace;
+  readonly held = new Set<ArmPhase>();
+  groups: Group[] = [];
+  clusters: Cluster[] = [];
+  assignments: Assignment[] = [];
+  foreign: Foreign[] = [];
+  readonly operations = new Map<string, Operation>();
+
+  constructor(clock: Clock, subscription_id: string, pace: ArmPace) {
+    this.clock = clock;
+    this.subscription_id = subscription_id;
+    this.pace = pace;
+  }
+
+  seconds(phase: ArmPhase, pace: number): number {
+    return this.held.has(phase) ? Number.POSITIVE_INFINITY : pace;
+  }
+
+  elapsed(since_ms: number): number {
+    return (this.clock.nowMs() - since_ms) / 1000;
+  }
+
+  groupId(name: string): string {
+    return `/subscriptions/${this.subscription_id}/resourceGroups/${name}`;
+  }
+
+  /** AKS spells `resourcegroups` small where the group itself does not. */
+  clusterId({ group, name }: { group: string; name: string }): string {
+    return `/subscriptions/${this.subscription_id}/resourcegroups/${group}/providers/Microsoft.ContainerService/managedClusters/${name}`;
+  }
+
+  foreignId({ group, type, name }: Foreign): string {
+    return `${this.groupId(group)}/providers/${type}/${name}`;
+  }
+
+  group(name: string): Group | undefined {
+    return this.groups.find((group) => same(group.name, name));
+  }
+
+  cluster(group: string, name: string): Cluster | undefined {
+    return this.clusters.find((cluster) => same(cluster.group, group) && same(cluster.name, name));
+  }
+
+  /** What was seen once stays seen. */
+  private show(what: Group | Cluster, phase: ArmPhase, pace: number): boolean {
+    what.seen ||= this.elapsed(what.put_ms) >= this.seconds(phase, pace);
+    return what.seen;
+  }
+
+  groupVisible(group: Group): boolean {
+    return this.show(group, 'group_visible', this.pace.group_visible);
+  }
+
+  clusterVisible(cluster: Cluster): boolean {
+    return this.show(cluster, 'cluster_visible', this.pace.cluster_visible);
+  }
+
+  /** Nothing was ever made. */
+  empty(): void {
+    this.groups = [];
+    this.clusters = [];
+    this.assignments = [];
+    this.foreign = [];
+    this.operations.clear();
+    this.held.clear();
+  }
+
+  begin(operation: Operation): Operation {
+    this.operations.set(operation.id, operation);
+    return operation;
+  }
+
+  /** Lets everything be seen, and end, whose time has come. */
+  settle(): void {
+    for (const group of this.groups) this.groupVisible(group);
+    for (const cluster of this.clusters) this.clusterVisible(cluster);
+    for (const operation of this.operations.values()) {
+      if (operation.status !== 'InProgress') continue;
+      const elapsed = this.elapsed(operation.began_ms);
+      operation.advance?.(elapsed);
+      if (elapsed < operation.seconds()) continue;
+      const refused = operation.finish();
+      operation.ended_ms = this.clock.nowMs();
+      operation.status = refused ? 'Failed' : 'Succeeded';
+      if (refused) operation.error = { code: refused.code, message: refused.message };
+    }
+  }
+
+  removeCluster(cluster: Cluster): void {
+    this.clusters = this.clusters.filter((each) => each !== cluster);
+    this.groups = this.groups.filter(({ managed_by }) => managed_by !== this.clusterId(cluster));
+    this.assignments = this.assignments.filter(({ scope }) => !under(this.clusterId(cluster), scope));
+  }
+
+  removeGroup(group: Group): void {
+    for (const cluster of this.clusters.filter((each) => same(each.group, group.name))) this.removeCluster(cluster);
+    this.foreign = this.foreign.filter((each) => !same(each.group, group.name));
+    this.assignments = this.assignments.filter(({ scope }) => !under(this.groupId(group.name), scope));
+    this.groups = this.groups.filter((each) => each !== group);
+  }
+}

@@ -1,0 +1,112 @@
+/** The actions of EC2 that the driver uses, on an account in memory, with the answers in the provider's own shape. */
+import type { FakeAccount, FakeInstance, FakePart } from './account.ts';
+import { answered, Ec2Refusal, type Query } from './query.ts';
+
+const codes = { pending: 0, running: 16, 'shutting-down': 32, terminated: 48, stopping: 64, stopped: 80 };
+const stateOf = (state: FakeInstance['state']) => ({ code: codes[state], name: state });
+const tagSet = (tags: Record<string, string>) => Object.entries(tags).map(([key, value]) => ({ key, value }));
+
+const shown = (instance: FakeInstance) => ({
+  instanceId: instance.id,
+  imageId: instance.fields.get('ImageId') ?? '',
+  instanceState: stateOf(instance.state),
+  privateIpAddress: '10.0.0.7',
+  clientToken: instance.token,
+  tagSet: tagSet(instance.tags),
+  ...(instance.spot && { instanceLifecycle: 'spot' }),
+  ...(instance.reason && {
+    stateReason: { code: instance.reason.split(':')[0] ?? '', message: instance.reason },
+  }),
+});
+
+const attached = ({ instance }: FakePart, yes: string) => (instance === null ? 'available' : yes);
+
+type Action = (account: FakeAccount, query: Query) => string;
+
+const change =
+  (what: string, to: (instance: FakeInstance) => FakeInstance['state']): Action =>
+  (account, { fields }) => {
+    const changed = account.named(fields).map((instance) => {
+      const before = instance.state;
+      instance.state = to(instance);
+      return { instanceId: instance.id, currentState: stateOf(instance.state), previousState: stateOf(before) };
+    });
+    return answered(what, { instancesSet: changed });
+  };
+
+const over = ({ state }: FakeInstance) => state === 'terminated' || state === 'shutting-down';
+
+function stopped(instance: FakeInstance): FakeInstance['state'] {
+  if (instance.spot) throw new Ec2Refusal('UnsupportedOperation', `You can't stop the Spot Instance '${instance.id}'`);
+  if (over(instance) || instance.state === 'pending')
+    throw new Ec2Refusal(
+      'IncorrectInstanceState',
+      `The instance '${instance.id}' is not in a state from which it can be stopped.`,
+    );
+  return instance.state === 'stopped' ? 'stopped' : 'stopping';
+}
+
+const removal =
+  (what: string, field: string): Action =>
+  (account, { fields }) => {
+    const id = fields.get(field) ?? '';
+    const part = account.parts.get(id);
+    if (!part) throw new Ec2Refusal(`Invalid${field}.NotFound`, `'${id}' does not exist`);
+    if (part.instance !== null) throw new Ec2Refusal('VolumeInUse', `${id} is in use`);
+    account.parts.delete(id);
+    return answered(what, { return: true });
+  };
+
+export const actions: Record<string, Action> = {
+  RunInstances: (account, query) =>
+    answered('RunInstances', { reservationId: 'r-1', instancesSet: [shown(account.run(query))] }),
+  DescribeInstances(account, query) {
+    const found = account.look(query);
+    const size = Number(query.fields.get('MaxResults') ?? 1000);
+    const from = Number(query.fields.get('NextToken') ?? 0);
+    const page = found.slice(from, from + size);
+    return answered('DescribeInstances', {
+      reservationSet: page.map((each) => ({ reservationId: `r-${each.id}`, instancesSet: [shown(each)] })),
+      ...(found.length > from + size && { nextToken: String(from + size) }),
+    });
+  },
+  StartInstances: change('StartInstances', () => 'pending'),
+  StopInstances: change('StopInstances', stopped),
+  TerminateInstances: change('TerminateInstances', (instance) =>
+    instance.state === 'terminated' ? 'terminated' : 'shutting-down',
+  ),
+  DescribeVolumes: (account, { fields }) =>
+    answered('DescribeVolumes', {
+      volumeSet: account
+        .partsOf('volume', fields)
+        .map((part) => ({ volumeId: part.id, status: attached(part, 'in-use'), tagSet: tagSet(part.tags) })),
+    }),
+  DescribeNetworkInterfaces: (account, { fields }) =>
+    answered('DescribeNetworkInterfaces', {
+      networkInterfaceSet: account
+        .partsOf('network-interface', fields)
+        .map((part) => ({ networkInterfaceId: part.id, status: attached(part, 'in-use'), tagSet: tagSet(part.tags) })),
+    }),
+  DeleteVolume: removal('DeleteVolume', 'VolumeId'),
+  DeleteNetworkInterface: removal('DeleteNetworkInterface', 'NetworkInterfaceId'),
+  DescribeImages: (account, { fields }) =>
+    answered('DescribeImages', {
+      imagesSet: account.image(fields.get('ImageId.1') ?? '')
+        ? [{ imageId: fields.get('ImageId.1') ?? '', rootDeviceName: '/dev/xvda' }]
+        : [],
+    }),
+  DescribeInstanceStatus: (account, { fields }) =>
+    answered('DescribeInstanceStatus', {
+      instanceStatusSet: account.named(fields).map((each) => ({
+        instanceId: each.id,
+        instanceState: stateOf(each.state),
+        systemStatus: { status: 'ok' },
+        instanceStatus: { status: 'initializing' },
+      })),
+    }),
+  GetConsoleOutput: (account, { fields }) =>
+    answered('GetConsoleOutput', {
+      instanceId: fields.get('InstanceId') ?? '',
+      output: Buffer.from(account.consoleText(fields.get('InstanceId') ?? '')).toString('base64'),
+    }),
+};

@@ -1,0 +1,83 @@
+/**
+ * Machines that really run what they are given as user-data: each in a directory of its own, which stands for its disk, with no more
+ * programs than a small image has.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Boots, FakeInstance } from './account.ts';
+
+const programs = ['sh', 'mkdir', 'cat', 'sed', 'sleep', 'chmod'];
+/** Whatever the script names outside its own words. */
+const places = ['/var/lib/slipway', '/opt/slipway', '/etc/systemd', '/run/systemd', '/usr/local/bin', '/snap/bin'];
+
+export interface BootingMachines extends Boots {
+  diskOf(instance: FakeInstance): string;
+  /** From now on images have Node, or have none. */
+  giveNode(yes: boolean): void;
+  /** From now on they have systemd, of which there is no more than a `systemctl` that writes down what it is asked. */
+  giveSystemd(): void;
+  close(): void;
+}
+
+const whereIs = (program: string) => execFileSync('sh', ['-c', `command -v ${program}`], { encoding: 'utf8' }).trim();
+
+export function bootingMachines(): BootingMachines {
+  const root = mkdtempSync(join(tmpdir(), 'slipway-ec2-'));
+  const running = new Map<string, ChildProcess>();
+  let node = true;
+  let systemd = false;
+
+  const diskOf = ({ id }: FakeInstance) => join(root, id);
+  const ended = ({ id }: FakeInstance) => {
+    const { pid } = running.get(id) ?? {};
+    running.delete(id);
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, 'SIGKILL');
+    } catch (error) {
+      // It had ended by itself.
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  };
+
+  return {
+    diskOf,
+    giveNode: (yes) => {
+      node = yes;
+    },
+    giveSystemd: () => {
+      systemd = true;
+    },
+    ended,
+    launched(instance) {
+      const disk = diskOf(instance);
+      const bin = join(disk, 'bin');
+      mkdirSync(bin, { recursive: true });
+      for (const program of programs) symlinkSync(whereIs(program), join(bin, program));
+      if (node) symlinkSync(process.execPath, join(bin, 'node'));
+      if (systemd) {
+        for (const place of ['/run/systemd/system', '/etc/systemd/system'])
+          mkdirSync(join(disk, place), { recursive: true });
+        writeFileSync(join(bin, 'systemctl'), '#!/bin/sh\necho "systemctl $*"\n', { mode: 0o755 });
+      }
+      const script = Buffer.from(instance.fields.get('UserData') ?? '', 'base64').toString('utf8');
+      const moved = places.reduce((text, place) => text.replaceAll(place, join(disk, place)), script);
+      const machine = spawn(join(bin, 'sh'), ['-c', moved], {
+        detached: true,
+        env: { PATH: bin },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      for (const stream of [machine.stdout, machine.stderr])
+        stream.setEncoding('utf8').on('data', (text: string) => {
+          instance.console += text;
+        });
+      running.set(instance.id, machine);
+    },
+    close() {
+      for (const id of [...running.keys()]) ended({ id } as FakeInstance);
+      if (existsSync(root)) rmSync(root, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}

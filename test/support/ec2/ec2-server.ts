@@ -1,0 +1,92 @@
+/** A server that speaks EC2's query protocol, and goes wrong in the ways that EC2 does when it is told to. */
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type Boots, createAccount, type FakeAccount } from './account.ts';
+import { actions } from './actions.ts';
+import { answered, Ec2Refusal, type Query, readQuery } from './query.ts';
+
+/**
+ * What becomes of the next requests of an action: refused, cut off before or after their effect, never answered, or, of a list,
+ * answered as if nothing were there.
+ */
+export type Fault =
+  | { refuse: string; message?: string; status?: number }
+  | { cut: 'before' | 'after' }
+  | { body: string; status: number }
+  | 'hang'
+  | 'unlisted';
+
+export interface Ec2Server {
+  endpoint: string;
+  account: FakeAccount;
+  /** Every action that was asked, in order. */
+  asked: Query[];
+  /** For that many requests of that action; for all that come where no number is given. */
+  plant(action: string, fault: Fault, times?: number): void;
+  heal(): void;
+  /** As if a page of a list held no more than that, whatever is asked for. */
+  pageSize(most: number): void;
+  close(): Promise<void>;
+}
+
+export const someImage = 'ami-0123456789abcdef0';
+
+export async function startEc2(boots: Boots = {}): Promise<Ec2Server> {
+  const account = createAccount([someImage], boots);
+  const asked: Query[] = [];
+  let page: number | null = null;
+  const planted = new Map<string, { fault: Fault; left: number }>();
+
+  const faultFor = (action: string): Fault | null => {
+    const found = planted.get(action) ?? planted.get('*');
+    if (!found || found.left <= 0) return null;
+    found.left--;
+    return found.fault;
+  };
+  const answer = (query: Query): string => {
+    const action = actions[query.action];
+    if (!action) throw new Ec2Refusal('InvalidAction', `The action ${query.action} is not valid for this web service.`);
+    return action(account, query);
+  };
+  const send = (reply: ServerResponse, status: number, body: string) =>
+    reply.writeHead(status, { 'content-type': 'text/xml;charset=UTF-8' }).end(body);
+
+  const server = createServer(async (request, reply) => {
+    const query = await readQuery(request);
+    asked.push(query);
+    if (page !== null && query.fields.has('MaxResults')) query.fields.set('MaxResults', String(page));
+    const fault = faultFor(query.action);
+    try {
+      if (fault === 'hang') return;
+      if (fault === 'unlisted') {
+        if (query.fields.has('InstanceId.1')) throw new Ec2Refusal('InvalidInstanceID.NotFound', 'does not exist');
+        return send(reply, 200, answered(query.action, { reservationSet: [] }));
+      }
+      if (fault && 'refuse' in fault)
+        throw new Ec2Refusal(fault.refuse, fault.message ?? `planted ${fault.refuse}`, fault.status);
+      if (fault && 'body' in fault) return send(reply, fault.status, fault.body);
+      if (fault?.cut === 'before') return request.socket.destroy();
+      const body = answer(query);
+      if (fault?.cut === 'after') return request.socket.destroy();
+      return send(reply, 200, body);
+    } catch (error) {
+      if (!(error instanceof Ec2Refusal)) throw error;
+      return send(reply, error.status, error.xml());
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    account,
+    asked,
+    plant: (action, fault, times = Number.POSITIVE_INFINITY) => planted.set(action, { fault, left: times }),
+    heal: () => planted.clear(),
+    pageSize: (most) => {
+      page = most;
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

@@ -1,0 +1,130 @@
+/** A place for the ec2 driver's tests: an account behind a server that speaks its protocol, and eyes that look into the account. */
+import { systemClock } from '../../../src/base/clock.ts';
+import { newCorrelationId, newNodeId, newNodeInstanceId, newWorkflowId } from '../../../src/base/ids.ts';
+import type { DriverWorld } from '../../../src/drivers/conformance.ts';
+import type { DriverTarget, EnsureTarget } from '../../../src/drivers/driver.ts';
+import { createEc2Driver, type Ec2DriverOptions } from '../../../src/drivers/ec2/ec2-driver.ts';
+import type { Ec2Spec } from '../../../src/drivers/ec2/spec.ts';
+import { tagNames } from '../../../src/drivers/ec2/tags.ts';
+import type { FakeInstance } from './account.ts';
+import { type Ec2Server, someImage, startEc2 } from './ec2-server.ts';
+
+/** As the server would find them in its environment. */
+export const accountSecrets = {
+  AWS_ACCESS_KEY_ID: 'AKIDOFNOBODYATALL123',
+  AWS_SECRET_ACCESS_KEY: 'a-secret-key-that-nobody-may-ever-see+/=',
+  AWS_SESSION_TOKEN: 'a-session-token-that-nobody-may-ever-see',
+};
+
+export const region = 'eu-central-1';
+export const usualSpec: Ec2Spec = { region, image_id: someImage, instance_type: 't3.small' };
+
+export const newTarget = (installation_id: string, spec: Partial<Ec2Spec> = {}): EnsureTarget => ({
+  installation_id,
+  pool: 'cloud',
+  node_id: newNodeId(systemClock),
+  node_instance_id: newNodeInstanceId(systemClock),
+  name: 'node-1',
+  zone: null,
+  spec: { ...usualSpec, ...spec },
+  workflow_id: newWorkflowId(systemClock),
+  correlation_id: newCorrelationId(),
+  state: {},
+  bootstrap: {
+    server_url: 'https://slipway.example.com',
+    enrollment_token: 'swe_enrolment-secret-of-this-machine',
+    deadline_at: '2100-01-01T00:00:00Z',
+    requires: [],
+  },
+});
+
+export interface Ec2World extends DriverWorld {
+  server: Ec2Server;
+  open(options?: Partial<Ec2DriverOptions>): ReturnType<typeof createEc2Driver>;
+  instancesOf(target: DriverTarget): FakeInstance[];
+}
+
+export async function ec2World(): Promise<Ec2World> {
+  Object.assign(process.env, accountSecrets);
+  const server = await startEc2();
+  const open = (options: Partial<Ec2DriverOptions> = {}) =>
+    createEc2Driver({
+      endpoint: server.endpoint,
+      clock: systemClock,
+      regionsInUse: async () => [region],
+      poll_seconds: 0.01,
+      ...options,
+    });
+  const instancesOf = (target: DriverTarget) =>
+    [...server.account.instances.values()].filter(
+      ({ tags }) => tags[tagNames.node_instance_id] === target.node_instance_id,
+    );
+  const up = (target: DriverTarget) =>
+    instancesOf(target).filter(({ state }) => state === 'pending' || state === 'running');
+  /** Until it was asked for, and no further; with whatever became of its answer. */
+  const requested = async (target: EnsureTarget) => {
+    const driver = open();
+    for (let tries = 0; instancesOf(target).length === 0 && tries < 5; tries++) {
+      const answer = await driver.ensure(target);
+      if (answer.outcome !== 'failed' && answer.state) target.state = answer.state;
+    }
+    if (instancesOf(target).length !== 1) throw new Error('nothing was planted');
+  };
+  return {
+    server,
+    open,
+    instancesOf,
+    target: (installation_id) => newTarget(installation_id),
+    machines: async (target) => up(target).length,
+    async killMachine(target) {
+      for (const instance of up(target)) {
+        instance.state = 'stopped';
+        instance.reason = 'Client.InstanceInitiatedShutdown: Instance initiated shutdown';
+      }
+    },
+    halfDone: [
+      {
+        name: 'a machine that was launched and never recorded',
+        async leave(target) {
+          await requested(target);
+          target.state = {};
+        },
+      },
+      {
+        name: 'a machine whose launch was never answered',
+        async leave(target) {
+          server.plant('RunInstances', { cut: 'after' }, 1);
+          await requested(target);
+        },
+      },
+      {
+        name: 'a machine that runs, asked for in other words than ours',
+        async leave(target) {
+          await requested(target);
+          target.state = {};
+          target.bootstrap.deadline_at = '2100-01-01T00:05:00Z';
+        },
+      },
+      {
+        name: 'a machine that was stopped from outside',
+        async leave(target) {
+          await requested(target);
+          for (const instance of up(target)) instance.state = 'stopped';
+        },
+      },
+      {
+        name: 'a volume that its machine left behind, and the note of a launch',
+        async leave(target) {
+          await requested(target);
+          for (const part of server.account.parts.values()) {
+            if (part.tags[tagNames.node_instance_id] === target.node_instance_id && part.kind === 'volume')
+              part.instance = null;
+          }
+        },
+      },
+    ],
+    beforeProof: async () => {},
+    silence: async () => server.plant('*', 'hang'),
+    close: () => server.close(),
+  };
+}

@@ -1,0 +1,79 @@
+/** The EC2 query protocol: form fields with dotted names in, XML out. */
+import type { IncomingMessage } from 'node:http';
+
+export interface Query {
+  action: string;
+  fields: URLSearchParams;
+  region: string;
+}
+
+export async function readQuery(request: IncomingMessage): Promise<Query> {
+  const parts: Buffer[] = [];
+  for await (const part of request) parts.push(part as Buffer);
+  const fields = new URLSearchParams(Buffer.concat(parts).toString('utf8'));
+  const scope = /Credential=[^/]+\/\d+\/([^/]+)\//.exec(request.headers.authorization ?? '');
+  return { action: fields.get('Action') ?? '', fields, region: scope?.[1] ?? 'us-east-1' };
+}
+
+/** `InstanceId.1`, `InstanceId.2` … */
+export function listOf(fields: URLSearchParams, name: string): string[] {
+  const found: string[] = [];
+  for (let index = 1; fields.has(`${name}.${index}`); index++) found.push(fields.get(`${name}.${index}`) ?? '');
+  return found;
+}
+
+/** `Filter.1.Name` with `Filter.1.Value.1` …; of tags only, which is all that is asked for here. */
+export function tagFilters(fields: URLSearchParams): [name: string, values: string[]][] {
+  const found: [string, string[]][] = [];
+  for (let index = 1; fields.has(`Filter.${index}.Name`); index++) {
+    const name = fields.get(`Filter.${index}.Name`) ?? '';
+    if (!name.startsWith('tag:')) throw new Error(`this server filters by tags only, not by ${name}`);
+    found.push([name.slice('tag:'.length), listOf(fields, `Filter.${index}.Value`)]);
+  }
+  return found;
+}
+
+/** The tags of one kind of resource in a request that launches. */
+export function tagsFor(fields: URLSearchParams, kind: string): Record<string, string> {
+  const tags: Record<string, string> = {};
+  for (let spec = 1; fields.has(`TagSpecification.${spec}.ResourceType`); spec++) {
+    if (fields.get(`TagSpecification.${spec}.ResourceType`) !== kind) continue;
+    for (let index = 1; fields.has(`TagSpecification.${spec}.Tag.${index}.Key`); index++) {
+      const key = fields.get(`TagSpecification.${spec}.Tag.${index}.Key`) ?? '';
+      tags[key] = fields.get(`TagSpecification.${spec}.Tag.${index}.Value`) ?? '';
+    }
+  }
+  return tags;
+}
+
+type Xml = string | number | boolean | Xml[] | { [name: string]: Xml };
+
+const escaped = (text: string) =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+
+/** A list becomes `<item>` after `<item>`. */
+export function xml(value: Xml): string {
+  if (Array.isArray(value)) return value.map((each) => `<item>${xml(each)}</item>`).join('');
+  if (typeof value === 'object')
+    return Object.entries(value)
+      .map(([name, inner]) => `<${name}>${xml(inner)}</${name}>`)
+      .join('');
+  return escaped(String(value));
+}
+
+export const answered = (action: string, body: Xml): string =>
+  `<?xml version="1.0" encoding="UTF-8"?><${action}Response xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>00000000-0000-0000-0000-000000000000</requestId>${xml(body)}</${action}Response>`;
+
+/** In the shape in which EC2 refuses. */
+export class Ec2Refusal extends Error {
+  readonly code: string;
+  readonly status: number;
+  constructor(code: string, message: string, status = 400) {
+    super(message);
+    this.code = code;
+    this.status = status;
+  }
+  xml(): string {
+    return `<?xml version="1.0" encoding="UTF-8"?><Response><Errors><Error><Code>${this.code}</Code><Message>${escaped(this.message)}</Message></Error></Errors><RequestID>00000000-0000-0000-0000-000000000000</RequestID></Response>`;
+  }
+}
