@@ -4,9 +4,10 @@
  */
 import type { SampleOutcome } from './boot-samples.ts';
 
+/** `running`: not over yet, so nothing is known beyond this. */
 export interface TimedBoot {
   seconds: number;
-  outcome: SampleOutcome;
+  outcome: SampleOutcome | 'running';
 }
 
 /** From `seconds` on, this share of boots is still on its way. */

@@ -1,0 +1,70 @@
+/** What another budget would have done to boots that are on record. Pure. */
+import { arrived, type SurvivalStep, type TimedBoot } from './survival.ts';
+
+export interface WhatIfQuestion {
+  budget_seconds: number;
+  /** How long after being given up a boot may still arrive and be taken back. */
+  rescue_seconds: number;
+}
+
+/** Given up by this budget although it arrived: `rescued` says that it came inside the window and would have been taken back. */
+export interface FalseKill<B> {
+  boot: B;
+  over_seconds: number;
+  rescued: boolean;
+}
+
+/** Given up in truth as well, and nobody has seen it since. */
+export interface FoundOtherwise<B> {
+  boot: B;
+  /** Below nothing: so much later. */
+  sooner_seconds: number;
+}
+
+export interface WhatIf<B> {
+  boots: number;
+  /** The furthest over the budget first. */
+  false_kills: FalseKill<B>[];
+  rescued: number;
+  /** The longest waited for first. */
+  stuck: FoundOtherwise<B>[];
+  /** In the mean over the stuck; null where none was. */
+  stuck_found_sooner_seconds: number | null;
+  /** Ended by others, or still running, when they were already past this budget: whether they would have come nobody knows. */
+  undecided: number;
+}
+
+export function whatIf<B extends TimedBoot>(
+  boots: readonly B[],
+  { budget_seconds, rescue_seconds }: WhatIfQuestion,
+): WhatIf<B> {
+  const false_kills: FalseKill<B>[] = [];
+  const stuck: FoundOtherwise<B>[] = [];
+  let undecided = 0;
+  for (const boot of boots) {
+    const over_seconds = boot.seconds - budget_seconds;
+    if (boot.outcome === 'timed_out') stuck.push({ boot, sooner_seconds: over_seconds });
+    else if (over_seconds <= 0) continue;
+    else if (arrived(boot)) false_kills.push({ boot, over_seconds, rescued: over_seconds <= rescue_seconds });
+    else undecided++;
+  }
+  false_kills.sort((one, other) => other.over_seconds - one.over_seconds);
+  stuck.sort((one, other) => other.sooner_seconds - one.sooner_seconds);
+  const sooner = stuck.reduce((sum, { sooner_seconds }) => sum + sooner_seconds, 0);
+  return {
+    boots: boots.length,
+    false_kills,
+    rescued: false_kills.filter(({ rescued }) => rescued).length,
+    stuck,
+    stuck_found_sooner_seconds: stuck.length > 0 ? sooner / stuck.length : null,
+    undecided,
+  };
+}
+
+/** Of boots that complete, the share that takes longer than a budget; null before one has completed. */
+export function falseKillShare(curve: readonly SurvivalStep[], budget_seconds: number): number | null {
+  const end = curve.at(-1)?.share ?? 1;
+  if (end >= 1) return null;
+  const standing = curve.findLast(({ seconds }) => seconds <= budget_seconds)?.share ?? 1;
+  return (standing - end) / (1 - end);
+}
