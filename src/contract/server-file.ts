@@ -4,6 +4,7 @@ import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { parse } from 'yaml';
 import { SettingsError } from '../base/settings.ts';
+import { type BootShiftSettings, defaultBootShiftSettings } from '../lifecycle/boot-shift.ts';
 import { type BrakePolicy, type BrakeSettings, defaultBrakePolicy, defaultBrakeSettings } from '../lifecycle/brake.ts';
 import { type BudgetSettings, defaultRuntimeClasses } from '../lifecycle/budgets.ts';
 import {
@@ -78,6 +79,19 @@ export const ServerFile = Type.Object(
         strict,
       ),
     ),
+    boot_shift: Type.Optional(
+      Type.Object(
+        {
+          every_seconds: Type.Optional(PositiveSeconds),
+          fewest_boots: Type.Optional(Type.Integer({ minimum: 10, maximum: 300 })),
+          fewest_former_boots: Type.Optional(Type.Integer({ minimum: 10, maximum: 300 })),
+          factor: Type.Optional(Type.Number({ minimum: 1.05, maximum: 100 })),
+          budget_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+          usual_after_seconds: Type.Optional(PositiveSeconds),
+        },
+        strict,
+      ),
+    ),
     evidence: Type.Optional(Type.Object({ keep_seconds: Type.Optional(KeptFor) }, strict)),
     logs: Type.Optional(
       Type.Object({ most_bytes_per_node: Type.Optional(Type.Integer({ minimum: 1024 * 1024 })) }, strict),
@@ -96,6 +110,7 @@ export interface ServerFileSettings {
   brake_policy: BrakePolicy;
   drift: DriftSettings;
   repeat_failure: RepeatFailureSettings;
+  boot_shift: BootShiftSettings;
   orphans: OrphanSettings;
   evidence: { keep_seconds: KeepSeconds };
   logs: LogSettings;
@@ -120,6 +135,7 @@ export function settingsOf(file: ServerFile): ServerFileSettings {
     },
     drift: { ...defaultDriftSettings, ...file.drift },
     repeat_failure: { ...defaultRepeatFailureSettings, ...file.repeat_failure },
+    boot_shift: { ...defaultBootShiftSettings, ...file.boot_shift },
     orphans: { ...defaultOrphanSettings, ...file.orphans },
     evidence: { keep_seconds: { ...defaultKeepSeconds, ...file.evidence?.keep_seconds } },
     logs: { ...defaultLogSettings, ...file.logs },

@@ -1,7 +1,7 @@
 /** Findings: what each kind is about, when it is opened, and the numbers that decide. Pure; the API, CLI and docs read the same tables. */
 import type { NodeStatus } from './states.ts';
 
-export const findingKinds = ['drift', 'repeat-failure'] as const;
+export const findingKinds = ['drift', 'repeat-failure', 'boot-shift'] as const;
 export type FindingKind = (typeof findingKinds)[number];
 
 /**
@@ -19,6 +19,7 @@ export const findingWhats = {
   row_differs: { kind: 'drift', says: 'its row is not what its evidence says' },
   node_provisions: { kind: 'repeat-failure', says: 'bringing it up fails again and again' },
   pool_provisions: { kind: 'repeat-failure', says: 'bringing machines of this spec up fails again and again' },
+  boots_slower: { kind: 'boot-shift', says: 'its boots have become slower' },
 } as const satisfies Record<string, { kind: FindingKind; says: string }>;
 export type FindingWhat = keyof typeof findingWhats;
 

@@ -76,6 +76,7 @@ const repairs: Record<FindingWhat, Decision> = {
   },
   node_provisions: notByItself,
   pool_provisions: notByItself,
+  boots_slower: notByItself,
 };
 
 const known: Decision = {
@@ -94,6 +95,10 @@ const acceptances: Record<FindingWhat, Decision> = {
   },
   node_provisions: known,
   pool_provisions: known,
+  boots_slower: {
+    says: () => 'this pace counts as the usual one; only boots that become slower still are told of',
+    act: async () => undefined,
+  },
 };
 
 export interface FindingOutcome {

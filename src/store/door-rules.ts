@@ -1,6 +1,7 @@
 /** What both halves of the door share: why a change is refused, which layer tells of it, and how rows are written in one statement. */
 import type { EvidenceLayer } from '../contract/evidence.ts';
 import type { PoolDocument } from '../contract/pool.ts';
+import { type BootShiftSettings, defaultBootShiftSettings } from '../lifecycle/boot-shift.ts';
 import { type BrakePolicy, type BrakeSettings, defaultBrakePolicy, defaultBrakeSettings } from '../lifecycle/brake.ts';
 import { type Budget, type BudgetSettings, defaultRuntimeClasses } from '../lifecycle/budgets.ts';
 import { type Deciders, deciders } from '../lifecycle/deciders.ts';
@@ -35,6 +36,7 @@ export interface DoorEnvironment {
   brake_policy: BrakePolicy;
   drift: DriftSettings;
   repeat_failure: RepeatFailureSettings;
+  boot_shift: BootShiftSettings;
   orphans: OrphanSettings;
   evidence: { keep_seconds: KeepSeconds };
   decide: Deciders;
@@ -47,6 +49,7 @@ export const defaultEnvironment: DoorEnvironment = {
   brake_policy: defaultBrakePolicy,
   drift: defaultDriftSettings,
   repeat_failure: defaultRepeatFailureSettings,
+  boot_shift: defaultBootShiftSettings,
   orphans: defaultOrphanSettings,
   evidence: { keep_seconds: defaultKeepSeconds },
   decide: deciders,

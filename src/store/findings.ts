@@ -2,6 +2,7 @@
 import type { AllocationId, NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Actor, EvidenceLayer } from '../contract/evidence.ts';
 import type { Page } from '../contract/primitives.ts';
+import { findingSays } from '../lifecycle/finding-says.ts';
 import { type FindingKind, type FindingStatus, type FindingWhat, findingWhats } from '../lifecycle/findings.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
@@ -48,7 +49,7 @@ const factOf = (finding: FindingRow, at: Date, layer: EvidenceLayer) => {
     at,
     layer,
     kind,
-    summary: `${says}: ${findingWhats[what].says}${reason ? ` (${reason})` : ''}`,
+    summary: `${says}: ${findingSays(finding)}${reason ? ` (${reason})` : ''}`,
     data: { finding_id, what, subject, pool, ours, theirs, passes, first_seen_at, reason },
     actor: finding.actor,
     node_id: finding.node_id,

@@ -1,5 +1,6 @@
 /** Every sweep there is, in the order in which they are asked. A new rule is one file and one line here. */
 import { absence } from './absence.ts';
+import { bootShift } from './boot-shift.ts';
 import { brakeWatch } from './brake-watch.ts';
 import { cleanDeadline } from './clean-deadline.ts';
 import { drainDeadline } from './drain-deadline.ts';
@@ -51,6 +52,7 @@ export const sweepRegistry = (services: SweepServices): Sweep[] => [
   releaseRetry(services),
   drift(services),
   repeatFailure(services),
+  bootShift(services),
   operationOverdue(services),
   taskLease(services),
   orphans(services),

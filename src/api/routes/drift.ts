@@ -1,7 +1,7 @@
 /** Findings: what disagrees or fails again and again, and what a person decides about it. */
 import { ApiProblem } from '../../contract/errors.ts';
 import type { Finding } from '../../contract/finding.ts';
-import { findingWhats } from '../../lifecycle/findings.ts';
+import { findingSays } from '../../lifecycle/finding-says.ts';
 import { acceptFinding, type FindingOutcome, repairFinding } from '../../operations/findings.ts';
 import { type FindingRow, listFindings } from '../../store/findings.ts';
 import type { ComparedTable } from '../../store/row-comparison.ts';
@@ -14,7 +14,7 @@ const iso = (date: Date | null) => date?.toISOString() ?? null;
 
 export const findingWire = (row: FindingRow): Finding => ({
   ...row,
-  says: findingWhats[row.what].says,
+  says: findingSays(row),
   first_seen_at: row.first_seen_at.toISOString(),
   seen_at: row.seen_at.toISOString(),
   opened_at: iso(row.opened_at),

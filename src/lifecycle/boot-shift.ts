@@ -1,0 +1,193 @@
+/**
+ * Whether the boots of a pool have become slower, and since when. Pure.
+ *
+ * Every boot is scored by how many others were surely quicker and how many surely slower than it, where one that never came is only known to
+ * take longer than it was waited for (Gehan's scores). The moment that splits the scores best is the change. Scores are ranks, so a heavy
+ * tail weighs no more than a light one, and all moments are tried for the price of one pass.
+ */
+import { arrived, quantileOf, survivalCurve, type TimedBoot } from './survival.ts';
+
+export interface DatedBoot extends TimedBoot {
+  started_at: Date;
+}
+
+export interface BootShiftSettings {
+  /** From one look to the next. */
+  every_seconds: number;
+  /** So many must have arrived since the change: of fewer, the middle one says little. */
+  fewest_boots: number;
+  /** And so many before it, or nobody knows what is usual. */
+  fewest_former_boots: number;
+  /** The middle boot takes so many times as long. */
+  factor: number;
+  /** And adds so much of the budget: a second more on the way to twelve minutes is nobody's concern. */
+  budget_share: number;
+  /** A pace that has lasted so long is the usual one. */
+  usual_after_seconds: number;
+}
+
+const day = 86_400;
+export const defaultBootShiftSettings: BootShiftSettings = {
+  every_seconds: 60,
+  fewest_boots: 20,
+  fewest_former_boots: 50,
+  factor: 1.2,
+  budget_share: 0.02,
+  usual_after_seconds: 7 * day,
+};
+
+/** What is usual is asked of boots as old as those that budgets are learned from. */
+export const oldestComparedSeconds = 30 * day;
+
+/**
+ * In standard errors. It is asked with every boot and for every moment, so chance gets thousands of tries: at 5 it wins one of three million.
+ * What stands already needs less to stay, or it would come and go.
+ */
+const surelyChanged = 5;
+const surelyStill = 3.5;
+const sureAt = (standing: boolean) => (standing ? surelyStill : surelyChanged);
+
+/** Where a quarter of the time is as slow as this, it is the weather of the pool, such as its nights. */
+const weatherQuantile = 0.75;
+const fewestWeather = 4;
+
+export interface ShiftQuestion {
+  now: Date;
+  budget_seconds: number;
+  settings: BootShiftSettings;
+  /** It was found before, and is asked about again. */
+  standing: boolean;
+}
+
+export interface Shift<B extends DatedBoot> {
+  /** When the first slower boot began. */
+  since: Date;
+  former: B[];
+  slower: B[];
+  former_seconds: number;
+  slower_seconds: number;
+}
+
+/** How many of the sorted are less than this; with `orSame`, also those that are the same. */
+function countBelow(sorted: Float64Array, value: number, orSame: boolean): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const there = sorted[middle] ?? 0;
+    if (there < value || (orSame && there === value)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Of each boot: how many others were surely quicker, less how many were surely slower. They add up to nothing. */
+function scoresOf(boots: readonly TimedBoot[]): Float64Array {
+  const came = Float64Array.from(boots.filter(arrived), ({ seconds }) => seconds).sort();
+  const others = Float64Array.from(
+    boots.filter((boot) => !arrived(boot)),
+    ({ seconds }) => seconds,
+  ).sort();
+  return Float64Array.from(boots, (boot) => {
+    const { seconds } = boot;
+    if (!arrived(boot)) return countBelow(came, seconds, true);
+    const slower = came.length - countBelow(came, seconds, true) + others.length - countBelow(others, seconds, false);
+    return countBelow(came, seconds, false) - slower;
+  });
+}
+
+interface Split {
+  /** The first boot after it. */
+  at: number;
+  /** Above nothing: slower since then. */
+  z: number;
+}
+
+/** By how many standard errors the boots from each moment on are slower than those before it, were their order mere chance. */
+function* splitsOf(boots: readonly TimedBoot[]): Generator<Split> {
+  const scores = scoresOf(boots);
+  const count = boots.length;
+  const squares = scores.reduce((sum, score) => sum + score * score, 0);
+  const unit = squares / (count * (count - 1));
+  let after = 0;
+  for (let at = count - 1; at > 0; at--) {
+    after += scores[at] ?? 0;
+    const spread = Math.sqrt(unit * at * (count - at));
+    if (spread > 0) yield { at, z: after / spread };
+  }
+}
+
+/** Of two groups: by how many standard errors the latter is slower. */
+export function slownessOf(former: readonly TimedBoot[], latter: readonly TimedBoot[]): number {
+  for (const { at, z } of splitsOf([...former, ...latter])) if (at === former.length) return z;
+  return 0;
+}
+
+/** The strongest change, either way, that leaves enough arrivals on both sides. */
+function strongest(boots: readonly TimedBoot[], fewestBefore: number, fewestAfter: number): Split | undefined {
+  const arrivals = boots.reduce((sum, boot) => sum + Number(arrived(boot)), 0);
+  let best: Split | undefined;
+  let after = 0;
+  let last = boots.length;
+  for (const split of splitsOf(boots)) {
+    for (; last > split.at; last--) after += Number(arrived(boots[last - 1] ?? { outcome: 'cancelled' }));
+    if (after < fewestAfter || arrivals - after < fewestBefore) continue;
+    if (!best || Math.abs(split.z) > Math.abs(best.z)) best = split;
+  }
+  return best;
+}
+
+/** Of those that complete, the middle one. */
+export const middleOf = (boots: readonly TimedBoot[]): number => quantileOf(survivalCurve(boots), 0.5) ?? 0;
+
+/** As slow as the slower quarter of the last days was, a few boots at a time. Nothing where too little is known. */
+function weatherOf(former: readonly DatedBoot[], since: Date, settings: BootShiftSettings): number {
+  const from = since.getTime() - settings.usual_after_seconds * 1000;
+  const lately = former.filter((boot) => arrived(boot) && boot.started_at.getTime() >= from);
+  const middles: number[] = [];
+  for (let at = 0; at + settings.fewest_boots <= lately.length; at += settings.fewest_boots)
+    middles.push(middleOf(lately.slice(at, at + settings.fewest_boots)));
+  if (middles.length < fewestWeather) return 0;
+  middles.sort((one, other) => one - other);
+  return middles[Math.floor(middles.length * weatherQuantile)] ?? 0;
+}
+
+/** They were slower for a while, and those that came last are as before. */
+function isOver(slower: readonly TimedBoot[], goodSeconds: number, { fewest_boots }: BootShiftSettings): boolean {
+  const back = strongest(slower, fewest_boots, fewest_boots);
+  return back !== undefined && back.z < -surelyStill && middleOf(slower.slice(back.at)) < goodSeconds;
+}
+
+function judge<B extends DatedBoot>(all: readonly B[], window: readonly B[], at: number, question: ShiftQuestion) {
+  const { settings, standing, budget_seconds } = question;
+  const [former, slower] = [window.slice(0, at), window.slice(at)];
+  const since = slower[0]?.started_at ?? question.now;
+  const former_seconds = middleOf(former);
+  const slower_seconds = middleOf(slower);
+  /** Halfway between the usual and what is worth telling. */
+  const half = (1 + settings.factor) / 2;
+  const least = former_seconds * (standing ? half : settings.factor);
+  if (slower_seconds < least || isOver(slower, former_seconds * half, settings)) return undefined;
+  // An outage alone makes none of those slower that arrive.
+  if (slownessOf(former.filter(arrived), slower.filter(arrived)) < sureAt(standing)) return undefined;
+  const isSmall = slower_seconds - former_seconds < settings.budget_share * budget_seconds;
+  const known = all.filter(({ started_at }) => started_at < since);
+  if (!standing && (isSmall || slower_seconds < weatherOf(known, since, settings) * half)) return undefined;
+  return { since, former, slower, former_seconds, slower_seconds } satisfies Shift<B>;
+}
+
+/** The boots in the order in which they began. Faster ones are no news, and neither is what changed so long ago that it is the usual. */
+export function findShift<B extends DatedBoot>(boots: readonly B[], question: ShiftQuestion): Shift<B> | undefined {
+  const { settings, standing, now } = question;
+  const newsFrom = now.getTime() - settings.usual_after_seconds * 1000;
+  let window = boots;
+  for (;;) {
+    const split = strongest(window, settings.fewest_former_boots, settings.fewest_boots);
+    if (!split || Math.abs(split.z) < sureAt(standing)) return undefined;
+    const began = window[split.at]?.started_at.getTime() ?? 0;
+    const shift = split.z > 0 && began > newsFrom ? judge(boots, window, split.at, question) : undefined;
+    if (shift) return shift;
+    // An older change, or one that is none of our business: what came before it says nothing about the boots of now.
+    window = window.slice(split.at);
+  }
+}

@@ -1,0 +1,11 @@
+/** What a finding says, in words. Pure. */
+import { type FindingWhat, findingWhats } from './findings.ts';
+import { type FormerBoots, type SlowerBoots, shiftSays } from './told-shift.ts';
+
+type Side = Record<string, unknown>;
+
+/** What is told in numbers says them, for they are the news. */
+export const findingSays = ({ what, ours, theirs }: { what: FindingWhat; ours: Side; theirs: Side }): string =>
+  what === 'boots_slower'
+    ? shiftSays(ours as unknown as FormerBoots, theirs as unknown as SlowerBoots)
+    : findingWhats[what].says;
