@@ -40,6 +40,10 @@ export const pausingRules = rulesThat('pause-launches');
 
 export const isNodeRule = (name: string): name is NodeRuleName => Object.hasOwn(nodeRules, name);
 
+/** Those that were decided on lately have left the phase they are a share of, and count among it still. */
+export const leftPhase = (phase: readonly NodeStatus[], recent: number): number =>
+  phase.includes('cleaning') ? 0 : recent;
+
 /** Rules that finish what a person asked for go on in an observed pool as well; else a release would stand still there. */
 const finishing: ReadonlySet<Cause> = new Set<Cause>([
   'node-ready',

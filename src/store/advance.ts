@@ -36,6 +36,13 @@ async function wasExtended(tx: Transaction, node_instance_id: NodeInstanceId): P
   return rows.length > 0;
 }
 
+/** What is marked with the signs of a boot and is no advance: a person's word, and what was found wrong. */
+const otherMarks = ['crashed ', 'certain failure ', 'told failure ', 'certain diagnosis ', 'diagnosis '];
+
+/** Expects the name of the column. */
+export const isAdvance = (sign: string): string =>
+  `(${sign} <> '${extended}' and not (${otherMarks.map((mark) => `starts_with(${sign}, '${mark}')`).join(' or ')}))`;
+
 /** The caller holds the lock on the node's row. */
 export async function noteAdvance(
   tx: Transaction,

@@ -3,7 +3,7 @@ import { type Clock, secondsLater } from '../base/clock.ts';
 import { type NodeId, newHoldId } from '../base/ids.ts';
 import type { Held } from '../contract/node.ts';
 import { type BrakePolicy, type Leave, type Share, turnOf } from '../lifecycle/brake.ts';
-import { type NodeRule, type NodeRuleName, nodeRules, pausingRules } from '../lifecycle/rules.ts';
+import { leftPhase, type NodeRule, type NodeRuleName, nodeRules, pausingRules } from '../lifecycle/rules.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import {
   brakeMemory,
@@ -54,9 +54,6 @@ const distinctScopes = (nodes: readonly Placed[]): Scope[] =>
 const crowdOf = (crowds: readonly Crowd[], { scope, name }: Scope): number =>
   crowds.reduce((sum, crowd) => sum + (crowd[scope] === name ? crowd.count : 0), 0);
 
-/** Those that were decided on have left the phase they are a share of. */
-const leftPhase = ({ phase }: NodeRule, recent: number) => (phase.includes('cleaning') ? 0 : recent);
-
 const mostCounted = 2_147_483_647;
 
 interface Weighed {
@@ -80,7 +77,7 @@ async function weigh(tx: Transaction, weighed: Weighed[], rule: NodeRule): Promi
   }));
   const counts = await populationsUpTo(tx, asked, rule.phase);
   for (const [place, { share }] of open.entries())
-    share.population = leftPhase(rule, share.recent) + (counts[place] ?? 0);
+    share.population = leftPhase(rule.phase, share.recent) + (counts[place] ?? 0);
 }
 
 const massReason = (rule: string, { scope, name }: Scope, share: Share, window_seconds: number) =>
@@ -146,7 +143,7 @@ async function leaves(
     const isLoose = (node: Placed) => node[scope.scope] === scope.name && !isKept(said, node);
     if (!nodes.some(isLoose)) continue;
     share.population =
-      leftPhase(nodeRules[rule], share.recent) + (await populationOf(tx, scope, nodeRules[rule].phase));
+      leftPhase(nodeRules[rule].phase, share.recent) + (await populationOf(tx, scope, nodeRules[rule].phase));
     const hold = await openHold(tx, {
       hold_id: newHoldId(clock),
       kind: 'mass-failure',

@@ -1,0 +1,125 @@
+/** Recorded silences and absences under another policy: called offline sooner, later or not at all, and given up accordingly. Pure. */
+import { secondsBetween, secondsLater } from '../../base/clock.ts';
+import { effectiveStaleSeconds, heartbeatPolicy, resolveBudget } from '../budgets.ts';
+import { mayReturnAt } from '../liveness.ts';
+import type { Decision, DifferenceKind, Found } from './difference.ts';
+import type { RecordedAbsence, ReplayPolicy } from './history.ts';
+
+const round = (seconds: number) => Math.round(seconds * 10) / 10;
+
+/** How long this machine might have been silent under another policy. One whose interval was not its pool's keeps its own. */
+export function staleUnder(stale_seconds: number, inForce: ReplayPolicy, proposed: ReplayPolicy): number {
+  const then = heartbeatPolicy(inForce.heartbeat);
+  const now = heartbeatPolicy(proposed.heartbeat);
+  const announced = stale_seconds > then.stale_after_seconds ? stale_seconds / 3 : 0;
+  const own = announced > then.interval_seconds ? announced : 0;
+  return effectiveStaleSeconds(now.stale_after_seconds, Math.max(now.interval_seconds, own));
+}
+
+const budgetOf = (phase: 'offline' | 'rescue', policy: ReplayPolicy): number =>
+  resolveBudget({
+    phase,
+    pool: policy.budgets,
+    runtime_class: policy.runtime_class,
+    server: policy.server,
+    external: policy.external,
+  }).seconds;
+
+interface Absent {
+  absence: RecordedAbsence;
+  /** When it would have been called offline. */
+  at: Date;
+}
+
+const wasOffline = ({ at, reason }: RecordedAbsence): Decision => ({ verdict: 'offline', at, reason });
+
+function differ(
+  { absence, at }: Absent,
+  kind: DifferenceKind,
+  rule: string,
+  was: Decision,
+  would_be: Decision,
+  sure = true,
+): Found {
+  const { node_id, node_instance_id } = absence;
+  const times = [was.at, would_be.at].filter((each) => each !== null);
+  const first = times.reduce((least, each) => (each < least ? each : least), times[0] ?? at);
+  return { difference: { kind, at: first, node_id, node_instance_id, rule, was, would_be, sure } };
+}
+
+/** When the absence ended, whoever ended it; null where it lasts. */
+const endOf = ({ back_at, given_up, over_at }: RecordedAbsence): Date | null => back_at ?? given_up?.at ?? over_at;
+
+const endings: [keyof RecordedAbsence, string][] = [
+  ['back_at', 'it was back'],
+  ['over_at', 'it was taken out of service'],
+];
+
+const endingOf = (absence: RecordedAbsence): string =>
+  endings.find(([column]) => absence[column] !== null)?.[1] ?? 'its absence was over';
+
+/** The silence itself. Nothing, where the threshold is what it was; then the deadline that follows is looked at. */
+function replaySilence({ absence, at }: Absent, stale: { before: number; proposed: number }): Found {
+  const was = wasOffline(absence);
+  const end = endOf(absence);
+  const allowed = `allowed: ${round(stale.proposed)} s`;
+  const would_be = { verdict: 'offline', at, reason: `silent for ${round(stale.proposed)} s (${allowed})` };
+  if (at < absence.at) return differ({ absence, at }, 'offline_sooner', 'liveness', was, would_be);
+  if (end && end <= at) {
+    const reason = `${endingOf(absence)} ${round(secondsBetween(absence.at, end))} s after it was called offline (${allowed})`;
+    return differ({ absence, at }, 'silence_spared', 'liveness', was, { verdict: 'ready', at: end, reason });
+  }
+  // One that was found silent is believed only after its stale time. Whoever is back within a beat of that may have beaten all along.
+  const believed = mayReturnAt(absence.at, stale.before);
+  const mayHaveBeaten = absence.back_at !== null && secondsBetween(believed, absence.back_at) < stale.before / 2;
+  if (mayHaveBeaten) return { untold: { kind: 'returned', node_id: absence.node_id } };
+  return differ({ absence, at }, 'offline_later', 'liveness', was, would_be);
+}
+
+/** The deadline of its absence, which counts from when it was called offline. */
+function replayDeadline({ absence, at }: Absent, inForce: ReplayPolicy, proposed: ReplayPolicy): Found {
+  const { given_up, back_at, over_at, moved_seconds } = absence;
+  const budget = budgetOf('offline', proposed);
+  if (absence.ended || budget === (absence.budget_seconds ?? budgetOf('offline', inForce))) return undefined;
+  const deadline_at = secondsLater(at, budget + moved_seconds);
+  const find = (kind: DifferenceKind, was: Decision, would_be: Decision, sure = true) =>
+    differ({ absence, at }, kind, 'offline-deadline', was, would_be, sure);
+  const failed = (then: string): Decision => ({
+    verdict: 'failed',
+    at: deadline_at,
+    reason: `away for ${round(budget)} s${then && `; ${then}`}`,
+  });
+  if (given_up) {
+    const was = { verdict: 'failed', at: given_up.at, reason: given_up.reason };
+    const { rescued_at } = absence;
+    if (rescued_at && rescued_at <= deadline_at)
+      return find('absent_spared', was, {
+        verdict: 'ready',
+        at: rescued_at,
+        reason: 'it was back before its deadline',
+      });
+    if (deadline_at < given_up.at) return find('absent_sooner', was, failed(''));
+    return find('absent_later', was, failed('unless it comes back before'), rescued_at !== null);
+  }
+  const end = back_at ?? over_at;
+  if (end === null || deadline_at >= end) return undefined;
+  if (!back_at) {
+    const was = { verdict: 'offline', at: end, reason: endingOf(absence) };
+    return find('absent_sooner', was, failed('before it was taken out of service'));
+  }
+  const isRescued = back_at <= secondsLater(deadline_at, budgetOf('rescue', proposed));
+  const then = isRescued ? 'it would have been taken back when it returned' : 'it returned after its rescue window';
+  return find('absent_given_up', { verdict: 'ready', at: back_at, reason: 'it was back' }, failed(then));
+}
+
+export function replayAbsence(absence: RecordedAbsence, inForce: ReplayPolicy, proposed: ReplayPolicy): Found[] {
+  const { stale_seconds } = absence;
+  const before = absence.by === 'liveness' ? stale_seconds : null;
+  if (before === null) return [replayDeadline({ absence, at: absence.at }, inForce, proposed)];
+  const stale = { before, proposed: staleUnder(before, inForce, proposed) };
+  const at = secondsLater(absence.at, stale.proposed - before);
+  if (Math.abs(stale.proposed - before) < 0.001) return [replayDeadline({ absence, at }, inForce, proposed)];
+  const silence = replaySilence({ absence, at }, stale);
+  const isSpared = silence !== undefined && 'difference' in silence && silence.difference.kind === 'silence_spared';
+  return isSpared ? [silence] : [silence, replayDeadline({ absence, at }, inForce, proposed)];
+}

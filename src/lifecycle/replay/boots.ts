@@ -1,0 +1,240 @@
+/** Recorded boots under another policy: when each would have been given up, and what is known of it by then. Pure. */
+import { secondsBetween, secondsLater } from '../../base/clock.ts';
+import { deadlineAfterAdvance } from '../boot-advance.ts';
+import type { SamplePhase } from '../boot-samples.ts';
+import { type Budget, resolveBudget } from '../budgets.ts';
+import type { NodeStatus } from '../states.ts';
+import { arrived } from '../survival.ts';
+import type { Decision, Difference, DifferenceKind, Found } from './difference.ts';
+import type { RecordedBoot, ReplayPolicy } from './history.ts';
+
+/** Two moments that differ by less are the same: they come from sums of fractions. */
+const sameMs = 1;
+/** A rule looks every few seconds, so a verdict comes a little after its deadline, and one that arrives meanwhile is in time. */
+const lookSeconds = 15;
+
+const standing: Record<SamplePhase, NodeStatus> = { provision: 'provisioning', start: 'starting' };
+const arrival: Record<SamplePhase, NodeStatus> = { provision: 'starting', start: 'ready' };
+const rules: Record<SamplePhase, string> = { provision: 'provision-deadline', start: 'start-deadline' };
+
+/** What this policy gives a boot: its allocation's own word, and what was learned by then, are as they were. */
+function budgetUnder(boot: RecordedBoot, policy: ReplayPolicy, phase: SamplePhase | 'rescue'): Budget {
+  const { budget_source, budget_seconds } = boot;
+  const isOwn = budget_source === 'allocation';
+  const isLearned = budget_source === 'learned' && policy.budgets.policy === 'learned';
+  return resolveBudget({
+    phase,
+    pool: policy.budgets,
+    runtime_class: policy.runtime_class,
+    server: policy.server,
+    requested_seconds: isOwn ? (boot.requested_seconds ?? budget_seconds) : null,
+    learned_seconds: isLearned ? budget_seconds : null,
+    external: policy.external,
+  });
+}
+
+/** Where the deadline of a boot ends up, after all that moved it. */
+function deadlineUnder(boot: RecordedBoot, budget_seconds: number, { budgets }: ReplayPolicy): Date {
+  let deadline_at = secondsLater(boot.started_at, budget_seconds);
+  let granted = false;
+  for (const event of boot.events) {
+    // Given up before that.
+    if (event.at > deadline_at) break;
+    if (event.what === 'moved') {
+      deadline_at = secondsLater(deadline_at, event.seconds);
+      granted ||= event.by_person;
+      continue;
+    }
+    const phase = {
+      status: boot.phase === 'provision' ? ('provisioning' as const) : ('starting' as const),
+      clock_from: boot.started_at,
+      budget_seconds,
+      deadline_at,
+      progress_aware: budgets.progress_aware ?? false,
+      silence_seconds: budgets.silence_seconds,
+    };
+    const next = deadlineAfterAdvance(phase, event.at);
+    // What a person granted is not taken away by advance that then falls silent.
+    if (next && !(granted && next < deadline_at)) deadline_at = next;
+  }
+  return deadline_at;
+}
+
+const isSame = (one: Date, other: Date) => Math.abs(one.getTime() - other.getTime()) <= sameMs;
+const earlier = (one: Date, other: Date) => (one < other ? one : other);
+const round = (seconds: number) => Math.round(seconds);
+
+const waited = (boot: RecordedBoot, until: Date, { seconds, source }: Budget): string => {
+  const given = secondsBetween(boot.started_at, until);
+  const moved = Math.abs(given - seconds) < 0.5 ? '' : `, deadline moved by ${round(given - seconds)} s`;
+  return `waited ${round(given)} s, budget of ${round(seconds)} s from ${source}${moved}`;
+};
+
+interface Judged {
+  boot: RecordedBoot;
+  /** Under the proposed policy. */
+  deadline_at: Date;
+  budget: Budget;
+  rescue_seconds: number;
+}
+
+const came = ({ boot }: Judged): Decision => {
+  const { phase, started_at, ended_at } = boot;
+  const says = phase === 'provision' ? 'it registered' : 'it was ready';
+  return {
+    verdict: arrival[phase],
+    at: ended_at,
+    reason: `${says} after ${round(secondsBetween(started_at, ended_at))} s`,
+  };
+};
+
+const openUntil = ({ boot }: Judged): Decision => ({
+  verdict: standing[boot.phase],
+  at: boot.ended_at,
+  reason: boot.outcome === 'running' ? 'it is still on its way' : 'it was ended by somebody or something else',
+});
+
+type GivenUp = NonNullable<RecordedBoot['given_up']>;
+
+const gaveUp = (given_up: GivenUp): Decision => ({
+  verdict: 'failed',
+  at: given_up.at,
+  reason: given_up.reason,
+});
+
+const wouldGiveUp = ({ boot, deadline_at, budget }: Judged, then: string): Decision => ({
+  verdict: 'failed',
+  at: deadline_at,
+  reason: `${waited(boot, deadline_at, budget)}${then && `; ${then}`}`,
+});
+
+function differ(
+  judged: Judged,
+  kind: DifferenceKind,
+  was: Decision,
+  would_be: Decision,
+  more: Partial<Difference> = {},
+): Found {
+  const { node_id, node_instance_id, phase, ended_at } = judged.boot;
+  const at = earlier(was.at ?? ended_at, would_be.at ?? ended_at);
+  return {
+    difference: { kind, at, node_id, node_instance_id, rule: rules[phase], was, would_be, sure: true, ...more },
+  };
+}
+
+const isRescued = ({ boot, deadline_at, rescue_seconds }: Judged): boolean =>
+  boot.ended_at <= secondsLater(deadline_at, rescue_seconds);
+
+/** It arrived and nobody had given it up. */
+function arrivedInTime(judged: Judged): Found {
+  const { boot, deadline_at } = judged;
+  if (boot.ended_at <= deadline_at) return undefined;
+  // At this deadline a machine that beats is made ready, and only a silent one is given up.
+  if (boot.phase === 'start') return { untold: { kind: 'beats', node_id: boot.node_id } };
+  const late = `it arrived ${round(secondsBetween(deadline_at, boot.ended_at))} s later`;
+  return isRescued(judged)
+    ? differ(judged, 'boot_given_up', came(judged), wouldGiveUp(judged, `${late} and would have been taken back`))
+    : differ(judged, 'boot_lost', came(judged), wouldGiveUp(judged, `${late}, after its rescue window`));
+}
+
+/** At a sooner deadline a start-up that still beat would have been called over, not given up. */
+function stillBeating(judged: Judged, { at, reason, last_seen_at, stale_seconds }: GivenUp): Found {
+  const { boot, deadline_at, budget } = judged;
+  if (boot.phase !== 'start' || last_seen_at === null || deadline_at >= at) return undefined;
+  const freshUntil = secondsLater(last_seen_at, stale_seconds ?? 0);
+  // Beating when it was given up: then it lacked something else, and would have at any deadline.
+  if (freshUntil >= at || freshUntil < deadline_at) return undefined;
+  if (last_seen_at > deadline_at) return { untold: { kind: 'beats', node_id: boot.node_id } };
+  const beat = `it still beat when start-up was to be over (${waited(boot, deadline_at, budget)})`;
+  const would_be = { verdict: 'ready', at: deadline_at, reason: beat };
+  return differ(judged, 'ready_instead', { verdict: 'failed', at, reason }, would_be, { rule: 'stuck-starting' });
+}
+
+/** Given up, and seen after all. */
+function arrivedLate(judged: Judged, given_up: GivenUp, before: Before): Found {
+  const { boot, deadline_at } = judged;
+  const was = gaveUp(given_up);
+  if (boot.ended_at <= deadline_at) return differ(judged, 'boot_spared', was, came(judged));
+  const wasRescued =
+    boot.outcome === 'late' || boot.ended_at <= secondsLater(before.deadline_at, before.rescue_seconds);
+  const then = (words: string) => wouldGiveUp(judged, words);
+  if (!isRescued(judged))
+    return wasRescued ? differ(judged, 'boot_lost', was, then('it arrived after its rescue window')) : undefined;
+  if (!wasRescued) return differ(judged, 'boot_kept', was, then('it arrived inside its rescue window'));
+  if (isSame(before.deadline_at, deadline_at)) return undefined;
+  const kind = deadline_at < before.deadline_at ? 'late_sooner' : 'late_later';
+  return differ(judged, kind, was, then('it arrived later and would have been taken back'));
+}
+
+/** Given up, and never seen again: found sooner, or later. */
+function neverCame(judged: Judged, given_up: GivenUp, before: Before): Found {
+  const { boot, deadline_at } = judged;
+  if (isSame(before.deadline_at, deadline_at)) return undefined;
+  const was = gaveUp(given_up);
+  if (deadline_at < before.deadline_at) return differ(judged, 'stuck_sooner', was, wouldGiveUp(judged, ''));
+  const known = deadline_at <= boot.watched_until;
+  const then = known ? '' : 'nobody watched it for so long, so nobody knows whether it would have come';
+  return differ(judged, 'stuck_later', was, wouldGiveUp(judged, then), { sure: known });
+}
+
+function madeReady(judged: Judged, before: Date): Found {
+  const { boot, deadline_at, budget } = judged;
+  const was = { ...came(judged), reason: 'it beat, and start-up had to be over' };
+  const sooner = deadline_at < before;
+  const reason = sooner
+    ? `if it beat by then (${waited(boot, deadline_at, budget)})`
+    : `at the latest, unless it says so itself before (${waited(boot, deadline_at, budget)})`;
+  const would_be = { verdict: 'ready', at: deadline_at, reason };
+  return differ(judged, sooner ? 'ready_sooner' : 'ready_later', was, would_be, {
+    rule: 'stuck-starting',
+    sure: false,
+  });
+}
+
+/** Ended by others, or not over yet. */
+function leftOpen(judged: Judged): Found {
+  const { boot, deadline_at } = judged;
+  if (boot.ended_at <= deadline_at) return undefined;
+  if (boot.phase === 'start') return { untold: { kind: 'beats', node_id: boot.node_id } };
+  const would_be = wouldGiveUp(judged, 'nobody knows whether it would have come');
+  return differ(judged, 'boot_cut_short', openUntil(judged), would_be, { sure: boot.outcome === 'running' });
+}
+
+/** What the policy in force then made of the boot. */
+interface Before {
+  deadline_at: Date;
+  rescue_seconds: number;
+}
+
+const isFar = (one: Date, other: Date) => Math.abs(secondsBetween(one, other)) > lookSeconds;
+
+/** The record is what happened; where the policy in force then does not explain it, another one explains nothing either. */
+function unexplained({ boot, deadline_at }: Judged, before: Before): Found {
+  const { given_up, node_id, ended_at } = boot;
+  if (given_up && isFar(given_up.deadline_at ?? given_up.at, before.deadline_at))
+    return { untold: { kind: 'moved', node_id } };
+  if (boot.ready_by_rule && isFar(ended_at, before.deadline_at)) return { untold: { kind: 'moved', node_id } };
+  const kept = given_up ? given_up.at : ended_at;
+  if (kept <= secondsLater(before.deadline_at, lookSeconds)) return undefined;
+  return !given_up && ended_at <= deadline_at ? undefined : { untold: { kind: 'kept', node_id } };
+}
+
+export function replayBoot(boot: RecordedBoot, inForce: ReplayPolicy, proposed: ReplayPolicy): Found {
+  const { given_up, phase } = boot;
+  const before: Before = {
+    deadline_at: deadlineUnder(boot, boot.budget_seconds, inForce),
+    rescue_seconds: budgetUnder(boot, inForce, 'rescue').seconds,
+  };
+  const budget = budgetUnder(boot, proposed, phase);
+  const rescue_seconds = budgetUnder(boot, proposed, 'rescue').seconds;
+  const judged: Judged = { boot, budget, rescue_seconds, deadline_at: deadlineUnder(boot, budget.seconds, proposed) };
+  const isSameDeadline = isSame(before.deadline_at, judged.deadline_at);
+  if (isSameDeadline && before.rescue_seconds === rescue_seconds) return undefined;
+  const puzzle = unexplained(judged, before);
+  if (puzzle) return puzzle;
+  if (boot.ready_by_rule) return isSameDeadline ? undefined : madeReady(judged, before.deadline_at);
+  if (!given_up) return arrived(boot) ? arrivedInTime(judged) : leftOpen(judged);
+  const beating = stillBeating(judged, given_up);
+  if (beating) return beating;
+  return arrived(boot) ? arrivedLate(judged, given_up, before) : neverCame(judged, given_up, before);
+}

@@ -1,0 +1,95 @@
+/** What a replay finds: decisions that would have been otherwise, and what cannot be told. The kinds are tables. Pure. */
+
+/** `bad` is what nobody wants: machines given up that were well. `good` is the same spared; the rest is a matter of time. */
+type Weight = 'good' | 'bad' | 'even';
+
+interface Kind {
+  weight: Weight;
+  /** After a number, for a person: “9 boots not given up”. */
+  one: string;
+  many: string;
+}
+
+const kind = (weight: Weight, one: string, many: string): Kind => ({ weight, one, many });
+
+export const differenceKinds = {
+  boot_given_up: kind('bad', 'boot given up though it arrived', 'boots given up though they arrived'),
+  boot_lost: kind('bad', 'boot that arrives too late to be taken back', 'boots that arrive too late to be taken back'),
+  boot_spared: kind('good', 'boot not given up', 'boots not given up'),
+  boot_kept: kind('good', 'late boot taken back', 'late boots taken back'),
+  boot_cut_short: kind(
+    'even',
+    'boot given up before somebody else ended it',
+    'boots given up before somebody else ended them',
+  ),
+  stuck_sooner: kind('good', 'stuck one found sooner', 'stuck ones found sooner'),
+  stuck_later: kind('even', 'stuck one found later', 'stuck ones found later'),
+  late_sooner: kind('even', 'late one given up sooner, and taken back', 'late ones given up sooner, and taken back'),
+  late_later: kind('even', 'late one given up later, and taken back', 'late ones given up later, and taken back'),
+  ready_sooner: kind('even', 'start-up called over sooner', 'start-ups called over sooner'),
+  ready_later: kind('even', 'start-up called over later', 'start-ups called over later'),
+  ready_instead: kind('even', 'made ready instead of given up', 'made ready instead of given up'),
+  silence_spared: kind('good', 'silence not called offline', 'silences not called offline'),
+  offline_sooner: kind('even', 'called offline sooner', 'called offline sooner'),
+  offline_later: kind('even', 'called offline later', 'called offline later'),
+  absent_given_up: kind('bad', 'given up while away though it came back', 'given up while away though they came back'),
+  absent_spared: kind('good', 'absent one not given up', 'absent ones not given up'),
+  absent_sooner: kind('even', 'absent one given up sooner', 'absent ones given up sooner'),
+  absent_later: kind('even', 'absent one given up later', 'absent ones given up later'),
+  held: kind('even', 'verdict held back by the brake', 'verdicts held back by the brake'),
+  not_held: kind('even', 'verdict not held back', 'verdicts not held back'),
+  launches_paused: kind('even', 'pause of new launches', 'pauses of new launches'),
+  launches_not_paused: kind('even', 'pause of new launches less', 'pauses of new launches less'),
+} as const satisfies Record<string, Kind>;
+
+export type DifferenceKind = keyof typeof differenceKinds;
+export const differenceKindNames = Object.keys(differenceKinds) as DifferenceKind[];
+
+export interface Decision {
+  /** A status, or what the brake did. */
+  verdict: string;
+  at: Date | null;
+  reason: string;
+}
+
+export interface Difference {
+  kind: DifferenceKind;
+  /** When it was decided, or would have been, whichever came first. */
+  at: Date;
+  node_id: string;
+  node_instance_id: string;
+  rule: string;
+  was: Decision;
+  would_be: Decision;
+  /** Nothing on record speaks against it, and nothing proves it. */
+  sure: boolean;
+}
+
+export const untoldKinds = {
+  beats:
+    'Beats are not kept one by one: whether these were beating at their new deadline, so would have been made ready, nobody knows.',
+  kept: 'Something besides the policy decided on these (maintenance, a hold, an operator, the provider), and might have again.',
+  moved: 'Their deadline was not the one that the policy then in force gives; what moved it is not on record.',
+  short_silences:
+    'A silence that was shorter than what was allowed then left no record: how many of them a lower threshold would have called offline nobody knows.',
+  returned:
+    'They beat again before their former threshold let them be believed; whether before the new one nobody knows.',
+  told_silences: 'In an observed pool a silent machine keeps its status, so when these were back is not on record.',
+  learned:
+    'A learned budget is replayed as the fixed one, but where a boot had a learned one: what would have been learned by then is not worked out.',
+  other_budgets: 'Queueing, draining, cleaning and releasing are not replayed, so these budgets change nothing here.',
+  observed: 'In an observed pool rules only tell: what is listed here would have been told and not done.',
+  cut_boots: 'There is more on record than is replayed at once: older boots were left out.',
+  cut_changes: 'There is more on record than is replayed at once: older verdicts were left out.',
+} as const satisfies Record<string, string>;
+
+export type UntoldKind = keyof typeof untoldKinds;
+export const untoldKindNames = Object.keys(untoldKinds) as UntoldKind[];
+
+export interface Untold {
+  kind: UntoldKind;
+  node_id?: string;
+}
+
+/** What replaying one thing found: a difference, something that cannot be told, or that nothing would have been otherwise. */
+export type Found = { difference: Difference } | { untold: Untold } | undefined;

@@ -1,0 +1,89 @@
+/**
+ * Recorded history of a pool against a proposed policy: what would have been decided otherwise, and what cannot be told. The judgements
+ * are the product's own; what happened is the record's word, so the policy that was in force changes nothing. Pure.
+ */
+import { type BudgetSettings, heartbeatPolicy } from '../budgets.ts';
+import { replayAbsence } from './absences.ts';
+import { replayBoot } from './boots.ts';
+import { replayBrake } from './brake.ts';
+import type { Difference, DifferenceKind, Found, UntoldKind } from './difference.ts';
+import type { History, ReplayPolicy } from './history.ts';
+
+export interface UntoldTotal {
+  kind: UntoldKind;
+  /** Null where it is not about single decisions. */
+  count: number | null;
+  /** Some of those that it is about. */
+  node_ids: string[];
+}
+
+export interface Replay {
+  boots: number;
+  absences: number;
+  /** Boots that ended, machines called offline, verdicts that were held back. */
+  decisions: number;
+  otherwise: Partial<Record<DifferenceKind, number>>;
+  /** Newest first. */
+  differences: Difference[];
+  untold: UntoldTotal[];
+}
+
+const mostNamed = 20;
+
+function policyOf({ generations }: History, generation: number): ReplayPolicy | undefined {
+  return (generations.find((each) => each.generation === generation) ?? generations.at(-1))?.policy;
+}
+
+/** Not replayed, so a change of them says nothing here. */
+const notReplayed = ['queue_seconds', 'drain_seconds', 'release_seconds'] as const satisfies (keyof BudgetSettings)[];
+
+/** What a policy asks for that no record can answer, whatever happened. */
+function unanswerable(history: History, proposed: ReplayPolicy): UntoldKind[] {
+  const found: UntoldKind[] = [];
+  const now = history.generations.at(-1)?.policy;
+  const allowed = heartbeatPolicy(proposed.heartbeat).stale_after_seconds;
+  if (history.generations.some(({ policy }) => allowed < heartbeatPolicy(policy.heartbeat).stale_after_seconds))
+    found.push('short_silences');
+  if (proposed.budgets.policy === 'learned' && history.boots.some((boot) => boot.budget_source !== 'learned'))
+    found.push('learned');
+  if (now && notReplayed.some((name) => proposed.budgets[name] !== now.budgets[name])) found.push('other_budgets');
+  if (proposed.mode === 'observe') found.push('observed');
+  if (history.cut.boots) found.push('cut_boots');
+  if (history.cut.changes) found.push('cut_changes');
+  return found;
+}
+
+export function replay(history: History, proposed: ReplayPolicy): Replay {
+  const under = (generation: number, judge: (inForce: ReplayPolicy) => Found[]): Found[] => {
+    const inForce = policyOf(history, generation);
+    return inForce ? judge(inForce) : [];
+  };
+  const found = [
+    ...history.boots.flatMap((boot) => under(boot.generation, (inForce) => [replayBoot(boot, inForce, proposed)])),
+    ...history.absences.flatMap((each) => under(each.generation, (inForce) => replayAbsence(each, inForce, proposed))),
+    ...history.told_silences.map((node_id): Found => ({ untold: { kind: 'told_silences', node_id } })),
+    ...replayBrake(history, proposed.brake).map((difference) => ({ difference })),
+  ];
+  const differences = found.flatMap((each) => (each && 'difference' in each ? [each.difference] : []));
+  const untold = found.flatMap((each) => (each && 'untold' in each ? [each.untold] : []));
+  const otherwise: Replay['otherwise'] = {};
+  for (const { kind } of differences) otherwise[kind] = (otherwise[kind] ?? 0) + 1;
+  return {
+    boots: history.boots.length,
+    absences: history.absences.length,
+    decisions: history.boots.length + history.absences.length + history.held.length,
+    otherwise,
+    differences: differences.sort((one, other) => other.at.getTime() - one.at.getTime()),
+    untold: [
+      ...[...Map.groupBy(untold, ({ kind }) => kind)].map(([kind, all]) => ({
+        kind,
+        count: all.length,
+        node_ids: [...new Set(all.flatMap(({ node_id }) => (node_id === undefined ? [] : [node_id])))].slice(
+          0,
+          mostNamed,
+        ),
+      })),
+      ...unanswerable(history, proposed).map((kind) => ({ kind, count: null, node_ids: [] })),
+    ],
+  };
+}
