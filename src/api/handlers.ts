@@ -11,6 +11,7 @@ import { fleetHandlers } from './routes/fleet.ts';
 import { nodeHandlers } from './routes/nodes.ts';
 import { poolHandlers } from './routes/pools.ts';
 import { recoveryHandlers } from './routes/recovery.ts';
+import { replayHandlers } from './routes/replay.ts';
 import { residueHandlers } from './routes/residue.ts';
 import { serverHandlers } from './routes/server.ts';
 import { supervisionHandlers } from './routes/supervision.ts';
@@ -32,6 +33,7 @@ export const handlers: Handlers = {
   ...recoveryHandlers,
   ...supervisionHandlers,
   ...driftHandlers,
+  ...replayHandlers,
   ...residueHandlers,
   ...agentHandlers,
   ...agentTaskHandlers,

@@ -87,7 +87,7 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
       };
       const { person } = request;
       const answer =
-        person && route.method !== 'GET'
+        person && route.method !== 'GET' && !route.reads_only
           ? await changeOnce(request, reply, person, services, work)
           : await work(services);
       request.touched = idsIn(answer);

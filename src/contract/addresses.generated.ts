@@ -63,6 +63,7 @@ export const addresses = {
   'store-verify': { method: 'GET', path: '/v1/store/verify' },
   'drift-repair': { method: 'POST', path: '/v1/drift/{id}/repair' },
   'drift-accept': { method: 'POST', path: '/v1/drift/{id}/accept' },
+  'policy-replay': { method: 'POST', path: '/v1/replay' },
   'residue-list': { method: 'GET', path: '/v1/residue' },
   'residue-adopt': { method: 'POST', path: '/v1/residue/{id}/adopt' },
   'residue-delete': { method: 'POST', path: '/v1/residue/{id}/delete' },

@@ -80,6 +80,13 @@ const poolFields = {
   ),
 };
 
+/** A pool document, or the part of one that somebody has in mind: without a driver it lies over what the pool says now. */
+export const ProposedPool = Type.Object(
+  { name: Type.Optional(Name), ...poolFields, driver: Type.Optional(poolFields.driver) },
+  { ...strict, $id: 'ProposedPool' },
+);
+export type ProposedPool = Static<typeof ProposedPool>;
+
 /** What `PUT /v1/pools/{pool}` takes; `name` may be repeated in the document and must then agree with the address. */
 export const PoolDocument = Type.Object(
   { name: Type.Optional(Name), ...poolFields },

@@ -37,6 +37,8 @@ export interface RouteDeclaration {
   params?: TSchema;
   query?: TSchema;
   body?: TSchema;
+  /** A question that does not fit an address: it changes nothing, so nobody is told of it and it has no key to be repeated under. */
+  reads_only?: boolean;
   /** The body may be left out altogether. */
   body_optional?: boolean;
   /** Content types read besides application/json. */

@@ -7,6 +7,7 @@ import { evidenceRoutes } from './routes/evidence.ts';
 import { nodeRoutes } from './routes/nodes.ts';
 import { operationRoutes } from './routes/operations.ts';
 import { poolRoutes } from './routes/pools.ts';
+import { replayRoutes } from './routes/replay.ts';
 import { residueRoutes } from './routes/residue.ts';
 import { serverRoutes } from './routes/server.ts';
 import { supervisionRoutes } from './routes/supervision.ts';
@@ -23,6 +24,7 @@ export const routes = {
   ...evidenceRoutes,
   ...supervisionRoutes,
   ...driftRoutes,
+  ...replayRoutes,
   ...residueRoutes,
   ...agentRoutes,
 } as const;

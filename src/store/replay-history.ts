@@ -10,7 +10,7 @@ import type {
   RecordedBoot,
   ReplayPolicy,
 } from '../lifecycle/replay/history.ts';
-import type { Queryable } from './database.ts';
+import type { Database, Queryable } from './database.ts';
 import type { DoorEnvironment } from './door-rules.ts';
 import {
   type Asked,
@@ -161,8 +161,14 @@ function absencesOf(facts: readonly FactRow[], generationOf: (fact: FactRow) => 
   });
 }
 
-/** Read as it stood at one moment, so that counts and changes agree: the caller has one snapshot. */
-export async function readHistory(db: Queryable, asked: Asked, environment: DoorEnvironment): Promise<History> {
+/** Read as it stood at one moment, so that counts and changes agree. */
+export const readHistory = (db: Database, asked: Asked, environment: DoorEnvironment): Promise<History> =>
+  db.transaction(async (tx) => {
+    await tx.query('set transaction isolation level repeatable read, read only');
+    return readAtOnce(tx, asked, environment);
+  });
+
+async function readAtOnce(db: Queryable, asked: Asked, environment: DoorEnvironment): Promise<History> {
   const { pool, since, until, most } = asked;
   const rows = await readBoots(db, asked);
   const { facts, more } = await readFacts(db, asked);

@@ -35,6 +35,15 @@ function checkSpec(schema: TSchema, spec: unknown): void {
   }
 }
 
+export function checkRuntimeClass(named: string | undefined, at: string, { environment }: ApiServices): void {
+  if (named === undefined || Object.hasOwn(environment.runtime_classes, named)) return;
+  const known = Object.keys(environment.runtime_classes).join(', ');
+  throw new ApiProblem('invalid_request', {
+    detail: `There is no runtime class ${named}; this server has ${known}.`,
+    errors: [{ path: `${at}/runtime_class`, message: `must be one of ${known}` }],
+  });
+}
+
 function checkDocument(name: string, document: PoolDocument, person: Person, services: ApiServices): void {
   if (document.name !== undefined && document.name !== name) {
     throw new ApiProblem('invalid_request', {
@@ -42,14 +51,7 @@ function checkDocument(name: string, document: PoolDocument, person: Person, ser
       errors: [{ path: '/body/name', message: 'must agree with the address' }],
     });
   }
-  const { runtime_class } = document;
-  if (runtime_class !== undefined && !Object.hasOwn(services.environment.runtime_classes, runtime_class)) {
-    const known = Object.keys(services.environment.runtime_classes).join(', ');
-    throw new ApiProblem('invalid_request', {
-      detail: `There is no runtime class ${runtime_class}; this server has ${known}.`,
-      errors: [{ path: '/body/runtime_class', message: `must be one of ${known}` }],
-    });
-  }
+  checkRuntimeClass(document.runtime_class, '/body', services);
   const driver = services.drivers.get(document.driver);
   if (!driver)
     throw new ApiProblem(

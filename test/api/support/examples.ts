@@ -82,6 +82,7 @@ export function examplesFor(
     'store-verify': {},
     'drift-repair': { params: { id: 'find_none' }, body: { reason: 'test' } },
     'drift-accept': { params: { id: 'find_none' }, body: { reason: 'test' } },
+    'policy-replay': { body: { policy: [{ name: 'outside', budgets: { provision_seconds: 600 } }] } },
     'residue-list': {},
     'residue-adopt': residue,
     'residue-delete': residue,

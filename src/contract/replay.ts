@@ -1,0 +1,69 @@
+/** Recorded history of whole pools against a proposed policy: the question, and what would have been decided otherwise. */
+import { type Static, Type } from 'typebox';
+import { differenceKindNames, untoldKindNames } from '../lifecycle/replay/difference.ts';
+import { ProposedPool } from './pool.ts';
+import { Moment, Name, nullable, strict, Timestamp } from './primitives.ts';
+
+export const ReplayRequest = Type.Object(
+  {
+    policy: Type.Array(ProposedPool, {
+      minItems: 1,
+      maxItems: 100,
+      description:
+        'Pool documents, as they are declared. Without `driver` one lies over what its pool says now; without `name` it speaks of every pool.',
+    }),
+    since: Type.Optional(Moment),
+  },
+  { ...strict, $id: 'ReplayRequest' },
+);
+export type ReplayRequest = Static<typeof ReplayRequest>;
+
+const Decision = Type.Object({
+  verdict: Type.String({ description: 'A status, or what the brake did.' }),
+  at: nullable(Timestamp),
+  reason: Type.String(),
+});
+
+export const ReplayDifference = Type.Object(
+  {
+    kind: Type.Enum(differenceKindNames),
+    at: Timestamp,
+    pool: Name,
+    node_id: Type.String(),
+    node_instance_id: Type.String(),
+    rule: Type.String(),
+    was: Decision,
+    would_be: Decision,
+    sure: Type.Boolean({ description: 'False: nothing on record speaks against it, and nothing proves it.' }),
+  },
+  { $id: 'ReplayDifference' },
+);
+export type ReplayDifference = Static<typeof ReplayDifference>;
+
+export const ReplayedPool = Type.Object(
+  {
+    pool: Name,
+    boots: Type.Integer(),
+    absences: Type.Integer(),
+    decisions: Type.Integer({ description: 'Boots, machines called offline, and verdicts that were held back.' }),
+    otherwise: Type.Integer({ description: 'How many would have been decided otherwise.' }),
+    kinds: Type.Array(Type.Object({ kind: Type.Enum(differenceKindNames), count: Type.Integer() })),
+    differences: Type.Array(ReplayDifference, { description: 'The newest ones, newest first.' }),
+    untold: Type.Array(
+      Type.Object({
+        kind: Type.Enum(untoldKindNames),
+        says: Type.String(),
+        count: nullable(Type.Integer({ description: 'Null where it is not about single decisions.' })),
+        node_ids: Type.Array(Type.String(), { description: 'Some of those that it is about.' }),
+      }),
+    ),
+  },
+  { $id: 'ReplayedPool' },
+);
+export type ReplayedPool = Static<typeof ReplayedPool>;
+
+export const ReplayReply = Type.Object(
+  { since: Timestamp, until: Timestamp, pools: Type.Array(ReplayedPool) },
+  { $id: 'ReplayReply' },
+);
+export type ReplayReply = Static<typeof ReplayReply>;

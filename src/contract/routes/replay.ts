@@ -1,0 +1,18 @@
+/** What a proposed policy would have decided. */
+import { fleetViewer } from '../access.ts';
+import { ReplayReply, ReplayRequest } from '../replay.ts';
+import type { RouteDeclaration } from '../route.ts';
+
+export const replayRoutes = {
+  'policy-replay': {
+    method: 'POST',
+    path: '/v1/replay',
+    summary: 'What a proposed policy would have decided otherwise in recorded history; changes nothing',
+    tag: 'supervision',
+    access: fleetViewer,
+    body: ReplayRequest,
+    reads_only: true,
+    success: 200,
+    reply: ReplayReply,
+  },
+} as const satisfies Record<string, RouteDeclaration>;
