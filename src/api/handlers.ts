@@ -2,6 +2,7 @@
 import { agentHandlers } from './routes/agent.ts';
 import { agentTaskHandlers } from './routes/agent-tasks.ts';
 import { allocationHandlers } from './routes/allocations.ts';
+import { bootHandlers } from './routes/boots.ts';
 import { checkupHandlers } from './routes/checkup.ts';
 import { driftHandlers } from './routes/drift.ts';
 import { evidenceHandlers } from './routes/evidence.ts';
@@ -23,6 +24,7 @@ export const handlers: Handlers = {
   ...serverHandlers,
   ...tokenHandlers,
   ...poolHandlers,
+  ...bootHandlers,
   ...allocationHandlers,
   ...nodeHandlers,
   ...fleetHandlers,

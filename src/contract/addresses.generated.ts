@@ -16,6 +16,8 @@ export const addresses = {
   'pool-list': { method: 'GET', path: '/v1/pools' },
   'pool-delete': { method: 'DELETE', path: '/v1/pools/{pool}' },
   'pool-boots': { method: 'GET', path: '/v1/pools/{pool}/boots' },
+  'pool-what-if': { method: 'POST', path: '/v1/pools/{pool}/what-if' },
+  'pool-budget': { method: 'POST', path: '/v1/pools/{pool}/budget' },
   'join-token-create': { method: 'POST', path: '/v1/pools/{pool}/join-tokens' },
   'join-token-list': { method: 'GET', path: '/v1/pools/{pool}/join-tokens' },
   'join-token-delete': { method: 'DELETE', path: '/v1/pools/{pool}/join-tokens/{id}' },

@@ -7,6 +7,7 @@ import { leaveOf } from './brake.ts';
 import { resolveBudget } from './budgets.ts';
 import { effectOfBeat } from './claims.ts';
 import { isConfirmed } from './findings.ts';
+import { learnBudget } from './learned-budget.ts';
 import { judgeLiveness } from './liveness.ts';
 import { nextOfRecovery } from './recovery.ts';
 import { effectOfRegistration } from './registration.ts';
@@ -19,6 +20,7 @@ export const deciders = {
   effectOfBeat,
   effectOfRegistration,
   judgeLiveness,
+  learnBudget,
   leaveOf,
   isObserved,
   isConfirmed,

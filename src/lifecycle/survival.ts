@@ -109,3 +109,19 @@ export function bandedQuantile(steps: readonly EstimatedStep[], quantile: number
     high: firstWhere(({ high }) => high <= left),
   };
 }
+
+/** The same of the boots that complete: those that never come are left out, from the share as from its bands. */
+export function bandedCompletion(steps: readonly EstimatedStep[], quantile: number): BandedQuantile {
+  const end = steps.at(-1)?.share ?? 1;
+  if (end >= 1) return { seconds: null, low: null, high: null };
+  const ofThoseThatCome = (share: number) => (share - end) / (1 - end);
+  return bandedQuantile(
+    steps.map((step) => ({
+      ...step,
+      share: ofThoseThatCome(step.share),
+      low: ofThoseThatCome(step.low),
+      high: ofThoseThatCome(step.high),
+    })),
+    quantile,
+  );
+}

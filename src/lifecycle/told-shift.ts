@@ -5,7 +5,7 @@ import type { DatedBoot, Shift } from './boot-shift.ts';
 import type { Budget } from './budgets.ts';
 import type { TimedStage } from './slow-stages.ts';
 import { type SlowerStage, slowerStages } from './slower-stages.ts';
-import { arrived, survivalCurve } from './survival.ts';
+import { arrived, estimateSurvival } from './survival.ts';
 import { falseKillShare } from './what-if.ts';
 
 export interface RecordedBoot extends DatedBoot {
@@ -87,7 +87,8 @@ export function tellShift(
   const reportedBy = (boots: readonly RecordedBoot[]) =>
     boots.filter(arrived).map(({ node_instance_id }) => stages.get(node_instance_id) ?? []);
   const reported = [former, slower].map(reportedBy) as [TimedStage[][], TimedStage[][]];
-  const pastBudget = (boots: readonly RecordedBoot[]) => falseKillShare(survivalCurve(boots), budget.seconds) ?? 0;
+  const pastBudget = (boots: readonly RecordedBoot[]) =>
+    falseKillShare(estimateSurvival(boots), budget.seconds)?.share ?? 0;
   const slowest = slower.filter(arrived).toSorted((one, other) => other.seconds - one.seconds);
   return {
     ours: {

@@ -1,5 +1,5 @@
 /** What another budget would have done to boots that are on record. Pure. */
-import { arrived, type SurvivalStep, type TimedBoot } from './survival.ts';
+import { arrived, type EstimatedStep, type TimedBoot } from './survival.ts';
 
 export interface WhatIfQuestion {
   budget_seconds: number;
@@ -61,10 +61,21 @@ export function whatIf<B extends TimedBoot>(
   };
 }
 
-/** Of boots that complete, the share that takes longer than a budget; null before one has completed. */
-export function falseKillShare(curve: readonly SurvivalStep[], budget_seconds: number): number | null {
-  const end = curve.at(-1)?.share ?? 1;
+export interface BandedShare {
+  share: number;
+  low: number;
+  high: number;
+}
+
+/** Of boots that complete, the share that takes longer than a budget, with its band; null before one has completed. */
+export function falseKillShare(steps: readonly EstimatedStep[], budget_seconds: number): BandedShare | null {
+  const end = steps.at(-1)?.share ?? 1;
   if (end >= 1) return null;
-  const standing = curve.findLast(({ seconds }) => seconds <= budget_seconds)?.share ?? 1;
-  return (standing - end) / (1 - end);
+  const standing = steps.findLast(({ seconds }) => seconds <= budget_seconds) ?? { share: 1, low: 1, high: 1 };
+  const ofThoseThatCome = (share: number) => Math.min(1, Math.max(0, (share - end) / (1 - end)));
+  return {
+    share: ofThoseThatCome(standing.share),
+    low: ofThoseThatCome(standing.low),
+    high: ofThoseThatCome(standing.high),
+  };
 }

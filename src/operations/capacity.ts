@@ -25,12 +25,14 @@ export async function keepClock(services: OperationServices, subject: Subject, a
       if (!waits) await noteAdvance(tx, node, signs, at, environment);
       return;
     }
-    const budget = budgetOf(waits ? 'queue' : 'provision', subject.pool, environment, node.requested_provision_seconds);
+    const phase = waits ? 'queue' : 'provision';
+    const budget = budgetOf(phase, subject.pool, environment, node.requested_provision_seconds).seconds;
+    const seconds = waits ? budget : (node.budget_seconds ?? budget);
     const set = waits ? { waiting_for: 'capacity' } : { waiting_for: null, clock_from: at };
     const reason = waits
       ? 'the provider has no capacity now; the boot budget starts when it has'
       : 'the provider granted capacity; the boot budget starts';
-    const deadline_at = secondsLater(at, budget.seconds);
+    const deadline_at = secondsLater(at, seconds);
     await moveDeadlines(tx, [{ node, deadline_at, set, reason }], { layer: 'provider' }, at);
     // What the provider showed while it queued us is no advance of the boot.
     if (signs.length > 0) await markSigns(tx, subject.node_instance_id, signs, at);

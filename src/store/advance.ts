@@ -59,12 +59,14 @@ export async function noteAdvance(
   if (!pool) return node;
   const settings: BudgetSettings & { progress_aware?: boolean } = pool.budgets ?? {};
   const phase = status === 'provisioning' ? 'provision' : 'start';
-  const budget = budgetOf(phase, pool, environment, node.requested_provision_seconds);
+  // What it was given, whatever has been learned meanwhile.
+  const budget_seconds =
+    node.budget_seconds ?? budgetOf(phase, pool, environment, node.requested_provision_seconds).seconds;
   const next = environment.decide.deadlineAfterAdvance(
     {
       status,
       clock_from: (status === 'provisioning' ? node.clock_from : null) ?? node.status_since,
-      budget_seconds: budget.seconds,
+      budget_seconds,
       deadline_at,
       progress_aware: settings.progress_aware ?? false,
       silence_seconds: settings.silence_seconds,

@@ -4,6 +4,7 @@ import type { BootSample } from '../contract/boots.ts';
 import type { PoolDocument } from '../contract/pool.ts';
 import { type SamplePhase, sampleOf } from '../lifecycle/boot-samples.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
+import type { TimedBoot } from '../lifecycle/survival.ts';
 import type { Cause } from '../lifecycle/transitions.ts';
 import type { Queryable, Transaction } from './database.ts';
 import type { NodeRow } from './nodes.ts';
@@ -67,11 +68,57 @@ export async function keepBootSamples(
 /** As many as a budget is judged by. */
 const newestSamples = 500;
 
+interface SampleRow extends Omit<BootSample, 'at'> {
+  at: Date;
+}
+
+export const sampleFields = 'node_id, node_instance_id, seconds, outcome, lateness_seconds, budget_seconds, at';
+
+export const sampleWire = <R extends SampleRow>({ at, ...row }: R) => ({ ...row, at: at.toISOString() });
+
 export async function newestBootSamples(db: Queryable, pool: string, phase: SamplePhase): Promise<BootSample[]> {
-  const rows = await db.query<Omit<BootSample, 'at'> & { at: Date }>(
-    `select node_id, node_instance_id, seconds, outcome, lateness_seconds, budget_seconds, at from boot_samples
-     where pool = $1 and phase = $2 order by at desc limit ${newestSamples}`,
+  const rows = await db.query<SampleRow>(
+    `select ${sampleFields} from boot_samples where pool = $1 and phase = $2 order by at desc limit ${newestSamples}`,
     [pool, phase],
   );
-  return rows.map((row) => ({ ...row, at: row.at.toISOString() }));
+  return rows.map(sampleWire);
+}
+
+const underWay: Record<SamplePhase, { status: NodeStatus; since: string }> = {
+  provision: { status: 'provisioning', since: 'clock_from' },
+  start: { status: 'starting', since: 'registered_at' },
+};
+
+/** Those on their way: each will have taken longer than it has by now. One that waits for capacity has not begun. */
+export function runningBoots(db: Queryable, pool: string, phase: SamplePhase, now: Date): Promise<TimedBoot[]> {
+  const { status, since } = underWay[phase];
+  return db.query<TimedBoot>(
+    `select extract(epoch from $2::timestamptz - ${since})::float8 as seconds, 'running' as outcome from nodes
+     where pool = $1 and status = '${status}' and waiting_for is distinct from 'capacity' and ${since} < $2 order by ${since} limit ${newestSamples}`,
+    [pool, now],
+  );
+}
+
+export interface SinceChange {
+  at: Date;
+  boots: number;
+  late: number;
+  killed: number;
+}
+
+/** Since the budget last changed, by an operator's word or by what was learned: how boots ended. */
+export async function bootsSinceChange(db: Queryable, pool: string, phase: SamplePhase): Promise<SinceChange> {
+  const [row] = await db.query<SinceChange>(
+    `with present as (select document #> $3 as said from pools join pool_generations on pool = name and pool_generations.generation = pools.generation
+       where name = $1),
+     said as (select min(created_at) as at from pool_generations where pool = $1 and generation > coalesce((
+       select max(former.generation) from pool_generations former, present where former.pool = $1 and former.document #> $3 is distinct from present.said), 0)),
+     change as (select greatest(said.at, (select max(at) from budget_changes where pool = $1 and $2 = 'provision')) as at from said)
+     select change.at, count(sample.at)::int as boots, (count(*) filter (where outcome = 'late'))::int as late,
+       (count(*) filter (where outcome = 'timed_out'))::int as killed
+     from change left join boot_samples sample on sample.pool = $1 and sample.phase = $2 and sample.at > change.at group by change.at`,
+    [pool, phase, ['budgets', `${phase}_seconds`]],
+  );
+  if (!row) throw new Error(`the pool ${pool} is not there any more`);
+  return row;
 }

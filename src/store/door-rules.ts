@@ -1,6 +1,5 @@
 /** What both halves of the door share: why a change is refused, which layer tells of it, and how rows are written in one statement. */
 import type { EvidenceLayer } from '../contract/evidence.ts';
-import type { PoolDocument } from '../contract/pool.ts';
 import { type BootShiftSettings, defaultBootShiftSettings } from '../lifecycle/boot-shift.ts';
 import { type BrakePolicy, type BrakeSettings, defaultBrakePolicy, defaultBrakeSettings } from '../lifecycle/brake.ts';
 import { type Budget, type BudgetSettings, defaultRuntimeClasses } from '../lifecycle/budgets.ts';
@@ -16,6 +15,7 @@ import { defaultKeepSeconds, type KeepSeconds } from '../lifecycle/retention.ts'
 import type { BudgetPhase } from '../lifecycle/states.ts';
 import { type Cause, causes, type Trigger } from '../lifecycle/transitions.ts';
 import type { Row, Transaction } from './database.ts';
+import type { KnownDocument } from './pools.ts';
 
 /** `observed`: the pool is only watched; what would have been decided is on record. */
 export type Refusal =
@@ -66,7 +66,7 @@ export const evidenceLayerOf = (cause: Cause): EvidenceLayer => layers[causes[ca
 
 export function budgetOf(
   phase: BudgetPhase,
-  pool: PoolDocument,
+  pool: KnownDocument,
   environment: DoorEnvironment,
   requested_seconds: number | null,
 ): Budget {
@@ -76,6 +76,7 @@ export function budgetOf(
     runtime_class: pool.runtime_class ? environment.runtime_classes[pool.runtime_class] : undefined,
     server: environment.budgets,
     requested_seconds,
+    learned_seconds: pool.budgets?.policy === 'learned' ? pool.learned?.seconds : null,
     external: pool.driver === 'external',
   });
 }

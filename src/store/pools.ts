@@ -1,18 +1,37 @@
 /** Pools and their generations: live nodes stay on the generation they were made from. */
 import type { Pool, PoolDocument } from '../contract/pool.ts';
+import type { Stratum } from '../lifecycle/learned-budget.ts';
 import type { Queryable, Transaction } from './database.ts';
+
+/** What the boots of a pool have taught so far, and why. */
+export interface Learned {
+  /** Null: nothing, so what is fixed holds. */
+  seconds: number | null;
+  aim_seconds: number;
+  because: string;
+  stratum: Stratum | null;
+  completions: number;
+  considered_at: string;
+}
+
+/** A document with what its pool has learned, which no operator wrote into it. */
+export type KnownDocument = PoolDocument & { learned?: Learned | null };
 
 export interface PoolRow {
   name: string;
   driver: string;
   generation: number;
-  document: PoolDocument;
+  document: KnownDocument;
   created_at: Date;
   updated_at: Date;
+  /** Since which generation its image, spec and class are what they are. */
+  make_generation: number;
+  /** When an operator last spoke of its budget to provision, or changed what it makes. */
+  budget_said_at: Date;
 }
 
 const current = `
-  select pool.*, generation.document from pools pool
+  select pool.*, generation.document || jsonb_build_object('learned', pool.learned) as document from pools pool
   join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
   where pool.deleted_at is null`;
 
@@ -24,26 +43,28 @@ export async function currentPool(
   return (await db.query<PoolRow>(`${current} and pool.name = $1 ${lock ?? ''}`, [name]))[0];
 }
 
+/**
+ * What a node was made from, but for what is the pool's present word, for machines that are up as well: whether rules decide or
+ * only watch, and what boots of the same make have taught. Expects `generation`.
+ */
+export const documentOf = `(generation.document || coalesce((
+  select jsonb_build_object('mode', coalesce(present.document ->> 'mode', 'enforce'),
+    'learned', case when generation.generation >= pool.make_generation then pool.learned end) from pools pool
+  join pool_generations present on present.pool = pool.name and present.generation = pool.generation where pool.name = generation.pool),
+  '{"mode": "enforce"}'))`;
+
 export async function poolGeneration(
   db: Queryable,
   name: string,
   generation: number,
-): Promise<PoolDocument | undefined> {
-  const [row] = await db.query<{ document: PoolDocument }>(
-    'select document from pool_generations where pool = $1 and generation = $2',
+): Promise<KnownDocument | undefined> {
+  const [row] = await db.query<{ document: KnownDocument }>(
+    `select ${documentOf} as document from pool_generations generation where pool = $1 and generation = $2`,
     [name, generation],
     { often: true },
   );
   return row?.document;
 }
-
-/**
- * What a node was made from, but for the mode: whether rules decide or only watch is the pool's present word, for machines that
- * are up as well. Expects `generation`.
- */
-export const documentOf = `(generation.document || jsonb_build_object('mode', coalesce((
-  select present.document ->> 'mode' from pools pool
-  join pool_generations present on present.pool = pool.name and present.generation = pool.generation where pool.name = generation.pool), 'enforce')))`;
 
 /** The pools in which rules only watch. Read once in a statement, however many rows ask. */
 export const observedPools = `array(select pool.name from pools pool
@@ -53,9 +74,9 @@ export const observedPools = `array(select pool.name from pools pool
 export async function poolGenerations(
   db: Queryable,
   nodes: readonly { pool: string; pool_generation: number }[],
-): Promise<Map<string, PoolDocument>> {
+): Promise<Map<string, KnownDocument>> {
   const distinct = new Map(nodes.map((node) => [`${node.pool} ${node.pool_generation}`, node]));
-  const rows = await db.query<{ pool: string; generation: number; document: PoolDocument }>(
+  const rows = await db.query<{ pool: string; generation: number; document: KnownDocument }>(
     `select generation.pool, generation.generation, ${documentOf} as document from unnest($1::text[], $2::int[]) as asked(pool, generation)
      join pool_generations generation on generation.pool = asked.pool and generation.generation = asked.generation`,
     [[...distinct.values()].map(({ pool }) => pool), [...distinct.values()].map((node) => node.pool_generation)],
@@ -83,9 +104,9 @@ export async function namedInSpecs(db: Queryable, driver: string, key: string): 
 }
 
 /** What each of these pools asks for now. */
-export async function currentDocuments(db: Queryable, names: readonly string[]): Promise<Map<string, PoolDocument>> {
-  const rows = await db.query<{ name: string; document: PoolDocument }>(
-    `select pool.name, generation.document from pools pool
+export async function currentDocuments(db: Queryable, names: readonly string[]): Promise<Map<string, KnownDocument>> {
+  const rows = await db.query<{ name: string; document: KnownDocument }>(
+    `select pool.name, generation.document || jsonb_build_object('learned', pool.learned) as document from pools pool
      join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation where pool.name = any($1)`,
     [[...new Set(names)]],
   );
@@ -105,7 +126,7 @@ const counts = `
     from nodes node where node.pool = counted.name and node.status <> 'retired') live on true`;
 
 const toWire = (row: CountedRow): Pool => {
-  const { name: _, ...document } = row.document;
+  const { name: _, learned: __, ...document } = row.document;
   return {
     ...document,
     name: row.name,
@@ -125,25 +146,48 @@ export async function listPools(db: Queryable): Promise<Pool[]> {
   return (await db.query<CountedRow>(`${counts} order by counted.name`)).map(toWire);
 }
 
-/** Writes a new generation, unless the document is what the pool already is. Says whether anything changed. */
+/** What decides how long a boot takes. */
+const make = `array[document -> 'spec', document -> 'runtime_class', document -> 'requires']`;
+/** What an operator says of the budget to provision. */
+const word = `array[document #> '{budgets,provision_seconds}', document #> '{budgets,policy}', document #> '{budgets,floor_seconds}',
+  document #> '{budgets,ceiling_seconds}']`;
+
+interface Former {
+  generation: number;
+  deleted_at: Date | null;
+  same: boolean;
+  same_make: boolean;
+  same_word: boolean;
+}
+
+/**
+ * Writes a new generation, unless the document is what the pool already is. Says whether anything changed. What its boots taught
+ * is forgotten when the pool makes something else, or when somebody says how long a boot may take.
+ */
 export async function declarePool(
   tx: Transaction,
   name: string,
   document: PoolDocument,
   now: Date,
 ): Promise<{ changed: boolean; generation: number }> {
-  const [before] = await tx.query<{ generation: number; deleted_at: Date | null; same: boolean }>(
-    `select pool.generation, pool.deleted_at, generation.document = $2::jsonb as same from pools pool
-     join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
+  const [before] = await tx.query<Former>(
+    `select pool.generation, pool.deleted_at, former.document = $2::jsonb as same,
+       (select ${make} from (select former.document) each) is not distinct from (select ${make} from (select $2::jsonb as document) each) as same_make,
+       (select ${word} from (select former.document) each) is not distinct from (select ${word} from (select $2::jsonb as document) each) as same_word
+     from pools pool join pool_generations former on former.pool = pool.name and former.generation = pool.generation
      where pool.name = $1 for update of pool`,
     [name, document],
   );
   if (before?.same && before.deleted_at === null) return { changed: false, generation: before.generation };
   const generation = (before?.generation ?? 0) + 1;
+  const goesOn = before !== undefined && before.deleted_at === null;
   await tx.query(
-    `insert into pools (name, driver, generation, created_at, updated_at) values ($1, $2, $3, $4, $4)
-     on conflict (name) do update set driver = $2, generation = $3, updated_at = $4, deleted_at = null`,
-    [name, document.driver, generation, now],
+    `insert into pools (name, driver, generation, make_generation, budget_said_at, created_at, updated_at) values ($1, $2, $3, $3, $4, $4, $4)
+     on conflict (name) do update set driver = $2, generation = $3, updated_at = $4, deleted_at = null,
+       make_generation = case when $5 then pools.make_generation else $3 end,
+       budget_said_at = case when $5 and $6 then pools.budget_said_at else $4 end,
+       learned = case when $5 and $6 then pools.learned end`,
+    [name, document.driver, generation, now, goesOn && before.same_make, goesOn && before.same_word],
   );
   await tx.query('insert into pool_generations (pool, generation, document, created_at) values ($1, $2, $3, $4)', [
     name,
@@ -170,4 +214,14 @@ export async function deletePool(tx: Transaction, name: string, now: Date): Prom
 /** Whether a pool of this name exists or ever existed. */
 export async function everDeclared(db: Queryable, name: string): Promise<boolean> {
   return (await db.query('select 1 from pools where name = $1', [name])).length > 0;
+}
+
+/** When a generation was declared. */
+export async function generationSince(db: Queryable, name: string, generation: number): Promise<Date> {
+  const [row] = await db.query<{ created_at: Date }>(
+    'select created_at from pool_generations where pool = $1 and generation = $2',
+    [name, generation],
+  );
+  if (!row) throw new Error(`the pool ${name} has no generation ${generation}`);
+  return row.created_at;
 }

@@ -8,6 +8,7 @@ import { drained } from './drained.ts';
 import { drift } from './drift.ts';
 import { housekeeping } from './housekeeping.ts';
 import { ingestWatch } from './ingest-watch.ts';
+import { learnedBudget } from './learned-budget.ts';
 import { liveness } from './liveness.ts';
 import { observation } from './observation.ts';
 import { offlineDeadline } from './offline-deadline.ts';
@@ -53,6 +54,7 @@ export const sweepRegistry = (services: SweepServices): Sweep[] => [
   drift(services),
   repeatFailure(services),
   bootShift(services),
+  learnedBudget(services),
   operationOverdue(services),
   taskLease(services),
   orphans(services),

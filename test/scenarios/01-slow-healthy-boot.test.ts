@@ -55,6 +55,15 @@ scenario({
     const took = secondsBetween(new Date(node.created_at), new Date(node.registered_at ?? ''));
     expect(sample?.seconds).toBeCloseTo(took, 2);
 
+    const { false_kills, current } = await world.client.call('pool-what-if', {
+      params: { pool: 'patient' },
+      body: { budget_seconds: hasty_seconds },
+    });
+    expect(false_kills, 'what the hasty budget would have killed').toMatchObject([
+      { node_id: node.node_id, seconds: sample?.seconds, rescued: false },
+    ]);
+    expect(current).toEqual({ budget_seconds: patient_seconds, budget_source: 'pool', false_kill_count: 0 });
+
     expect(over.reason).toMatch(
       /^provisioning timed out: launched but never registered \(waited \d+ s, budget from pool\)$/,
     );

@@ -4,9 +4,6 @@ import { now, secondsLater } from '../../base/clock.ts';
 import { newTokenId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
-import { quantileOf, survivalCurve } from '../../lifecycle/survival.ts';
-import { newestBootSamples } from '../../store/boot-samples.ts';
-import { budgetOf } from '../../store/door-rules.ts';
 import { recordEvidence } from '../../store/evidence.ts';
 import { newSecret } from '../../store/instances.ts';
 import { currentPool, declarePool, deletePool, hasLiveNodes, listPools, readPool } from '../../store/pools.ts';
@@ -81,7 +78,6 @@ type PoolRoutes =
   | 'pool-get'
   | 'pool-list'
   | 'pool-delete'
-  | 'pool-boots'
   | 'join-token-create'
   | 'join-token-list'
   | 'join-token-delete';
@@ -132,25 +128,6 @@ export const poolHandlers: Pick<Handlers, PoolRoutes> = {
       ]);
     });
     return undefined;
-  },
-  async 'pool-boots'({ params }, services) {
-    const pool = await mustExist(params.pool, services);
-    const phases = (['provision', 'start'] as const).map(async (phase) => {
-      const samples = await newestBootSamples(services.db, pool.name, phase);
-      const survival = survivalCurve(samples);
-      const budget = budgetOf(phase, pool, services.environment, null);
-      return {
-        phase,
-        budget_seconds: budget.seconds,
-        budget_source: budget.source,
-        p50_seconds: quantileOf(survival, 0.5),
-        p90_seconds: quantileOf(survival, 0.9),
-        p99_seconds: quantileOf(survival, 0.99),
-        survival,
-        samples,
-      };
-    });
-    return { pool: pool.name, phases: await Promise.all(phases) };
   },
   async 'join-token-create'({ params, body, person, correlation_id }, services) {
     const at = now(services.clock);

@@ -1,7 +1,7 @@
 /** Pools and their join tokens. */
 import { Type } from 'typebox';
 import { fleetOperator, fleetViewer } from '../access.ts';
-import { PoolBoots } from '../boots.ts';
+import { BudgetRequest, PoolBoots, WhatIf, WhatIfRequest } from '../boots.ts';
 import * as pool from '../pool.ts';
 import { Id, Name, strict } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
@@ -56,6 +56,28 @@ export const poolRoutes = {
     params: pool.PoolParams,
     success: 200,
     reply: PoolBoots,
+  },
+  'pool-what-if': {
+    method: 'POST',
+    path: '/v1/pools/{pool}/what-if',
+    summary: 'What another budget would have done to the boots on record; changes nothing',
+    tag: 'pools',
+    access: fleetViewer,
+    params: pool.PoolParams,
+    body: WhatIfRequest,
+    success: 200,
+    reply: WhatIf,
+  },
+  'pool-budget': {
+    method: 'POST',
+    path: '/v1/pools/{pool}/budget',
+    summary: 'Set one budget of the pool, with a reason',
+    tag: 'pools',
+    access: fleetOperator,
+    params: pool.PoolParams,
+    body: BudgetRequest,
+    success: 200,
+    reply: pool.Pool,
   },
   'join-token-create': {
     method: 'POST',

@@ -33,6 +33,8 @@ export function examplesFor(
     'pool-list': {},
     'pool-delete': pool,
     'pool-boots': pool,
+    'pool-what-if': { ...pool, body: { budget_seconds: 600 } },
+    'pool-budget': { ...pool, body: { budget_seconds: 600, reason: 'boots take longer' } },
     'join-token-create': { ...pool, body: {} },
     'join-token-list': pool,
     'join-token-delete': { params: { pool: 'outside', id: ids.join_token_id } },

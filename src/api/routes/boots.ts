@@ -1,0 +1,150 @@
+/** The recorded boots of a pool, what they say of its budgets, what another budget would have done, and setting one. */
+import { now } from '../../base/clock.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import type { PoolDocument } from '../../contract/pool.ts';
+import type { SamplePhase } from '../../lifecycle/boot-samples.ts';
+import type { BudgetPhase } from '../../lifecycle/states.ts';
+import { bandedCompletion, estimateSurvival } from '../../lifecycle/survival.ts';
+import { falseKillShare } from '../../lifecycle/what-if.ts';
+import { bootsSinceChange, imageOf, newestBootSamples, runningBoots } from '../../store/boot-samples.ts';
+import { budgetOf } from '../../store/door-rules.ts';
+import { recordEvidence } from '../../store/evidence.ts';
+import { brakeHoldOver } from '../../store/learned-budgets.ts';
+import { currentPool, declarePool, generationSince, type PoolRow, readPool } from '../../store/pools.ts';
+import { whatIfOnRecord } from '../../store/what-if.ts';
+import { type ApiServices, actorOf, type Handlers } from '../services.ts';
+
+const notFound = (name: string) => new ApiProblem('pool_not_found', `There is no pool named ${name}.`);
+
+async function mustExist(name: string, services: ApiServices): Promise<PoolRow> {
+  const pool = await currentPool(services.db, name);
+  if (!pool) throw notFound(name);
+  return pool;
+}
+
+/** A machine that does not start in time is failed as one that does not register, and has the same window. */
+const budgetNow = (phase: BudgetPhase, pool: PoolRow, services: ApiServices) =>
+  budgetOf(phase, pool.document, services.environment, null);
+
+async function learningOf(pool: PoolRow, services: ApiServices) {
+  const { learned, budgets } = pool.document;
+  if (budgets?.policy !== 'learned' || !learned) return null;
+  const { aim_seconds, because, stratum, completions, considered_at } = learned;
+  const hold = await brakeHoldOver(services.db, pool);
+  const frozen = hold ? `the brake holds since ${hold.since.toISOString()}: ${hold.reason}` : null;
+  return { aim_seconds, because, stratum, completions, considered_at, frozen };
+}
+
+async function phaseOf(phase: SamplePhase, pool: PoolRow, services: ApiServices) {
+  const { db } = services;
+  const samples = await newestBootSamples(db, pool.name, phase);
+  const running = await runningBoots(db, pool.name, phase, now(services.clock));
+  const steps = estimateSurvival([...samples, ...running]);
+  const budget = budgetNow(phase, pool, services);
+  const [p50, p90, p99] = [0.5, 0.9, 0.99].map((quantile) => bandedCompletion(steps, quantile));
+  const bandOf = (quantile: typeof p50) => ({
+    low_seconds: quantile?.low ?? null,
+    high_seconds: quantile?.high ?? null,
+  });
+  const change = await bootsSinceChange(db, pool.name, phase);
+  return {
+    phase,
+    budget_seconds: budget.seconds,
+    budget_source: budget.source,
+    rescue_seconds: budgetNow('rescue', pool, services).seconds,
+    policy: phase === 'provision' ? (pool.document.budgets?.policy ?? 'fixed') : ('fixed' as const),
+    learning: phase === 'provision' ? await learningOf(pool, services) : null,
+    p50_seconds: p50?.seconds ?? null,
+    p90_seconds: p90?.seconds ?? null,
+    p99_seconds: p99?.seconds ?? null,
+    bands: { p50: bandOf(p50), p90: bandOf(p90), p99: bandOf(p99) },
+    predicted_false_kill_share: falseKillShare(steps, budget.seconds),
+    since_change: { ...change, at: change.at.toISOString() },
+    running: running.length,
+    survival: [
+      { seconds: 0, share: 1, low: 1, high: 1 },
+      ...steps.map(({ seconds, share, low, high }) => ({ seconds, share, low, high })),
+    ],
+    samples,
+  };
+}
+
+/** Learning is of the budget to provision alone. */
+function mustBeLearnable(phase: SamplePhase, policy: 'fixed' | 'learned' | undefined): void {
+  if (phase === 'start' && policy !== undefined)
+    throw new ApiProblem('invalid_request', {
+      detail: 'Only the budget to provision can be learned.',
+      errors: [{ path: '/body/policy', message: 'is for the phase provision' }],
+    });
+}
+
+export const bootHandlers: Pick<Handlers, 'pool-boots' | 'pool-what-if' | 'pool-budget'> = {
+  async 'pool-boots'({ params }, services) {
+    const pool = await mustExist(params.pool, services);
+    const since = await generationSince(services.db, pool.name, pool.make_generation);
+    const phases = await Promise.all((['provision', 'start'] as const).map((phase) => phaseOf(phase, pool, services)));
+    const make = { generation: pool.make_generation, since: since.toISOString(), image: imageOf(pool.document) };
+    return { pool: pool.name, make, phases };
+  },
+  async 'pool-what-if'({ params, body }, services) {
+    const pool = await mustExist(params.pool, services);
+    const { phase = 'provision', budget_seconds } = body;
+    const current = budgetNow(phase, pool, services);
+    const document: PoolDocument = {
+      ...pool.document,
+      budgets: { ...pool.document.budgets, policy: 'fixed', [`${phase}_seconds`]: budget_seconds },
+    };
+    const rescue_seconds = budgetOf('rescue', document, services.environment, null).seconds;
+    const since = body.since === undefined ? null : new Date(body.since);
+    const question = {
+      pool: pool.name,
+      phase,
+      budget_seconds,
+      rescue_seconds,
+      since,
+      current_seconds: current.seconds,
+    };
+    const { current_false_kill_count, ...told } = await whatIfOnRecord(services.db, question);
+    const steps = estimateSurvival(await newestBootSamples(services.db, pool.name, phase));
+    return {
+      ...{ pool: pool.name, phase, budget_seconds, rescue_seconds, ...told },
+      predicted_false_kill_share: falseKillShare(steps, budget_seconds)?.share ?? null,
+      current: {
+        budget_seconds: current.seconds,
+        budget_source: current.source,
+        false_kill_count: current_false_kill_count,
+      },
+    };
+  },
+  async 'pool-budget'({ params, body, person, correlation_id }, services) {
+    const { phase = 'provision', budget_seconds, policy, reason } = body;
+    mustBeLearnable(phase, policy);
+    const at = now(services.clock);
+    await services.db.transaction(async (tx) => {
+      const pool = await currentPool(tx, params.pool, 'for update of pool');
+      if (!pool) throw notFound(params.pool);
+      const { learned: _, ...document } = pool.document;
+      const before = budgetNow(phase, pool, services);
+      const budgets = { ...document.budgets, [`${phase}_seconds`]: budget_seconds, ...(policy && { policy }) };
+      const { changed, generation } = await declarePool(tx, params.pool, { ...document, budgets }, at);
+      if (!changed) return;
+      await recordEvidence(tx, [
+        {
+          at,
+          layer: 'operator',
+          kind: 'pool.budget_set',
+          summary: `pool ${params.pool} gives ${budget_seconds} s to ${phase} instead of ${before.seconds} s: ${reason}`,
+          data: {
+            ...{ pool: params.pool, generation, phase, from_seconds: before.seconds, from_source: before.source },
+            ...{ seconds: budget_seconds, policy: budgets.policy ?? 'fixed', reason },
+          },
+          actor: actorOf(person()),
+          correlation_id,
+        },
+      ]);
+    });
+    const pool = await readPool(services.db, params.pool);
+    if (!pool) throw notFound(params.pool);
+    return pool;
+  },
+};

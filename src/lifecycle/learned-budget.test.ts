@@ -1,0 +1,151 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  becauseOf,
+  enoughForQuantile,
+  fewestToLearn,
+  type LearningQuestion,
+  learnBudget,
+  lessonOf,
+  mostMovePerDay,
+} from './learned-budget.ts';
+import type { TimedBoot } from './survival.ts';
+
+const completed = (...times: number[]): TimedBoot[] => times.map((seconds) => ({ seconds, outcome: 'completed' }));
+const evenly = (count: number, largest: number): TimedBoot[] =>
+  completed(...Array.from({ length: count }, (_, at) => (largest * (at + 1)) / count));
+
+const fixed_seconds = 720;
+const standing: LearningQuestion = { boots: {}, fixed_seconds, standing_seconds: fixed_seconds, lately_seconds: [] };
+/** Where it comes to, day after day, if nothing else changes: to a twentieth, since less is not worth a verdict. */
+function comesTo(seconds: number, question: Partial<LearningQuestion>): void {
+  let at = question.standing_seconds ?? fixed_seconds;
+  for (let day = 0; day < 100; day++) at = learnBudget({ ...standing, ...question, standing_seconds: at }).seconds;
+  expect(Math.abs(at - seconds) / at, `${at} s, and not ${seconds} s`).toBeLessThan(0.05);
+}
+
+describe('what boots teach', () => {
+  it('is nothing while too few completed', () => {
+    expect(lessonOf('make', evenly(fewestToLearn - 1, 100))).toBeUndefined();
+    const many: TimedBoot[] = Array.from({ length: 500 }, () => ({ seconds: 900, outcome: 'timed_out' }));
+    expect(lessonOf('make', [...evenly(fewestToLearn - 1, 100), ...many])).toBeUndefined();
+  });
+
+  it('is the slowest while the tail is not known, and the 99th of a hundred from then on', () => {
+    expect(lessonOf('make', evenly(fewestToLearn, 100))).toMatchObject({ basis: 'largest', basis_seconds: 100 });
+    expect(lessonOf('make', evenly(enoughForQuantile - 1, 100))).toMatchObject({ basis: 'largest' });
+    expect(lessonOf('make', evenly(enoughForQuantile, 100))).toMatchObject({ basis: 'p99', basis_seconds: 99 });
+  });
+
+  it('counts a late one at its true time, and leaves out those that never came', () => {
+    const late: TimedBoot = { seconds: 400, outcome: 'late' };
+    expect(lessonOf('make', [...evenly(40, 100), late])).toMatchObject({ basis_seconds: 400, completions: 41 });
+    const never: TimedBoot = { seconds: 720, outcome: 'timed_out' };
+    const cut: TimedBoot = { seconds: 50, outcome: 'running' };
+    expect(lessonOf('make', [...evenly(40, 100), never, cut])).toMatchObject({
+      basis_seconds: 100,
+      completions: 40,
+      boots: 42,
+    });
+  });
+
+  it('is asked of the most alike boots that are enough', () => {
+    const boots = { 'make-in-zone': evenly(10, 50), make: evenly(40, 100), pool: evenly(400, 2000) };
+    expect(learnBudget({ ...standing, boots }).lesson?.stratum).toBe('make');
+    expect(learnBudget({ ...standing, boots: { ...boots, 'make-in-zone': evenly(30, 50) } }).lesson?.stratum).toBe(
+      'make-in-zone',
+    );
+  });
+});
+
+describe('where a budget goes', () => {
+  it('is half as much again as the boots took, in steps of a quarter a day', () => {
+    const boots = { make: evenly(40, 200) };
+    expect(learnBudget({ ...standing, boots })).toMatchObject({ seconds: 540, aim_seconds: 300, limits: ['day'] });
+    comesTo(300, { boots });
+  });
+
+  it('stays between floor and ceiling', () => {
+    comesTo(60, { boots: { make: evenly(40, 2) } });
+    comesTo(10, { boots: { make: evenly(40, 2) }, floor_seconds: 10 });
+    comesTo(1500, { boots: { make: evenly(40, 2000) }, ceiling_seconds: 1500 });
+    comesTo(3600, { boots: { make: evenly(40, 9000) } });
+    comesTo(7200, { boots: { make: evenly(40, 9000) }, fixed_seconds: 7200, standing_seconds: 7200 });
+  });
+
+  it.for(['pool', 'class'] as const)('is raised by the boots of another make, and never lowered (%s)', (stratum) => {
+    comesTo(fixed_seconds, { boots: { [stratum]: evenly(400, 20) } });
+    comesTo(1485, { boots: { [stratum]: evenly(400, 1000) } });
+  });
+
+  it('is back at what is fixed when the boots are forgotten, no faster', () => {
+    expect(learnBudget({ ...standing, standing_seconds: 300 })).toMatchObject({ seconds: 375, lesson: null });
+    comesTo(fixed_seconds, { standing_seconds: 300 });
+    expect(learnBudget({ ...standing, standing_seconds: 715 }).seconds, 'the last small step').toBe(fixed_seconds);
+  });
+
+  it('stands still for less than a twentieth', () => {
+    const boots = { make: evenly(40, 100) };
+    expect(learnBudget({ ...standing, boots, standing_seconds: 155 })).toMatchObject({ seconds: 155, moved: false });
+    expect(learnBudget({ ...standing, boots, standing_seconds: 160 })).toMatchObject({ seconds: 150, moved: true });
+  });
+
+  /** Whatever nodes claim, an outage does, or a clock jumps to. */
+  const anyBoot: fc.Arbitrary<TimedBoot> = fc.record({
+    seconds: fc.double({ min: 0, max: 1e9, noNaN: true }),
+    outcome: fc.constantFrom('completed', 'late', 'timed_out', 'cancelled', 'running'),
+  });
+
+  it('is moved by a quarter within any day at most, whatever boots are told of', () => {
+    const hour = fc.record({ boots: fc.array(anyBoot, { maxLength: 60 }), hours: fc.integer({ min: 1, max: 12 }) });
+    fc.assert(
+      fc.property(fc.array(hour, { maxLength: 30 }), fc.double({ min: 30, max: 3600, noNaN: true }), (hours, first) => {
+        let at = 0;
+        let seconds = first;
+        const moves: { at: number; from: number; to: number }[] = [];
+        for (const step of hours) {
+          at += step.hours;
+          const lately_seconds = moves.filter((move) => move.at > at - 24).flatMap(({ from, to }) => [from, to]);
+          const boots = { make: [...step.boots, ...evenly(30, 100)] };
+          const next = learnBudget({ ...standing, boots, standing_seconds: seconds, lately_seconds }).seconds;
+          if (next !== seconds) moves.push({ at, from: seconds, to: next });
+          for (const former of [seconds, ...lately_seconds]) {
+            expect(next).toBeLessThanOrEqual(Math.max(seconds, former * (1 + mostMovePerDay)) + 1e-9);
+            expect(next).toBeGreaterThanOrEqual(Math.min(seconds, former * (1 - mostMovePerDay)) - 1e-9);
+          }
+          seconds = next;
+        }
+      }),
+    );
+  });
+
+  it('hardly moves by one that lies among three hundred, and not beyond the day by a mass outage', () => {
+    const honest = evenly(399, 100);
+    const lie: TimedBoot = { seconds: 1e6, outcome: 'late' };
+    comesTo(150, { boots: { make: [...honest, lie] }, standing_seconds: 150 });
+    const outage: TimedBoot[] = Array.from({ length: 400 }, () => ({ seconds: 150, outcome: 'timed_out' }));
+    comesTo(150, { boots: { make: [...evenly(100, 100), ...outage] }, standing_seconds: 150 });
+  });
+});
+
+describe('why', () => {
+  const told = (question: Partial<LearningQuestion>) => {
+    const whole = { ...standing, ...question };
+    return becauseOf(learnBudget(whole), whole);
+  };
+
+  it('names the boots, what they took and what kept the budget from it', () => {
+    expect(told({ boots: { make: evenly(40, 200) } })).toBe(
+      'of 40 completed boots of what the pool makes now, the slowest took 200 s; with half as much again that is 300 s, aimed at 300 s (at most 25 % in a day)',
+    );
+    expect(told({ boots: { pool: evenly(300, 100) } })).toBe(
+      'of 300 completed all boots of the pool, of former images and specs too, 99 in 100 took at most 99 s; with half as much again that is 149 s, aimed at 720 s (what others taught never lowers it)',
+    );
+  });
+
+  it('says how many are missing where nothing is learned', () => {
+    expect(told({ boots: { make: evenly(12, 100) } })).toBe(
+      '12 of the 30 completed boots that it takes are on record, so it is what is fixed, 720 s',
+    );
+  });
+});

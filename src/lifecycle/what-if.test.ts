@@ -1,0 +1,77 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { arrived, estimateSurvival, type TimedBoot } from './survival.ts';
+import { falseKillShare, whatIf } from './what-if.ts';
+
+const boots: fc.Arbitrary<TimedBoot[]> = fc.array(
+  fc.record({
+    seconds: fc.integer({ min: 0, max: 2000 }),
+    outcome: fc.constantFrom('completed', 'late', 'timed_out', 'cancelled', 'running'),
+  }),
+  { maxLength: 40 },
+);
+const seconds = fc.integer({ min: 1, max: 2500 });
+
+describe('another budget', () => {
+  it('names the boot that it would have killed, and whether it would have been taken back', () => {
+    const slow = { node_id: 'slow', seconds: 423, outcome: 'completed' as const };
+    const quick = { node_id: 'quick', seconds: 90, outcome: 'completed' as const };
+    const stuck = { node_id: 'stuck', seconds: 720, outcome: 'timed_out' as const };
+    const gone = { node_id: 'gone', seconds: 500, outcome: 'cancelled' as const };
+    expect(whatIf([slow, quick, stuck, gone], { budget_seconds: 400, rescue_seconds: 0 })).toEqual({
+      boots: 4,
+      false_kills: [{ boot: slow, over_seconds: 23, rescued: false }],
+      rescued: 0,
+      stuck: [{ boot: stuck, sooner_seconds: 320 }],
+      stuck_found_sooner_seconds: 320,
+      undecided: 1,
+    });
+    expect(whatIf([slow], { budget_seconds: 400, rescue_seconds: 200 })).toMatchObject({ rescued: 1 });
+    expect(whatIf([slow], { budget_seconds: 423, rescue_seconds: 0 })).toMatchObject({ false_kills: [] });
+    expect(whatIf([stuck], { budget_seconds: 900, rescue_seconds: 0 }).stuck_found_sooner_seconds).toBe(-180);
+  });
+
+  it('kills no more when it is larger, and finds the stuck no sooner', () => {
+    fc.assert(
+      fc.property(boots, seconds, seconds, (all, one, other) => {
+        const [small, large] = [Math.min(one, other), Math.max(one, other)].map((budget_seconds) =>
+          whatIf(all, { budget_seconds, rescue_seconds: 60 }),
+        );
+        expect(large?.false_kills.length).toBeLessThanOrEqual(small?.false_kills.length ?? 0);
+        expect(large?.stuck_found_sooner_seconds ?? 0).toBeLessThanOrEqual(small?.stuck_found_sooner_seconds ?? 0);
+      }),
+    );
+  });
+
+  it('decides on every boot once', () => {
+    fc.assert(
+      fc.property(boots, seconds, (all, budget_seconds) => {
+        const told = whatIf(all, { budget_seconds, rescue_seconds: 60 });
+        const spared = all.filter((boot) => boot.outcome !== 'timed_out' && boot.seconds <= budget_seconds).length;
+        expect(told.false_kills.length + told.stuck.length + told.undecided + spared).toBe(all.length);
+        expect(told.false_kills.every(({ boot }) => arrived(boot) && boot.seconds > budget_seconds)).toBe(true);
+      }),
+    );
+  });
+});
+
+describe('the share of boots that a budget would kill', () => {
+  it('is of those that complete, and lies within its band', () => {
+    fc.assert(
+      fc.property(boots, seconds, (all, budget_seconds) => {
+        const told = falseKillShare(estimateSurvival(all), budget_seconds);
+        expect(told === null).toBe(!all.some(arrived));
+        if (!told) return;
+        expect(told.low).toBeLessThanOrEqual(told.share);
+        expect(told.high).toBeGreaterThanOrEqual(told.share);
+        if (all.every(({ seconds: took }) => took <= budget_seconds)) expect(told.share).toBe(0);
+      }),
+    );
+  });
+
+  it('is what is counted where nobody is missing', () => {
+    const all: TimedBoot[] = Array.from({ length: 200 }, (_, at) => ({ seconds: at + 1, outcome: 'completed' }));
+    expect(falseKillShare(estimateSurvival(all), 190)?.share).toBeCloseTo(0.05, 12);
+    expect(falseKillShare([], 10)).toBeNull();
+  });
+});

@@ -1,0 +1,58 @@
+/** `learned-budget`: moves the budget to provision of pools that learn towards what their boots teach; not while the brake holds. */
+import { becauseOf, type LearningQuestion, lessonOf, strata } from '../lifecycle/learned-budget.ts';
+import { runningBoots } from '../store/boot-samples.ts';
+import type { Transaction } from '../store/database.ts';
+import { budgetOf } from '../store/door-rules.ts';
+import { bootsOf, brakeHoldOver, latelyInForce, lockTaught, poolsToTeach, teach } from '../store/learned-budgets.ts';
+import type { PoolRow } from '../store/pools.ts';
+import type { SweepServices } from './services.ts';
+import type { Sweep } from './sweep.ts';
+
+const wakers = ['pool.declared', 'pool.budget_set', 'brake.resumed', 'brake.ended'];
+
+/** The most alike first, and no further than it takes: with those on their way, since they too may be slow. */
+async function askBoots(tx: Transaction, pool: PoolRow, now: Date): Promise<LearningQuestion['boots']> {
+  const running = await runningBoots(tx, pool.name, 'provision', now);
+  const asked: LearningQuestion['boots'] = {};
+  for (const stratum of strata) {
+    const boots = [...(await bootsOf(tx, pool, stratum, now)), ...running];
+    asked[stratum] = boots;
+    if (lessonOf(stratum, boots)) break;
+  }
+  return asked;
+}
+
+export const learnedBudget = ({ db, environment }: SweepServices): Sweep => ({
+  name: 'learned-budget',
+  every_seconds: 60,
+  woken_by: (kind) => wakers.includes(kind),
+  async run(now) {
+    let decided = 0;
+    let held = 0;
+    for (const name of await poolsToTeach(db, now)) {
+      await db.transaction(async (tx) => {
+        const pool = await lockTaught(tx, name);
+        if (!pool) return;
+        if (await brakeHoldOver(tx, pool)) {
+          held++;
+          return;
+        }
+        const fixed_seconds = budgetOf('provision', { ...pool.document, learned: null }, environment, null).seconds;
+        const from_seconds = pool.document.learned?.seconds ?? fixed_seconds;
+        const question: LearningQuestion = {
+          boots: await askBoots(tx, pool, now),
+          fixed_seconds,
+          floor_seconds: pool.document.budgets?.floor_seconds,
+          ceiling_seconds: pool.document.budgets?.ceiling_seconds,
+          standing_seconds: from_seconds,
+          lately_seconds: await latelyInForce(tx, pool, now),
+        };
+        const budget = environment.decide.learnBudget(question);
+        const learned = budget.lesson !== null || budget.seconds !== fixed_seconds;
+        await teach(tx, pool, { from_seconds, budget, because: becauseOf(budget, question), learned }, now);
+        if (budget.moved) decided++;
+      });
+    }
+    return { decided, held };
+  },
+});
