@@ -42,47 +42,57 @@ function band(share: number, sum: number, z: number): Pick<EstimatedStep, 'low' 
   return { low: Math.exp(log * reach), high: Math.exp(log / reach) };
 }
 
-/** Sorted as numbers, with those that arrived before those that were only watched until the same moment. */
-function ordered(boots: readonly TimedBoot[]): { seconds: Float64Array; arrivals: Uint8Array } {
-  const places = Uint32Array.from(boots, (_, place) => place);
-  const times = Float64Array.from(boots, ({ seconds }) => seconds);
-  places.sort((a, b) => (times[a] ?? 0) - (times[b] ?? 0));
-  return {
-    seconds: Float64Array.from(places, (place) => times[place] ?? 0),
-    arrivals: Uint8Array.from(places, (place) => Number(arrived(boots[place] ?? { outcome: 'cancelled' }))),
-  };
+function secondsOf(boots: readonly TimedBoot[]): Float64Array {
+  const sorted = new Float64Array(boots.length);
+  boots.forEach(({ seconds }, place) => {
+    sorted[place] = seconds;
+  });
+  return sorted.sort();
+}
+
+interface Moment {
+  seconds: number;
+  at_risk: number;
+  arrivals: number;
+}
+
+/** Whenever boots arrived, the quickest first. One that was watched until the same moment was still watched just before. */
+function moments(boots: readonly TimedBoot[]): Moment[] {
+  const came = secondsOf(boots.filter(arrived));
+  const watched = secondsOf(boots.filter((boot) => !arrived(boot)));
+  const found: Moment[] = [];
+  let lost = 0;
+  for (let at = 0; at < came.length; ) {
+    const seconds = came[at] ?? 0;
+    while (lost < watched.length && (watched[lost] ?? 0) < seconds) lost++;
+    const before = at;
+    while (at < came.length && came[at] === seconds) at++;
+    found.push({ seconds, at_risk: boots.length - before - lost, arrivals: at - before });
+  }
+  return found;
 }
 
 /** A step wherever boots arrived, the quickest first. `z`: how wide the bands are. */
 export function estimateSurvival(boots: readonly TimedBoot[], z = normalQuantile95): EstimatedStep[] {
-  const { seconds, arrivals: came } = ordered(boots);
-  const steps: EstimatedStep[] = [];
   let share = 1;
   let greenwood = 0;
-  let at = 0;
-  while (at < seconds.length) {
-    const moment = seconds[at] ?? 0;
-    const at_risk = seconds.length - at;
-    let arrivals = 0;
-    for (; at < seconds.length && seconds[at] === moment; at++) arrivals += came[at] ?? 0;
-    if (arrivals === 0) continue;
+  return moments(boots).map(({ seconds, at_risk, arrivals }) => {
     share *= 1 - arrivals / at_risk;
     greenwood += arrivals / (at_risk * (at_risk - arrivals));
-    const isOver = arrivals === at_risk;
-    steps.push({
-      ...{ seconds: moment, share, at_risk, arrivals },
-      std_error: isOver ? 0 : share * Math.sqrt(greenwood),
-      ...band(share, greenwood, z),
-    });
-  }
-  return steps;
+    const std_error = arrivals === at_risk ? 0 : share * Math.sqrt(greenwood);
+    return { seconds, share, at_risk, arrivals, std_error, ...band(share, greenwood, z) };
+  });
 }
 
 /** Steps down where boots arrived; begins at one and ends with the share that never came within what was watched. */
-export const survivalCurve = (boots: readonly TimedBoot[]): SurvivalStep[] => [
-  { seconds: 0, share: 1 },
-  ...estimateSurvival(boots).map(({ seconds, share }) => ({ seconds, share })),
-];
+export function survivalCurve(boots: readonly TimedBoot[]): SurvivalStep[] {
+  let share = 1;
+  const steps = moments(boots).map(({ seconds, at_risk, arrivals }) => {
+    share *= 1 - arrivals / at_risk;
+    return { seconds, share };
+  });
+  return [{ seconds: 0, share: 1 }, ...steps];
+}
 
 /** Of the boots that complete, `quantile` have by then; null where none has. */
 export function quantileOf(curve: readonly SurvivalStep[], quantile: number): number | null {
