@@ -1,0 +1,74 @@
+/**
+ * Budgets that learn beside fixed ones, on simulated fleets: which healthy boots each destroys, and how long each takes to find those
+ * that are stuck. `--seeds N` for a quick look, `--write-docs` puts tables and figure into docs/. Ends with 1 where a claim does not hold.
+ */
+import { readFile, writeFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import { systemClock } from '../src/base/clock.ts';
+import { learnBudget } from '../src/lifecycle/learned-budget.ts';
+import type { TimedBoot } from '../src/lifecycle/survival.ts';
+import { claimsOf } from './learned-budgets-compare.ts';
+import { drawFigure } from './learned-budgets-figure.ts';
+import { drawBoots } from './learned-budgets-fleet.ts';
+import { withTables, writeTables } from './learned-budgets-page.ts';
+import { fleet, pools } from './learned-budgets-parameters.ts';
+import { measure } from './learned-budgets-tally.ts';
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: 'string', default: String(fleet.seeds) },
+    'write-docs': { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
+  },
+});
+
+const pagePath = new URL('../docs/learned-budgets.md', import.meta.url);
+const figurePath = new URL('../docs/images/learned-budgets.svg', import.meta.url);
+
+const monotonicSeconds = () => systemClock.monotonicMs() / 1000;
+
+/** How long one question takes with so many boots: it is asked again whenever a boot ended. */
+function secondsToLearn(count: number): number {
+  const boots: TimedBoot[] = [];
+  for (let seed = 0; boots.length < count; seed++)
+    for (const pool of pools)
+      for (const takes of drawBoots(pool, seed).takes)
+        boots.push(
+          Number.isFinite(takes) ? { seconds: takes, outcome: 'completed' } : { seconds: 720, outcome: 'timed_out' },
+        );
+  const question = {
+    boots: { make: boots.slice(0, count) },
+    fixed_seconds: 720,
+    standing_seconds: 720,
+    lately_seconds: [],
+  };
+  const repeats = Math.ceil(50_000 / count);
+  const from = monotonicSeconds();
+  for (let repeat = 0; repeat < repeats; repeat++) learnBudget(question);
+  return (monotonicSeconds() - from) / repeats;
+}
+
+function costLines(): string[] {
+  secondsToLearn(500);
+  return [500, 5_000, 50_000].map(
+    (count) =>
+      `  one question with ${String(count).padStart(6)} boots: ${(secondsToLearn(count) * 1000).toFixed(2)} ms`,
+  );
+}
+
+const from = monotonicSeconds();
+const result = measure(Number(values.seeds), (seed) => {
+  if (seed % 20 === 19) process.stderr.write(`${seed + 1} seeds after ${(monotonicSeconds() - from).toFixed(0)} s\n`);
+});
+const took = monotonicSeconds() - from;
+
+if (values.json) process.stdout.write(`${JSON.stringify(result)}\n`);
+else {
+  process.stdout.write(`${writeTables(result)}\n\nWhat learning costs:\n${costLines().join('\n')}\n`);
+  process.stdout.write(`  the whole simulation: ${took.toFixed(0)} s\n`);
+}
+if (values['write-docs']) {
+  await writeFile(pagePath, withTables(await readFile(pagePath, 'utf8'), writeTables(result)));
+  await writeFile(figurePath, drawFigure(result));
+}
+process.exitCode = claimsOf(result).every(({ holds }) => holds) ? 0 : 1;
