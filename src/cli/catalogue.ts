@@ -49,6 +49,7 @@ export const catalogue: { heading: string; commands: Record<string, Loading> }[]
     commands: {
       pools: async () => (await import('./commands/pools.ts')).makePools,
       apply: async () => (await import('./commands/apply.ts')).makeApply,
+      replay: async () => (await import('./commands/replay.ts')).makeReplay,
       tokens: async () => (await import('./commands/tokens.ts')).makeTokens,
       'join-token': async () => (await import('./commands/join-token.ts')).makeJoinToken,
       completion: async () => (await import('./commands/completion.ts')).makeCompletion,

@@ -1,7 +1,10 @@
 /** A history that the rules and doors themselves wrote is replayed over HTTP: what would have been otherwise, node by node. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { secondsLater } from '../../src/base/clock.ts';
 import type { NodeId } from '../../src/base/ids.ts';
+import { runCli } from '../../src/cli/testing/run-cli.ts';
 import type { ProposedPool } from '../../src/contract/pool.ts';
 import type { ReplayedPool } from '../../src/contract/replay.ts';
 import { recordClaim } from '../../src/store/claims.ts';
@@ -170,6 +173,18 @@ describe('a replay', () => {
     ]);
     const whole = await replayed([{ name: 'build', driver: 'external' }]);
     expect(told(whole)).toMatchObject({ boot_spared: became.late, stuck_later: became.stuck });
+  });
+
+  it('is read by a person from the command line', async () => {
+    const path = join(server.data_dir, 'policy.yaml');
+    await writeFile(path, 'name: build\nbudgets: {provision_seconds: 40}\nheartbeat: {stale_after_seconds: 90}\n');
+    const { code, stdout } = await runCli(['replay', '--policy', path, '--since', since()], {
+      server: server.url,
+      env: { SLIPWAY_TOKEN: server.token },
+    });
+    expect(code).toBe(0);
+    expect(stdout).toContain('✖ build: 8 of 12 decisions would have been otherwise');
+    expect(stdout).toContain('– 2 boots given up though they arrived');
   });
 
   it('judges each machine by the generation that it was made from', async () => {

@@ -1,31 +1,15 @@
 /** `slipway apply`: declares pools from files. */
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { Option } from 'commander';
 import { RequestRefused } from '../../contract/client.ts';
 import type { Pool } from '../../contract/pool.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
-import { CliFailure } from '../failure.ts';
-import { type DeclaredPool, readPoolDocuments } from '../pool-documents.ts';
+import { type DeclaredPool, readPoolDocuments, readText } from '../pool-documents.ts';
 import type { Session } from '../session.ts';
 import { printJson, printLines } from '../terminal.ts';
 
 interface Options {
   file: string[];
-}
-
-const standardInput = 0;
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path === '-' ? standardInput : path, 'utf8');
-  } catch (error) {
-    throw new CliFailure('usage', `The file ${path} cannot be read`, {
-      why: error instanceof Error ? error.message : String(error),
-      remedy: 'Name a file that is there and that you may read, or - for standard input. Nothing was sent.',
-      cause: error,
-    });
-  }
 }
 
 async function currentGeneration(session: Session, pool: string): Promise<number | null> {

@@ -67,7 +67,7 @@ function replaySilence({ absence, at }: Absent, stale: { before: number; propose
   if (at < absence.at) return differ({ absence, at }, 'offline_sooner', 'liveness', was, would_be);
   if (end && end <= at) {
     const reason = `${endingOf(absence)} ${round(secondsBetween(absence.at, end))} s after it was called offline (${allowed})`;
-    return differ({ absence, at }, 'silence_spared', 'liveness', was, { verdict: 'ready', at: end, reason });
+    return differ({ absence, at }, 'silence_spared', 'liveness', was, { verdict: 'ready', at: null, reason });
   }
   // One that was found silent is believed only after its stale time. Whoever is back within a beat of that may have beaten all along.
   const believed = mayReturnAt(absence.at, stale.before);

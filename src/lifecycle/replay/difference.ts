@@ -24,8 +24,16 @@ export const differenceKinds = {
   ),
   stuck_sooner: kind('good', 'stuck one found sooner', 'stuck ones found sooner'),
   stuck_later: kind('even', 'stuck one found later', 'stuck ones found later'),
-  late_sooner: kind('even', 'late one given up sooner, and taken back', 'late ones given up sooner, and taken back'),
-  late_later: kind('even', 'late one given up later, and taken back', 'late ones given up later, and taken back'),
+  late_sooner: kind(
+    'even',
+    'late boot, taken back in the end, given up sooner',
+    'late boots, taken back in the end, given up sooner',
+  ),
+  late_later: kind(
+    'even',
+    'late boot, taken back in the end, given up later',
+    'late boots, taken back in the end, given up later',
+  ),
   ready_sooner: kind('even', 'start-up called over sooner', 'start-ups called over sooner'),
   ready_later: kind('even', 'start-up called over later', 'start-ups called over later'),
   ready_instead: kind('even', 'made ready instead of given up', 'made ready instead of given up'),
