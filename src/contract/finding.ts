@@ -1,4 +1,4 @@
-/** Findings on the wire: what disagrees or fails again and again, with both sides, and what may be done about it. */
+/** Findings on the wire: what disagrees, fails again and again or became slower, with both sides, and what may be done about it. */
 import { type Static, Type } from 'typebox';
 import { type FindingWhat, findingKinds, findingStatuses, findingWhats } from '../lifecycle/findings.ts';
 import { Actor } from './evidence.ts';
@@ -11,7 +11,9 @@ export const Finding = Type.Object(
     kind: Type.Enum([...findingKinds]),
     what: Type.Enum(Object.keys(findingWhats) as FindingWhat[]),
     says: Type.String({ description: 'The same, in words.' }),
-    subject: Type.String({ description: 'The node, the allocation or the generation of a pool that it is about.' }),
+    subject: Type.String({
+      description: 'The node, the allocation, the generation of a pool, or the phase of its boots that it is about.',
+    }),
     pool: Type.String(),
     node_id: nullable(Type.String()),
     node_instance_id: nullable(Type.String()),

@@ -19,7 +19,7 @@ export interface RecordedBoot extends DatedBoot {
 export interface FormerBoots {
   phase: SamplePhase;
   boots: number;
-  middle_seconds: number;
+  median_seconds: number;
   /** Of those that arrive, how many take longer than the budget of now. */
   past_budget_share: number;
   budget_seconds: number;
@@ -29,20 +29,18 @@ export interface FormerBoots {
 export interface SlowerBoots {
   since: string;
   boots: number;
-  middle_seconds: number;
+  median_seconds: number;
   times_as_long: number;
   past_budget_share: number;
   slowest_seconds: number;
-  /** The one that adds most first. */
-  stages: SlowerStage[];
-  /** Whether these boots say what they spend their time on. */
-  stages_reported: boolean;
+  /** The one that adds most first. Null where these boots do not say what they spend their time on. */
+  stages: SlowerStage[] | null;
   /** Where the pool was changed at that time. */
   generation: number | null;
   former_generation: number | null;
   image: string | null;
   former_image: string | null;
-  slowest: { at: string; node_id: string; node_instance_id: string; seconds: number; outcome: string }[];
+  slowest_boots: { at: string; node_id: string; node_instance_id: string; seconds: number }[];
 }
 
 const mostListed = 5;
@@ -94,7 +92,7 @@ export function tellShift(
     ours: {
       phase,
       boots: former.length,
-      middle_seconds: tenths(former_seconds),
+      median_seconds: tenths(former_seconds),
       past_budget_share: pastBudget(former),
       budget_seconds: budget.seconds,
       budget_source: budget.source,
@@ -102,23 +100,23 @@ export function tellShift(
     theirs: {
       since: shift.since.toISOString(),
       boots: slower.length,
-      middle_seconds: tenths(slower_seconds),
+      median_seconds: tenths(slower_seconds),
       times_as_long: tenths(slower_seconds / former_seconds),
       past_budget_share: pastBudget(slower),
       slowest_seconds: tenths(slowest[0]?.seconds ?? 0),
-      stages: slowerStages(...reported, slower_seconds - former_seconds).map((each) => ({
-        stage: each.stage,
-        former_seconds: tenths(each.former_seconds),
-        slower_seconds: tenths(each.slower_seconds),
-      })),
-      stages_reported: reported.every((boots) => boots.some((each) => each.length > 0)),
+      stages: reported.every((boots) => boots.some((each) => each.length > 0))
+        ? slowerStages(...reported, slower_seconds - former_seconds).map((each) => ({
+            stage: each.stage,
+            former_seconds: tenths(each.former_seconds),
+            slower_seconds: tenths(each.slower_seconds),
+          }))
+        : null,
       ...changeOf(shift),
-      slowest: slowest.slice(0, mostListed).map(({ started_at, node_id, node_instance_id, seconds, outcome }) => ({
+      slowest_boots: slowest.slice(0, mostListed).map(({ started_at, node_id, node_instance_id, seconds }) => ({
         at: started_at.toISOString(),
         node_id,
         node_instance_id,
         seconds: tenths(seconds),
-        outcome,
       })),
     },
   };
@@ -133,16 +131,14 @@ const whose: Record<SamplePhase, string> = {
 const until: Record<SamplePhase, string> = { provision: 'as long', start: 'as long to be ready' };
 
 function stageWords({ stage, former_seconds, slower_seconds }: SlowerStage): string {
-  if (former_seconds === 0) return `${stage} is new and takes ${took(slower_seconds)}`;
+  if (former_seconds === 0) return `the stage ${stage} is new and takes ${took(slower_seconds)}`;
   const times = tenths(slower_seconds / former_seconds).toFixed(1);
-  return `${stage} went from ${took(former_seconds)} to ${took(slower_seconds)} (${times} times as long)`;
+  return `the stage ${stage} went from ${took(former_seconds)} to ${took(slower_seconds)} (${times} times as long)`;
 }
 
-function causeWords({ stages, stages_reported }: SlowerBoots): string {
-  if (stages.length > 0) return stages.map(stageWords).join('; ');
-  return stages_reported
-    ? 'none of the stages that they report explains it'
-    : 'which stage it is nobody knows, for they report none';
+function causeWords({ stages }: SlowerBoots): string {
+  if (stages === null) return 'which stage it is nobody knows, for they report none';
+  return stages.length > 0 ? stages.map(stageWords).join('; ') : 'none of the stages that they report explains it';
 }
 
 /** `4 of 100`; what is below one in a hundred is not nothing. */
@@ -165,9 +161,9 @@ const capital = (words: string) => words.charAt(0).toUpperCase() + words.slice(1
 
 /** Sentences for a tired person; the first begins small, as what every finding says does. */
 export function shiftSays(ours: FormerBoots, theirs: SlowerBoots): string {
-  const { phase, middle_seconds } = ours;
+  const { phase, median_seconds } = ours;
   const times = theirs.times_as_long.toFixed(1);
-  const pace = `${whose[phase]} ${times} times ${until[phase]} since ${theirs.since}: usually ${took(theirs.middle_seconds)}, before ${took(middle_seconds)}`;
+  const pace = `${whose[phase]} ${times} times ${until[phase]} since ${theirs.since}: usually ${took(theirs.median_seconds)}, before ${took(median_seconds)}`;
   return [pace, causeWords(theirs), budgetWords(ours, theirs), ...changeWords(theirs)]
     .map((words, place) => (place === 0 ? words : capital(words)))
     .join('. ');

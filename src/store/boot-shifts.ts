@@ -1,16 +1,16 @@
 /** The boots that slower ones are told from: of which pools there are new ones, a fair choice of them, and their stages. Reads only. */
 import { secondsLater } from '../base/clock.ts';
-import type { PoolDocument } from '../contract/pool.ts';
 import type { SamplePhase } from '../lifecycle/boot-samples.ts';
 import { oldestComparedSeconds } from '../lifecycle/boot-shift.ts';
 import type { TimedStage } from '../lifecycle/slow-stages.ts';
 import type { RecordedBoot } from '../lifecycle/told-shift.ts';
 import type { Queryable } from './database.ts';
+import type { KnownDocument } from './pools.ts';
 
 export interface BootedPool {
   pool: string;
   phase: SamplePhase;
-  document: PoolDocument;
+  document: KnownDocument;
 }
 
 /** What a finding about the boots of a pool is known by. */
@@ -19,7 +19,7 @@ export const bootsOf = ({ pool, phase }: Pick<BootedPool, 'pool' | 'phase'>): st
 /** Pools with boots that ended since then, or ever; and those that are asked about in any case, as long as they are there. */
 export const bootedPools = (db: Queryable, since: Date | null, also: readonly string[]): Promise<BootedPool[]> =>
   db.query<BootedPool>(
-    `select pool.name as pool, phase.phase, generation.document from pools pool
+    `select pool.name as pool, phase.phase, generation.document || jsonb_build_object('learned', pool.learned) as document from pools pool
      join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
      cross join unnest(array['provision', 'start']) as phase(phase)
      where pool.deleted_at is null and (pool.name || '/' || phase.phase = any($2) or exists (

@@ -8,13 +8,14 @@ import type { Action } from '../dialogs/action.ts';
 import { nextActions } from '../dialogs/attention-actions.ts';
 import { sentence } from '../words/actions.ts';
 import { type Concern, concernedSince } from '../words/attention.ts';
-import { aboutWords } from '../words/findings.ts';
+import { aboutWords, roomierBudget } from '../words/findings.ts';
 import { cameBy, costWords, residueName, whereWords } from '../words/residue.ts';
 import { afterwardsWords, effectWords } from '../words/supervision.ts';
 import { withLocalTimes } from '../words/times.ts';
 import { Ago } from './Ago.tsx';
 import styles from './Attention.module.css';
 import { HurtAllocation, SetAsideBy, useFailingSince } from './AttentionFacts.tsx';
+import { BootsLink } from './BootsLink.tsx';
 import { shortId } from './CopyId.tsx';
 import { Countdown } from './Countdown.tsx';
 
@@ -157,6 +158,27 @@ function tell(concern: Concern): Told {
     case 'finding': {
       const { finding } = concern;
       const about = aboutWords(finding);
+      if (finding.kind === 'boot-shift') {
+        const more = roomierBudget(finding);
+        return {
+          title: <BootsLink finding={finding}>{about}</BootsLink>,
+          name: about,
+          why: finding.says,
+          facts: [
+            <BootsLink key="boots" finding={finding}>
+              see these boots
+            </BootsLink>,
+            more !== null && (
+              <BootsLink key="budget" finding={finding} budget_seconds={more}>
+                what a budget of {more} s would do
+              </BootsLink>
+            ),
+            <Link key="pools" to="/pools">
+              change the pool
+            </Link>,
+          ],
+        };
+      }
       return {
         title: finding.node_id ? (
           <Link to="/nodes/$id" params={{ id: finding.node_id }}>

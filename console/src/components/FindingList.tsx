@@ -7,8 +7,9 @@ import { decisionAction, decisionLabels, decisionsOn } from '../dialogs/finding-
 import { findingLooks } from '../status-looks.ts';
 import { toneStyle } from '../theme.ts';
 import { sentence } from '../words/actions.ts';
-import { aboutWords, sideFacts } from '../words/findings.ts';
+import { aboutWords, foundSince, saidOf, sideFacts, sideNames } from '../words/findings.ts';
 import { Ago } from './Ago.tsx';
+import { BootsLink } from './BootsLink.tsx';
 import { shortId } from './CopyId.tsx';
 import { Facts } from './Facts.tsx';
 import styles from './FindingList.module.css';
@@ -28,13 +29,14 @@ export const FindingList = ({ findings, onAction, bare }: Props) => (
       <li key={finding.finding_id} className={styles.finding} style={toneStyle(findingLooks[finding.status].tone)}>
         <div className={styles.head}>
           <div className={styles.words}>
-            <h3 className={styles.title}>{sentence(finding.says)}</h3>
+            <h3 className={styles.title}>{sentence(saidOf(finding).first)}</h3>
+            {saidOf(finding).others && <p className={styles.others}>{sentence(saidOf(finding).others)}</p>}
             <p className={styles.dim}>
               <StatusBadge look={findingLooks[finding.status]} status={finding.status} />
               <span>{finding.kind.replaceAll('-', ' ')}</span>
               {!bare && <About finding={finding} />}
               <span>
-                since <Ago at={finding.opened_at ?? finding.first_seen_at} />
+                since <Ago at={foundSince(finding)} />
               </span>
               <span>
                 seen last <Ago at={finding.seen_at} />
@@ -44,8 +46,8 @@ export const FindingList = ({ findings, onAction, bare }: Props) => (
           {onAction && <Decisions finding={finding} onAction={onAction} />}
         </div>
         <div className={styles.sides}>
-          <Side heading="We hold" side={finding.ours} />
-          <Side heading="Found" side={finding.theirs} />
+          <Side heading={sideNames[finding.kind][0]} side={finding.ours} />
+          <Side heading={sideNames[finding.kind][1]} side={finding.theirs} />
         </div>
         {finding.closed_at && <End finding={finding} />}
       </li>
@@ -54,7 +56,8 @@ export const FindingList = ({ findings, onAction, bare }: Props) => (
 );
 
 function About({ finding }: { finding: Finding }) {
-  const { node_id, allocation_id, pool } = finding;
+  const { kind, node_id, allocation_id, pool } = finding;
+  if (kind === 'boot-shift') return <BootsLink finding={finding}>{aboutWords(finding)}</BootsLink>;
   if (node_id)
     return (
       <Link to="/nodes/$id" params={{ id: node_id }} title={node_id}>

@@ -3,6 +3,7 @@ import {
   IconActivityHeartbeat,
   IconAlertTriangle,
   IconGavel,
+  IconHourglassHigh,
   IconLeaf,
   IconLock,
   IconPlayerPause,
@@ -98,6 +99,14 @@ export const shelfLooks: Record<ShelfName, ShelfLook> = {
     icon: IconLeaf,
     tone: 'warn',
     all: { to: '/residue' },
+  },
+  slower: {
+    title: 'Slower boots',
+    means:
+      'They still come, and take longer than they used to. Find out why, or give them more time, before their budget gives them up.',
+    icon: IconHourglassHigh,
+    tone: 'warn',
+    all: { to: '/drift' },
   },
   drift: {
     title: 'Findings',

@@ -22,7 +22,7 @@ export const decisionsOn = ({ kind, status }: Finding): Decision[] => {
 
 export const decisionAction = (finding: Finding, decision: Decision): Action => ({
   title: `${decisionLabels[decision]} · ${aboutWords(finding)}`,
-  says: `${sentence(finding.says)} ${decisionSays[decision]}`,
+  says: `${sentence(withLocalTimes(finding.says))} ${decisionSays[decision]}`,
   button: decisionLabels[decision],
   destructive: decision === 'repair',
   needsReason: true,

@@ -1,4 +1,4 @@
-/** Where what we hold and what is there disagree, and what fails again and again; with both sides, for a person to decide. */
+/** Where what we hold and what is there disagree, what fails again and again, and boots that became slower; with both sides, for a person to decide. */
 import { Button } from '@mantine/core';
 import { IconScale } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
@@ -40,7 +40,7 @@ export function DriftPage() {
       <PageHeader
         title="Drift"
         tab="Drift"
-        below="Where what we hold and what is there disagree, and what fails again and again"
+        below="Where what we hold and what is there disagree, what fails again and again, and boots that became slower"
       />
       <div className={toolbar.toolbar}>
         <PillFilter

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { Allocation } from '../../../src/contract/allocation.ts';
+import type { Finding } from '../../../src/contract/finding.ts';
 import type { Node } from '../../../src/contract/node.ts';
 import type { Operation } from '../../../src/contract/operation.ts';
 import type { Pool } from '../../../src/contract/pool.ts';
 import type { Residue } from '../../../src/contract/residue.ts';
 import type { Brake } from '../../../src/contract/supervision.ts';
-import { attentionHeadline, countOf, gaveUp, type Known, type Sweep, shelvesOf } from './attention.ts';
+import { attentionHeadline, concernedSince, countOf, gaveUp, type Known, type Sweep, shelvesOf } from './attention.ts';
 
 const nothing: Known = {
   brake: undefined,
@@ -64,6 +65,25 @@ describe('what needs a person', () => {
         name: 'unserved',
         concerns: [{ allocation: { allocation_id: 'gone' } }, { allocation: { allocation_id: 'standing' } }],
       },
+    ]);
+  });
+  it('has slower boots apart from other findings, first those that are given up, since the boots are slower and not since somebody could tell', () => {
+    const slower = {
+      finding_id: 's',
+      kind: 'boot-shift',
+      theirs: { since: at(2) },
+      opened_at: at(20),
+    } as unknown as Finding;
+    const given_up = {
+      ...slower,
+      finding_id: 'g',
+      theirs: { since: at(9), past_budget_share: 0.1 },
+    } as unknown as Finding;
+    const other = { finding_id: 'd', kind: 'drift', theirs: {}, opened_at: at(1) } as unknown as Finding;
+    const shelves = shelvesOf({ ...nothing, findings: [other, slower, given_up] }, nowMs);
+    expect(shelves.map(({ name, concerns }) => [name, concerns.map(concernedSince)])).toEqual([
+      ['slower', [at(9), at(2)]],
+      ['drift', [at(1)]],
     ]);
   });
   it('has every silent machine, first those that somebody is served by, above what is set aside', () => {

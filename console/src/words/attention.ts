@@ -6,6 +6,7 @@ import type { Operation, Step } from '../../../src/contract/operation.ts';
 import type { Pool } from '../../../src/contract/pool.ts';
 import type { Residue } from '../../../src/contract/residue.ts';
 import type { Brake, SweepRuns } from '../../../src/contract/supervision.ts';
+import { foundSince } from './findings.ts';
 import { type Hold, isOpenHold } from './supervision.ts';
 
 export type Sweep = SweepRuns['items'][number];
@@ -32,6 +33,7 @@ export const shelfNames = [
   'degraded',
   'taken_down',
   'residue',
+  'slower',
   'drift',
   'retried',
 ] as const;
@@ -79,7 +81,7 @@ const kinds: { [Kind in Concern['kind']]: { id: (of: Of<Kind>) => string; since:
   residue: { id: ({ residue }) => residue.residue_id, since: ({ residue }) => residue.since },
   finding: {
     id: ({ finding }) => finding.finding_id,
-    since: ({ finding }) => finding.opened_at ?? finding.first_seen_at,
+    since: ({ finding }) => foundSince(finding),
   },
 };
 
@@ -95,6 +97,10 @@ const servingFirst = (a: Node, b: Node) => Number(a.allocation_id === null) - Nu
 /** What costs most goes before what has merely waited longer. */
 const dearestFirst = (a: Residue, b: Residue) =>
   (b.cost_per_hour ?? 0) - (a.cost_per_hour ?? 0) || (a.since < b.since ? -1 : 1);
+
+/** Boots that are already given up although they come go before those that are merely slower. */
+const nearestFirst = (a: Of<'finding'>, b: Of<'finding'>) =>
+  Number(b.finding.theirs.past_budget_share ?? 0) - Number(a.finding.theirs.past_budget_share ?? 0);
 
 const underWay: ReadonlySet<string> = new Set(['queued', 'running', 'cancelling']);
 
@@ -133,6 +139,7 @@ export function shelvesOf(known: Known, nowMs: number): Shelf[] {
   const releases = (known.release_failed ?? []).map(
     (allocation) => ({ kind: 'release', allocation, gave_up: gaveUp(allocation, known.pools) }) as const,
   );
+  const found = (known.findings ?? []).map((finding) => ({ kind: 'finding', finding }) as const).toSorted(longestFirst);
   const asNode = (node: Node) => ({ kind: 'node', node }) as const;
   const on: Record<ShelfName, Concern[]> = {
     held: (known.brake?.holds ?? []).filter(isOpenHold).map((hold) => ({ kind: 'hold', hold })),
@@ -147,7 +154,8 @@ export function shelvesOf(known: Known, nowMs: number): Shelf[] {
     degraded: (known.degraded ?? []).filter(lasts(nowMs)).map(asNode).toSorted(longestFirst),
     taken_down: triedAgain(known).toSorted(longestFirst),
     residue: (known.residue ?? []).toSorted(dearestFirst).map((residue) => ({ kind: 'residue', residue })),
-    drift: (known.findings ?? []).map((finding) => ({ kind: 'finding', finding }) as const).toSorted(longestFirst),
+    slower: found.filter(({ finding }) => finding.kind === 'boot-shift').toSorted(nearestFirst),
+    drift: found.filter(({ finding }) => finding.kind !== 'boot-shift'),
     retried: releases.filter(({ gave_up }) => !gave_up).toSorted(longestFirst),
   };
   return shelfNames.map((name) => ({ name, concerns: on[name] })).filter(({ concerns }) => concerns.length > 0);

@@ -1,12 +1,20 @@
 import { describe, expect, it } from 'vitest';
-import { aboutWords, openCount, sideFacts } from './findings.ts';
+import { aboutWords, openCount, saidOf, sideFacts } from './findings.ts';
 
 describe('a finding in words', () => {
   it('is about a machine, an allocation, or a generation of a pool', () => {
-    const about = { subject: 'node_1', node_id: 'node_1', allocation_id: 'alloc_1', pool: 'harbour' };
+    const about = {
+      kind: 'drift',
+      subject: 'node_1',
+      node_id: 'node_1',
+      allocation_id: 'alloc_1',
+      pool: 'harbour',
+    } as const;
     expect(aboutWords(about)).toBe('node_1');
     expect(aboutWords({ ...about, subject: 'alloc_1', node_id: null })).toBe('alloc_1');
     expect(aboutWords({ ...about, subject: 'harbour/3', node_id: null, allocation_id: null })).toBe('pool harbour/3');
+    const slower = { kind: 'boot-shift', subject: 'harbour/provision', node_id: null, allocation_id: null } as const;
+    expect(aboutWords({ ...about, ...slower })).toBe('boots of harbour');
   });
   it('says what each side knows, and nothing of what it does not', () => {
     expect(
@@ -28,6 +36,17 @@ describe('a finding in words', () => {
       ['Window', '24 h'],
       ['Newest', ['by provision-deadline, timed out', 'no disk']],
     ]);
+    const stages = [{ stage: 'image-pull', former_seconds: 107, slower_seconds: 214 }];
+    expect(sideFacts({ past_budget_share: 0.0432, stages, slowest: [] })).toEqual([
+      ['Past budget', '4.3 %'],
+      ['Stages', ['stage image-pull, former 1m 47s, slower 3m 34s']],
+    ]);
+  });
+  it('begins with what it is', () => {
+    expect(saidOf({ says: 'boots take longer. Image-pull it is. None was given up' })).toEqual({
+      first: 'boots take longer',
+      others: 'Image-pull it is. None was given up',
+    });
   });
 });
 

@@ -1,14 +1,43 @@
 /** The words of a finding: what it is about, and what each side says. Pure. */
 import type { Finding } from '../../../src/contract/finding.ts';
-import { roughly } from './durations.ts';
+import { tidySeconds } from './boots.ts';
+import { precise, roughly } from './durations.ts';
 import { asWords } from './progress.ts';
 import { withLocalTimes } from './times.ts';
 
 /** Its own id, or the pool where it is about no one machine. */
-export const aboutWords = ({ subject, node_id, allocation_id, pool }: About): string =>
-  node_id ?? allocation_id ?? (subject.startsWith(pool) ? `pool ${subject}` : subject);
+export function aboutWords({ kind, subject, node_id, allocation_id, pool }: About): string {
+  if (kind === 'boot-shift') return `boots of ${pool}`;
+  return node_id ?? allocation_id ?? (subject.startsWith(pool) ? `pool ${subject}` : subject);
+}
 
-type About = Pick<Finding, 'subject' | 'node_id' | 'allocation_id' | 'pool'>;
+type About = Pick<Finding, 'kind' | 'subject' | 'node_id' | 'allocation_id' | 'pool'>;
+
+/** What was compared, in the order of the two sides. */
+export const sideNames: Record<Finding['kind'], [ours: string, theirs: string]> = {
+  drift: ['We hold', 'Found'],
+  'repeat-failure': ['We hold', 'Found'],
+  'boot-shift': ['Before', 'Since then'],
+};
+
+/** What it is, and what there is to say of it beyond that. */
+export function saidOf({ says }: Pick<Finding, 'says'>): { first: string; others: string } {
+  const [first = '', ...others] = withLocalTimes(says).split('. ');
+  return { first, others: others.join('. ') };
+}
+
+/** Boots are slower from when they began to be, which is before anybody could tell. */
+export const foundSince = ({ kind, theirs, opened_at, first_seen_at }: Finding): string =>
+  kind === 'boot-shift' && typeof theirs.since === 'string' ? theirs.since : (opened_at ?? first_seen_at);
+
+/** Half as much again as the slowest took, where that is more than they have; as budgets are learned. */
+export function roomierBudget({ ours, theirs }: Pick<Finding, 'ours' | 'theirs'>): number | null {
+  const { budget_seconds } = ours;
+  const { slowest_seconds } = theirs;
+  if (typeof budget_seconds !== 'number' || typeof slowest_seconds !== 'number') return null;
+  const seconds = tidySeconds(slowest_seconds * 1.5);
+  return seconds > budget_seconds ? seconds : null;
+}
 
 function valueWords(value: unknown): string {
   if (typeof value === 'string') return withLocalTimes(value);
@@ -22,15 +51,29 @@ const unnamed: ReadonlySet<string> = new Set(['at', 'reason']);
 const partWords = (value: object): string =>
   Object.entries(value)
     .filter(([, part]) => part !== null && part !== undefined)
-    .map(([name, part]) =>
-      unnamed.has(name) ? valueWords(part) : `${asWords(name).toLowerCase()} ${valueWords(part)}`,
-    )
+    .map(([name, part]) => {
+      const [called, words] = measured(name, part) ?? [name, valueWords(part)];
+      return unnamed.has(name) ? words : `${asWords(called).toLowerCase()} ${words}`;
+    })
     .join(', ');
 
 const inSeconds = /_seconds$/;
+const asShare = /_share$/;
+
+/** Of boots the seconds matter; of whole hours nobody counts them. */
+const lasting = (seconds: number) => (seconds < 3600 ? precise(seconds) : roughly(seconds));
+
+/** Numbers whose names say what they are measured in. */
+function measured(name: string, value: unknown): [name: string, words: string] | undefined {
+  if (typeof value !== 'number') return undefined;
+  if (name === 'seconds') return ['took', lasting(value)];
+  if (inSeconds.test(name)) return [name.replace(inSeconds, ''), lasting(value)];
+  return asShare.test(name) ? [name.replace(asShare, ''), `${Number((value * 100).toFixed(1))} %`] : undefined;
+}
 
 function factOf(name: string, value: unknown): SideFact {
-  if (typeof value === 'number' && inSeconds.test(name)) return [asWords(name.replace(inSeconds, '')), roughly(value)];
+  const [called, words] = measured(name, value) ?? [];
+  if (called !== undefined && words !== undefined) return [asWords(called), words];
   const isLong = Array.isArray(value) && value.some((each) => typeof each === 'object');
   return [asWords(name), isLong ? value.map(valueWords) : valueWords(value)];
 }
@@ -38,10 +81,26 @@ function factOf(name: string, value: unknown): SideFact {
 /** Several things that each take a line are told one by one. */
 export type SideFact = [name: string, words: string | string[]];
 
+/** What is kept has no order of its own: these are read first, and the rest as it comes. */
+const readFirst = [
+  'since',
+  'boots',
+  'median_seconds',
+  'times_as_long',
+  'slowest_seconds',
+  'past_budget_share',
+  'stages',
+];
+const placeOf = ([name]: [string, unknown]) => {
+  const place = readFirst.indexOf(name);
+  return place < 0 ? readFirst.length : place;
+};
+
 /** What is not known is left out. */
 export const sideFacts = (side: Finding['ours']): SideFact[] =>
   Object.entries(side)
-    .filter(([, value]) => value !== null && value !== undefined)
+    .toSorted((one, other) => placeOf(one) - placeOf(other))
+    .filter(([, value]) => value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0))
     .map(([name, value]) => factOf(name, value));
 
 /** As few words as fit beside a link; null while there is nothing. A page that is full may not be all. */

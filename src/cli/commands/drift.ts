@@ -1,4 +1,4 @@
-/** `slipway drift`: what disagrees or fails again and again, with both sides, and what you decide about it. */
+/** `slipway drift`: what disagrees, fails again and again or became slower, with both sides, and what you decide about it. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
 import { findingKinds, findingStatuses } from '../../lifecycle/findings.ts';
@@ -67,7 +67,9 @@ const makeDecision = (cli: Cli, verb: 'repair' | 'accept', description: string, 
 
 export const makeDrift: MakeCommand = (cli) =>
   new SlipwayCommand('drift')
-    .description('See where what we hold and what is there disagree, and decide which is right.')
+    .description(
+      'See where what we hold and what is there disagree, what fails again and again, and boots that became slower.',
+    )
     .addCommand(makeList(cli), { isDefault: true })
     .addCommand(
       makeDecision(

@@ -130,9 +130,9 @@ function section(title: string, lines: string[], { paint }: ClosingContext): str
 
 /** What only a change of the pool mends cannot be repaired; it can be changed, or be known of. */
 const decidingHints = ({ kind, finding_id }: Finding, { commandLine }: ClosingContext): [string, string] =>
-  kind === 'repeat-failure'
-    ? ['Say that you know of it', commandLine('drift', 'accept', finding_id, '--reason', '"…"')]
-    : ['Decide on what was found', commandLine('drift', 'repair', finding_id, '--reason', '"…"', '--dry-run')];
+  kind === 'drift'
+    ? ['Decide on what was found', commandLine('drift', 'repair', finding_id, '--reason', '"…"', '--dry-run')]
+    : ['Say that you know of it', commandLine('drift', 'accept', finding_id, '--reason', '"…"')];
 
 const changeHint = ({ findings }: Explanation, { commandLine }: ClosingContext): [string, string][] =>
   findings.some(({ kind }) => kind === 'repeat-failure')

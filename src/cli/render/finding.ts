@@ -36,8 +36,11 @@ function countedWords({ ours, theirs }: Pick<Finding, 'ours' | 'theirs'>): strin
   return `${theirs.failures} failures within ${usual(window_seconds)}, where ${failures_allowed} are allowed`;
 }
 
-export const bothSides = ({ says, ours, theirs }: Pick<Finding, 'says' | 'ours' | 'theirs'>): string =>
-  `${says}: ${countedWords({ ours, theirs }) ?? `we hold ${sideOf(ours)}; found ${sideOf(theirs)}`}`;
+/** Boots that became slower are told in numbers already. */
+export const bothSides = ({ kind, says, ours, theirs }: Pick<Finding, 'kind' | 'says' | 'ours' | 'theirs'>): string =>
+  kind === 'boot-shift'
+    ? momentsInFull(printable(says))
+    : `${says}: ${countedWords({ ours, theirs }) ?? `we hold ${sideOf(ours)}; found ${sideOf(theirs)}`}`;
 
 export const differenceColumns: Column<RowDifference>[] = [
   { title: 'ROW', value: ({ subject }) => subject },

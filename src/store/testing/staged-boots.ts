@@ -1,0 +1,52 @@
+/** Boots on record, as many as a test wants, of machines that are long gone: what is told of them is tested, not that they happened. */
+import { secondsLater } from '../../base/clock.ts';
+import { keepBootSamples } from '../boot-samples.ts';
+import type { Database } from '../database.ts';
+import { placeNodes } from './placed-nodes.ts';
+
+export interface StagedBoots {
+  pool: string;
+  count: number;
+  /** How many this pool has already. */
+  after?: number;
+  /** When the first began, and how long until the next does. */
+  from: Date;
+  every_seconds: number;
+  /** One after the other within a stage `start-up`. They vary a little from boot to boot, without chance. */
+  stages: Record<string, number>;
+  generation?: number;
+  image?: string;
+}
+
+const whole = 'start-up';
+
+export async function recordStagedBoots(db: Database, wanted: StagedBoots): Promise<void> {
+  const { pool, count, after = 0, from, every_seconds, generation = 1, image = null } = wanted;
+  const ids = await placeNodes(db, { pool, count, after, status: 'retired', since: from });
+  const boots = ids.map((node_id, place) => {
+    const varies = 1 + (((after + place) * 37) % 41) / 400;
+    const parts = Object.entries(wanted.stages).map(([name, seconds]) => ({ name, seconds: seconds * varies }));
+    return {
+      node_id,
+      node_instance_id: node_id.replace('node_', 'inst_'),
+      started_at: secondsLater(from, place * every_seconds),
+      seconds: parts.reduce((sum, part) => sum + part.seconds, 0),
+      parts,
+    };
+  });
+  const samples = boots.map(({ node_id, node_instance_id, started_at, seconds }) => ({
+    ...{ phase: 'provision', outcome: 'completed', node_id, node_instance_id, pool, pool_generation: generation },
+    ...{ runtime_class: null, zone: null, image, started_at, seconds, at: secondsLater(started_at, seconds) },
+    ...{ lateness_seconds: null, budget_seconds: 720, budget_source: 'pool' },
+  }));
+  await db.transaction((tx) => keepBootSamples(tx, samples as Parameters<typeof keepBootSamples>[1]));
+  const stages = boots.flatMap(({ node_instance_id, seconds, parts }) => [
+    { node_instance_id, ordinal: 1, name: whole, parent: '', seconds },
+    ...parts.map((part, place) => ({ node_instance_id, ordinal: 2 + place, ...part, parent: whole })),
+  ]);
+  await db.query(
+    `insert into boot_stages (node_instance_id, ordinal, name, parent, seconds, reported_at)
+     select node_instance_id, ordinal, name, parent, seconds, $2 from jsonb_populate_recordset(null::boot_stages, $1::jsonb)`,
+    [JSON.stringify(stages), from],
+  );
+}
