@@ -29,6 +29,8 @@ export const catalogue: { heading: string; commands: Record<string, Loading> }[]
       bundle: async () => (await import('./commands/bundle.ts')).makeBundleCommand,
       diagnostics: async () => (await import('./commands/diagnostics.ts')).makeDiagnostics,
       sweeps: async () => (await import('./commands/sweeps.ts')).makeSweeps,
+      boots: async () => (await import('./commands/boots.ts')).makeBoots,
+      'what-if': async () => (await import('./commands/what-if.ts')).makeWhatIf,
     },
   },
   {
@@ -39,6 +41,7 @@ export const catalogue: { heading: string; commands: Record<string, Loading> }[]
       recover: async () => (await import('./commands/recover.ts')).makeRecover,
       brake: async () => (await import('./commands/brake.ts')).makeBrake,
       maintenance: async () => (await import('./commands/maintenance.ts')).makeMaintenance,
+      budget: async () => (await import('./commands/budget.ts')).makeBudget,
       residue: async () => (await import('./commands/residue.ts')).makeResidue,
       drift: async () => (await import('./commands/drift.ts')).makeDrift,
       'verify-store': async () => (await import('./commands/verify-store.ts')).makeVerifyStore,

@@ -1,6 +1,7 @@
 /** How the values of flags are read; a wrong one ends as a usage error that says what is expected. */
 import { InvalidArgumentError, Option } from 'commander';
 import { type Clock, moment as momentAt } from '../base/clock.ts';
+import type { SamplePhase } from '../lifecycle/boot-samples.ts';
 import { parseDuration } from './render/duration.ts';
 
 export function duration(text: string): number {
@@ -64,3 +65,13 @@ export const sinceOption = () =>
 
 export const startOf = (from: Since | undefined, clock: Clock): string | undefined =>
   from && ('at' in from ? from.at : momentAt(clock.nowMs() - from.seconds_ago * 1000).toISOString());
+
+export interface PhaseOption {
+  phase?: SamplePhase;
+}
+
+export const phaseOption = (says: string) =>
+  new Option('--phase <phase>', `${says}. provision: until it registers; start: from there until it is ready`).choices([
+    'provision',
+    'start',
+  ]);

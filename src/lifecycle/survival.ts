@@ -16,15 +16,18 @@ export interface SurvivalStep {
   share: number;
 }
 
+/** A step, and between which shares the true one lies, with the confidence that was asked for. */
+export interface BandedStep extends SurvivalStep {
+  low: number;
+  high: number;
+}
+
 /** A step with what it rests on. */
-export interface EstimatedStep extends SurvivalStep {
+export interface EstimatedStep extends BandedStep {
   /** How many were still watched just before, and how many of them arrived then. */
   at_risk: number;
   arrivals: number;
   std_error: number;
-  /** Where the true share lies, with the confidence that was asked for. */
-  low: number;
-  high: number;
 }
 
 /** It came, however late; of the others we only know that they had not come by then. */

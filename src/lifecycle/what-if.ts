@@ -1,5 +1,5 @@
 /** What another budget would have done to boots that are on record. Pure. */
-import { arrived, type EstimatedStep, type TimedBoot } from './survival.ts';
+import { arrived, type BandedStep, type TimedBoot } from './survival.ts';
 
 export interface WhatIfQuestion {
   budget_seconds: number;
@@ -68,7 +68,7 @@ export interface BandedShare {
 }
 
 /** Of boots that complete, the share that takes longer than a budget, with its band; null before one has completed. */
-export function falseKillShare(steps: readonly EstimatedStep[], budget_seconds: number): BandedShare | null {
+export function falseKillShare(steps: readonly BandedStep[], budget_seconds: number): BandedShare | null {
   const end = steps.at(-1)?.share ?? 1;
   if (end >= 1) return null;
   const standing = steps.findLast(({ seconds }) => seconds <= budget_seconds) ?? { share: 1, low: 1, high: 1 };

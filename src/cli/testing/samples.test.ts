@@ -2,6 +2,7 @@ import { Value } from 'typebox/value';
 import { expect, test } from 'vitest';
 import { Allocation } from '../../contract/allocation.ts';
 import { AllocationActed } from '../../contract/allocation-action.ts';
+import { PoolBoots, WhatIf } from '../../contract/boots.ts';
 import { Evidence } from '../../contract/evidence.ts';
 import { Explanation, NodeActed } from '../../contract/explanation.ts';
 import { Finding, FindingDecided } from '../../contract/finding.ts';
@@ -10,6 +11,7 @@ import { Operation } from '../../contract/operation.ts';
 import { Pool } from '../../contract/pool.ts';
 import { Problem } from '../../contract/problem.ts';
 import { Brake, SweepRun } from '../../contract/supervision.ts';
+import { sampleBootPhase, sampleLearning, samplePoolBoots, sampleWhatIf } from './boots-samples.ts';
 import {
   sampleAllocation,
   sampleEvidence,
@@ -46,6 +48,8 @@ test.each([
   ['brake', Brake, sampleBrake({ holds: [sampleHold()], maintenance: [sampleWindow()] })],
   ['sweep', SweepRun, sampleSweep()],
   ['finding', Finding, sampleFinding()],
+  ['boots', PoolBoots, samplePoolBoots({ phases: [sampleBootPhase({ learning: sampleLearning() })] })],
+  ['answer to what if', WhatIf, sampleWhatIf()],
   ['decision on a finding', FindingDecided, sampleDecided()],
 ])('the sample %s is what the contract says', (_, schema, sample) => {
   expect([...Value.Errors(schema, sample)]).toEqual([]);

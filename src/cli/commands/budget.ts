@@ -1,0 +1,66 @@
+/** `slipway budget`: how long a phase of a pool's boots may take from now on, under the name of whoever says so. */
+import { randomUUID } from 'node:crypto';
+import { Option } from 'commander';
+import { inSeconds } from '../../lifecycle/what-if-words.ts';
+import { type MakeCommand, SlipwayCommand } from '../command.ts';
+import { CliFailure } from '../failure.ts';
+import { type PhaseOption, phaseOption } from '../option-values.ts';
+import { hintLines } from '../render/closing.ts';
+import { parseDuration } from '../render/duration.ts';
+import { printJson, printLines } from '../terminal.ts';
+
+const policies = ['fixed', 'learned'] as const;
+
+interface Options extends PhaseOption {
+  policy?: (typeof policies)[number];
+  reason: string;
+}
+
+const policyWords: Record<(typeof policies)[number], string> = {
+  fixed: 'It stays until somebody changes it.',
+  learned: 'Boots move it from there on, by at most 25 % a day.',
+};
+
+function secondsIn(text: string): number {
+  const seconds = parseDuration(text);
+  if (seconds !== null && seconds > 0) return seconds;
+  throw new CliFailure('usage', `${text} is no budget`, { remedy: 'Give a time like 600, 90s or 10m.' });
+}
+
+export const makeBudget: MakeCommand = (cli) =>
+  new SlipwayCommand('budget')
+    .description('Set how long a phase of the boots of a pool may take. See slipway what-if first.')
+    .argument('<pool>', 'the pool')
+    .argument('<time>', 'the budget, like 600 or 10m')
+    .addOption(phaseOption('of this phase; without it, provision'))
+    .addOption(
+      new Option('--policy <policy>', 'fixed: it stays; learned: boots move it from there on').choices(policies),
+    )
+    .requiredOption('-r, --reason <text>', 'why; kept as evidence under your name')
+    .examples(
+      'slipway budget gpu 600 --reason "boots have been quick since the new image"',
+      'slipway budget gpu 10m --policy learned --reason "let boots find it"',
+    )
+    .action(
+      cli.run<Options>(async (session, { phase = 'provision', policy, reason }, [pool = '', time = '']) => {
+        const budget_seconds = secondsIn(time);
+        const changed = await session.call('pool-budget', {
+          params: { pool },
+          body: { phase, budget_seconds, reason, ...(policy && { policy }) },
+          idempotency_key: randomUUID(),
+        });
+        const { out } = session.terminal;
+        if (session.json) {
+          printJson(out, changed);
+          return;
+        }
+        const does = phase === 'provision' ? 'register' : 'become ready';
+        const standing = changed.budgets?.policy ?? 'fixed';
+        printLines(out, [
+          `${out.paint('good', '✔')} ${out.paint('strong', `Machines of ${pool} have ${inSeconds(budget_seconds)} to ${does}`)}, from the next boot on`,
+          ...(phase === 'provision' ? [`  ${policyWords[standing]}`] : []),
+          ...hintLines([['See how boots do with it', session.commandLine('boots', pool, '--phase', phase)]], out.paint),
+        ]);
+        return undefined;
+      }),
+    );

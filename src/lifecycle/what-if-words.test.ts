@@ -1,0 +1,63 @@
+import { expect, it } from 'vitest';
+import {
+  headlineOf,
+  inSeconds,
+  type Judged,
+  percent,
+  predictedSentence,
+  stuckSentence,
+  undecidedSentence,
+} from './what-if-words.ts';
+
+const judged = (fields: Partial<Judged> = {}): Judged => ({
+  budget_seconds: 400,
+  boots: 212,
+  false_kill_count: 0,
+  rescued_count: 0,
+  stuck_count: 0,
+  stuck_found_sooner_seconds: null,
+  undecided_count: 0,
+  predicted_false_kill_share: null,
+  ...fields,
+});
+
+it.each([
+  [{ boots: 0 }, 'With 400 s: nothing can be said, because no boot is on record.'],
+  [{ boots: 1 }, 'With 400 s, the one boot on record would not have been given up before it arrived.'],
+  [{}, 'With 400 s, none of 212 boots would have been given up before it arrived.'],
+  [
+    { false_kill_count: 1, rescued_count: 1 },
+    'With 400 s, 1 of 212 boots would have been given up although it arrived; it would have been rescued.',
+  ],
+  [{ false_kill_count: 1 }, /although it arrived; it would have been lost, as it came after the rescue\.$/],
+  [{ false_kill_count: 3, rescued_count: 2 }, /3 of 212 boots .* they arrived; 2 of them would have been rescued\.$/],
+  [{ false_kill_count: 3, rescued_count: 3 }, /all of them would have been rescued\.$/],
+  [{ false_kill_count: 3 }, /none of them would have been rescued\.$/],
+])('the headline of %o', (fields, says) => {
+  expect(headlineOf(judged(fields))).toMatch(says);
+});
+
+it.each([
+  [{}, 'None on record was stuck.'],
+  [{ stuck_count: 1, stuck_found_sooner_seconds: 320 }, 'The one that was stuck would have been found 320 s sooner.'],
+  [
+    { stuck_count: 4, stuck_found_sooner_seconds: -80 },
+    'The 4 that were stuck would have been found 80 s later, in the mean.',
+  ],
+  [{ stuck_count: 2, stuck_found_sooner_seconds: 0.01 }, 'The 2 that were stuck would have been found just as soon.'],
+])('what is said of the stuck of %o', (fields, says) => {
+  expect(stuckSentence(judged(fields))).toBe(says);
+});
+
+it('says what nobody knows, and what is to be expected', () => {
+  expect(undecidedSentence(judged())).toBe('');
+  expect(undecidedSentence(judged({ undecided_count: 1 }))).toMatch(/^1 was ended .* past 400 s: whether it would/);
+  expect(undecidedSentence(judged({ undecided_count: 2 }))).toMatch(/^2 were ended .* whether they would/);
+  expect(predictedSentence(judged())).toBe('');
+  expect(predictedSentence(judged({ predicted_false_kill_share: 0.012 }))).toMatch(/^Of boots to come, 1\.2 % would/);
+});
+
+it('never rounds something to nothing', () => {
+  expect([0, 0.0004, 0.012, 0.123, 1].map(percent)).toEqual(['0 %', '< 0.1 %', '1.2 %', '12 %', '100 %']);
+  expect([4.21, 9, 423.4, 1800].map(inSeconds)).toEqual(['4.2 s', '9 s', '423 s', '1800 s']);
+});
