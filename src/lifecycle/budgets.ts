@@ -43,6 +43,10 @@ export const defaultRuntimeClasses: Record<string, BudgetSettings> = {
 const rescueFloorSeconds = 60;
 const externalRescueSeconds = 7 * 24 * 3600;
 
+/** For our own machines, where nobody sets one. */
+export const usualRescueSeconds = (provision_seconds: number): number =>
+  Math.max(rescueFloorSeconds, provision_seconds / 2);
+
 export interface BudgetQuestion {
   phase: BudgetPhase;
   pool: BudgetSettings;
@@ -76,7 +80,7 @@ export function resolveBudget(question: BudgetQuestion): Budget {
   if (phase !== 'rescue') return { seconds: defaultBudgets[phase], source: 'default' };
   if (question.external) return { seconds: externalRescueSeconds, source: 'default' };
   const provision = resolveBudget({ ...question, phase: 'provision' });
-  return { seconds: Math.max(rescueFloorSeconds, provision.seconds / 2), source: 'default' };
+  return { seconds: usualRescueSeconds(provision.seconds), source: 'default' };
 }
 
 export interface HeartbeatSettings {

@@ -2,6 +2,11 @@
 import { gzipSync } from 'node:zlib';
 import type { Browser, Page, Request } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { now, systemClock } from '../../src/base/clock.ts';
+import { placeOf, scaleOver } from '../../src/base/duration-scale.ts';
+import type { TimedBoot } from '../../src/lifecycle/survival.ts';
+import { evenBoots, recordBoots } from '../../src/store/testing/recorded-boots.ts';
+import { openTables } from '../api/support/tables.ts';
 import { allocate, becomes, declarePool } from '../support/machine-life.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -225,6 +230,12 @@ const watchTheStart = `
     for (const shift of list.getEntries()) if (!shift.hadRecentInput) window.shifts.push(shift.value);
   }).observe({ type: 'layout-shift', buffered: true });
 `;
+/** From here on, and under a hand that moves something as well. */
+const watchEveryShift = `
+  window.shifts = [];
+  new PerformanceObserver((list) => window.shifts.push(...list.getEntries().map(({ value }) => value)))
+    .observe({ type: 'layout-shift' });
+`;
 /** What is called good for pages on the web. */
 const mostShift = 0.1;
 /** Printed is what counts, and it is far less on a machine that has nothing else to do. */
@@ -279,6 +290,91 @@ it('loads little before a page can be used, and nothing moves when it comes', as
     expect(answers_ms, path).toBeLessThan(mostInteractiveMs);
   }
   await context.close();
+});
+
+/** A slow healthy boot among quick ones, and one that was stuck; as if somebody had waited for all of them. */
+async function recordSlowBoot(pool: string): Promise<number[]> {
+  const budgets = { provision_seconds: 720, rescue_seconds: 60 };
+  await server.client.call('pool-put', { params: { pool }, body: { driver: 'external', budgets } });
+  const boots: TimedBoot[] = [
+    { seconds: 423, outcome: 'completed' },
+    { seconds: 720, outcome: 'timed_out' },
+    ...evenBoots(20, 210),
+  ];
+  const tables = await openTables(server.database_url);
+  await recordBoots(tables, { pool, boots, until: now(systemClock) });
+  await tables.close();
+  return boots.map(({ seconds }) => seconds);
+}
+
+it('tells by a line that is moved what another budget would have done, and sets it with a reason', async () => {
+  const took = await recordSlowBoot('slow');
+  const { page, context, complaints } = await visit(browser);
+  await signIn(page, server, '/boots?pool=slow');
+  const line = page.getByRole('slider', { name: 'Budget' });
+  const named = page
+    .getByRole('table', { name: 'Boots given up although they arrived' })
+    .getByRole('row', { name: '423 s' });
+  const says = (words: string) => page.getByText(words, { exact: true }).waitFor();
+  await page.getByText('Answered over all 22 boots on record').waitFor();
+  await says('With 720 s, none of 22 boots would have been given up before it arrived.');
+  expect(await named.count()).toBe(0);
+
+  // By pointer: it is told while the line is held, and nothing else on the page moves.
+  const plot = await line.locator('..').boundingBox();
+  if (!plot) throw new Error('there is no chart');
+  const scale = scaleOver([...took, 720]);
+  const to = (seconds: number) =>
+    page.mouse.move(plot.x + placeOf(seconds, scale) * plot.width, plot.y + 60, { steps: 8 });
+  await page.evaluate(watchEveryShift);
+  await to(720);
+  await page.mouse.down();
+  await to(400);
+  await says('With 400 s, 1 of 22 boots would have been given up although it arrived; it would have been rescued.');
+  await named.getByRole('link').waitFor();
+  await page.mouse.up();
+  expect(await line.getAttribute('aria-valuetext')).toMatch(/^400 s\. With 400 s, 1 of 22/);
+  await page.waitForURL(/budget=400/);
+  await page.getByText('Answered over all 22 boots on record').waitFor();
+  expect((await page.evaluate<number[]>('window.shifts')).reduce((sum, value) => sum + value, 0)).toBeLessThan(0.01);
+
+  // By keys, a step at a time, and by a number.
+  await line.focus();
+  for (const key of ['ArrowRight', 'ArrowRight', 'ArrowRight']) await page.keyboard.press(key);
+  await says('With 430 s, none of 22 boots would have been given up before it arrived.');
+  expect(await named.count()).toBe(0);
+  await page.getByLabel('Budget in seconds').fill('350');
+  await says(
+    'With 350 s, 1 of 22 boots would have been given up although it arrived; it would have been lost, as it came after the rescue.',
+  );
+  await named.getByText('lost').waitFor();
+  await says('Stuck ones found');
+  await page.getByText('370 s sooner').first().waitFor();
+
+  await page.getByRole('button', { name: 'Apply 350 s' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Set the budget · slow' });
+  await dialog.getByText('Boots move it from there on, by at most 25 % a day.').waitFor();
+  expect(await dialog.getByRole('button', { name: 'Apply 350 s' }).isDisabled()).toBe(true);
+  await expectNoBarriers(page, 'the dialog of a budget');
+  await dialog.getByLabel('Learned').check();
+  await dialog.getByLabel('Reason').fill('boots are quick since the new image');
+  await dialog.getByRole('button', { name: 'Apply 350 s' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  const pool = await server.client.call('pool-get', { params: { pool: 'slow' } });
+  expect(pool.budgets).toMatchObject({ provision_seconds: 350, policy: 'learned' });
+  await page
+    .getByText('21 of the 30 completed boots that it takes are on record, so it is what is fixed, 350 s')
+    .waitFor();
+  await page.waitForURL((address) => !address.search.includes('budget='));
+  expect(complaints).toEqual([]);
+  await context.close();
+
+  const { token } = await server.client.call('token-create', { body: { name: 'guest', role: 'viewer' } });
+  const guest = await visit(browser);
+  await signIn(guest.page, { ...server, token: token ?? '' }, '/boots?pool=slow');
+  await guest.page.getByRole('slider', { name: 'Budget' }).waitFor();
+  expect(await guest.page.getByRole('button', { name: /Apply|Set budget/ }).count()).toBe(0);
+  await guest.context.close();
 });
 
 const sizes = new Map<string, Promise<number>>();

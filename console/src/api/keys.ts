@@ -39,6 +39,7 @@ export const keys = {
   settings: () => ['settings'] as const,
   poolBoots: () => ['pool-boots'] as const,
   poolBoot: (pool: string) => ['pool-boots', pool] as const,
+  whatIf: (pool: string, phase: string, budget_seconds: number) => ['pool-boots', pool, phase, budget_seconds] as const,
   leftOnMachine: (node_id: string, status_since: string) => ['left-on-machine', node_id, status_since] as const,
   boots: () => ['boot'] as const,
   boot: (node_id: string, instance: string | null) => ['boot', node_id, instance] as const,

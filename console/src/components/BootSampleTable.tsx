@@ -1,13 +1,12 @@
 /** Each recorded boot of a phase: whose, how long, how it ended, and the budget it had. */
 import { IconCheck, IconClock, IconMinus, IconX } from '@tabler/icons-react';
-import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { BootSample } from '../../../src/contract/boots.ts';
+import { inSeconds } from '../../../src/lifecycle/what-if-words.ts';
 import type { Look } from '../status-looks.ts';
 import type { Outcome } from '../words/boots.ts';
-import { precise } from '../words/durations.ts';
 import { Ago } from './Ago.tsx';
-import { shortId } from './CopyId.tsx';
+import { BootMachine } from './BootMachine.tsx';
 import { type Column, DataTable } from './DataTable.tsx';
 import { LoadMore } from './LoadMore.tsx';
 import { StatusBadge } from './StatusBadge.tsx';
@@ -25,22 +24,13 @@ const columns: Column<BootSample>[] = [
   {
     key: 'node',
     heading: 'Machine',
-    cell: ({ node_id, node_instance_id }) => (
-      <Link
-        to="/nodes/$id"
-        params={{ id: node_id }}
-        search={{ tab: 'boot', instance: node_instance_id }}
-        title={node_instance_id}
-      >
-        <code>{shortId(node_id)}</code>
-      </Link>
-    ),
+    cell: BootMachine,
   },
   {
     key: 'seconds',
     heading: 'Took',
     by: ({ seconds }) => seconds,
-    cell: ({ seconds }) => tabular(precise(seconds)),
+    cell: ({ seconds }) => tabular(inSeconds(seconds)),
   },
   {
     key: 'outcome',
@@ -52,13 +42,13 @@ const columns: Column<BootSample>[] = [
     key: 'late',
     heading: 'Too late by',
     by: ({ lateness_seconds }) => lateness_seconds ?? -1,
-    cell: ({ lateness_seconds }) => lateness_seconds !== null && tabular(precise(lateness_seconds)),
+    cell: ({ lateness_seconds }) => lateness_seconds !== null && tabular(inSeconds(lateness_seconds)),
   },
   {
     key: 'budget',
     heading: 'Budget then',
     by: ({ budget_seconds }) => budget_seconds ?? -1,
-    cell: ({ budget_seconds }) => budget_seconds !== null && tabular(precise(budget_seconds)),
+    cell: ({ budget_seconds }) => budget_seconds !== null && tabular(inSeconds(budget_seconds)),
   },
   { key: 'at', heading: 'When', by: ({ at }) => at, cell: ({ at }) => <Ago at={at} /> },
 ];

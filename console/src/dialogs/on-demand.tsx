@@ -52,6 +52,11 @@ export const RecoverDialog = onDemand(
   async () => (await import('./RecoverDialog.tsx')).RecoverDialog,
 );
 
+export const BudgetDialog = onDemand(
+  ({ opened }) => opened,
+  async () => (await import('./BudgetDialog.tsx')).BudgetDialog,
+);
+
 export const TokenDialog = onDemand(
   ({ opened }) => opened,
   async () => (await import('./TokenDialog.tsx')).TokenDialog,

@@ -34,7 +34,11 @@ describe('after live changes', () => {
   });
   it('what somebody did is on record', () => {
     const deed = { kind: 'pool.declared', node_id: null, actor: { kind: 'token', id: 't', name: 'ann' } } as Evidence;
-    expect(staleAfter([{ topic: 'evidence', value: deed }])).toEqual({ ...none, soon: [keys.audits()] });
+    expect(staleAfter([{ topic: 'evidence', value: deed }]).soon).toEqual([keys.audits()]);
+  });
+  it('a pool or a budget that changes is read again at once, and how its boots stand against it', () => {
+    const now = [keys.pools(), keys.poolBoots()];
+    for (const kind of ['pool.declared', 'budget.learned']) expect(staleAfter([fact(kind)])).toEqual({ ...none, now });
   });
   it('what is found or left behind is listed anew once, however much it is', () => {
     const burst = Array.from({ length: 100 }, () => [fact('finding.opened', 'n'), fact('residue.left', 'n')]).flat();

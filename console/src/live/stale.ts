@@ -30,6 +30,7 @@ const watched: Watched[] = [
   { kinds: /^boot\./, now: [keys.boots()], soon: [] },
   { kinds: /^(brake|maintenance)\./, now: [brake], soon: [] },
   { kinds: /^token\./, now: [keys.tokens()], soon: [] },
+  { kinds: /^(pool|budget)\./, now: [keys.pools(), keys.poolBoots()], soon: [] },
   { kinds: /^node\.(starting|ready|failed|cleaning)$/, now: [], soon: [keys.poolBoots()] },
   { kinds: /^finding\./, now: [], soon: [findings] },
   { kinds: /^residue\./, now: [], soon: [residues] },

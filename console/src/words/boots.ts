@@ -1,32 +1,9 @@
-/** Where recorded boots stand on a chart, and what a budget would have meant for them. Pure: numbers in, places out. */
+/** Where recorded boots stand on a chart, and how a budget is moved among them. Pure: numbers in, places out. */
+import { type DurationScale, placeOf, scaleOver, secondsAt } from '../../../src/base/duration-scale.ts';
 import type { BootPhase, BootSample } from '../../../src/contract/boots.ts';
-import { arrived } from '../../../src/lifecycle/survival.ts';
 
-/** Boots take from half a second to half an hour: only a logarithmic scale shows both ends. */
-export interface Scale {
-  from: number;
-  to: number;
-}
-
-const least = 0.1;
-
-export function scaleOf({ samples, budget_seconds }: Pick<BootPhase, 'samples' | 'budget_seconds'>): Scale {
-  const all = [...samples.map(({ seconds }) => seconds), budget_seconds];
-  const from = Math.max(least, Math.min(...all) / 1.6);
-  return { from, to: Math.max(Math.max(...all) * 1.5, from * 10) };
-}
-
-/** 0 at the left end, 1 at the right one. */
-export const placeOf = (seconds: number, { from, to }: Scale): number =>
-  Math.min(1, Math.max(0, Math.log(Math.max(seconds, from) / from) / Math.log(to / from)));
-
-export const secondsAt = (place: number, { from, to }: Scale): number =>
-  from * (to / from) ** Math.min(1, Math.max(0, place));
-
-const marks = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21_600, 86_400];
-
-export const marksOn = (scale: Scale): number[] =>
-  marks.filter((seconds) => seconds >= scale.from && seconds <= scale.to);
+export const scaleOf = ({ samples, budget_seconds }: Pick<BootPhase, 'samples' | 'budget_seconds'>): DurationScale =>
+  scaleOver([...samples.map(({ seconds }) => seconds), budget_seconds]);
 
 export const outcomes = ['completed', 'late', 'timed_out', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];
@@ -40,7 +17,7 @@ export interface Bin {
 
 const binCount = 36;
 
-export function binsOf(samples: readonly Pick<BootSample, 'seconds' | 'outcome'>[], scale: Scale): Bin[] {
+export function binsOf(samples: readonly Pick<BootSample, 'seconds' | 'outcome'>[], scale: DurationScale): Bin[] {
   const bins = Array.from({ length: binCount }, (_, i): Bin => {
     const counts = { completed: 0, late: 0, timed_out: 0, cancelled: 0 };
     return { from: secondsAt(i / binCount, scale), to: secondsAt((i + 1) / binCount, scale), counts, total: 0 };
@@ -54,25 +31,48 @@ export function binsOf(samples: readonly Pick<BootSample, 'seconds' | 'outcome'>
   return bins;
 }
 
-export interface Against {
-  boots: number;
-  /** Came before the line. */
-  in_time: number;
-  /** Came, and only after the line. */
-  later: number;
-  /** Had not come when they were given up or ended, however long that was. */
-  never: number;
+interface Drawing {
+  width: number;
+  height: number;
+  scale: DurationScale;
 }
 
-/** What is on record on both sides of a budget; nothing is guessed. */
-export function against(samples: readonly Pick<BootSample, 'seconds' | 'outcome'>[], budget_seconds: number): Against {
-  const came = samples.filter(arrived);
-  const in_time = came.filter(({ seconds }) => seconds <= budget_seconds).length;
-  return { boots: samples.length, in_time, later: came.length - in_time, never: samples.length - came.length };
+type Step = BootPhase['survival'][number];
+type Height = 'share' | 'low' | 'high';
+
+/** Level until the next step, then down to it; the last one goes on to the right end. */
+function levels(steps: readonly Step[], of: Height, { width, height, scale }: Drawing): string {
+  const x = (seconds: number) => (placeOf(seconds, scale) * width).toFixed(1);
+  const y = (share: number) => ((1 - share) * height).toFixed(1);
+  return `${steps.map((step) => `H${x(step.seconds)}V${y(step[of])}`).join('')}H${width}`;
 }
 
-/** As one drags it: to the second where seconds matter, else to two digits. */
+export const curvePath = (steps: readonly Step[], drawing: Drawing): string => `M0,0${levels(steps, 'share', drawing)}`;
+
+/** Between both ends of the band: along the upper one, and back along the lower one, which is drawn from the right. */
+export function bandPath(steps: readonly Step[], drawing: Drawing): string {
+  const { width, height, scale } = drawing;
+  const x = (seconds: number) => (placeOf(seconds, scale) * width).toFixed(1);
+  const y = (share: number) => ((1 - share) * height).toFixed(1);
+  const back = steps
+    .map((step, at) => `V${y(step.low)}H${x(step.seconds)}${at === 0 ? 'V0' : ''}`)
+    .toReversed()
+    .join('');
+  return `M0,0${levels(steps, 'high', drawing)}${back}Z`;
+}
+
+/** What a person would write down: to the tenth below ten, to two digits beyond. */
+const stepAt = (seconds: number): number => 10 ** Math.max(-1, Math.floor(Math.log10(seconds)) - 1);
+
 export function tidySeconds(seconds: number): number {
-  const step = 10 ** Math.max(-1, Math.floor(Math.log10(seconds)) - 1);
+  const step = stepAt(seconds);
   return Number((Math.round(seconds / step) * step).toFixed(1));
+}
+
+/** By so many steps up or down, and always to a number that a person would write down. */
+export function nudged(seconds: number, steps: number): number {
+  // A hundred goes down to ninety-nine, and up to a hundred and ten.
+  const step = stepAt(steps < 0 ? seconds * 0.999 : seconds);
+  const from = steps < 0 ? Math.ceil(seconds / step - 1e-9) : Math.floor(seconds / step + 1e-9);
+  return Number(Math.max(step, (from + steps) * step).toFixed(1));
 }

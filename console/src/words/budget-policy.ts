@@ -1,0 +1,9 @@
+/** What moves a budget once it is set, in words. */
+import { mostMovePerDay } from '../../../src/lifecycle/learned-budget.ts';
+
+export type BudgetPolicy = 'fixed' | 'learned';
+
+export const policyWords: Record<BudgetPolicy, string> = {
+  fixed: 'It stays until somebody changes it.',
+  learned: `Boots move it from there on, by at most ${mostMovePerDay * 100} % a day.`,
+};
