@@ -34,6 +34,7 @@ for (const stage of staticOnly ? staticStages : [builds, ...staticStages]) await
 
 let passed = 0;
 let failed = 0;
+const failures: string[] = [];
 const complaints: string[] = [];
 if (!staticOnly) {
   const startedAt = Date.now();
@@ -41,6 +42,7 @@ if (!staticOnly) {
   const outcome = await readOutcome(resultsFile, startedAt, requiredSuites(root), root);
   passed = outcome.passed;
   failed = outcome.failed;
+  failures.push(...outcome.failures);
   complaints.push(...outcome.complaints);
 }
 
@@ -49,6 +51,7 @@ const unexplained = run.failures().filter((name) => name !== suites.name || fail
 const total = failed + complaints.length + unexplained;
 
 console.log(`\n${run.summary()}`);
-for (const complaint of complaints) console.log(`  FAIL  ${complaint}`);
+// Named once more at the very end, where whoever reads only that finds them.
+for (const complaint of [...failures, ...complaints]) console.log(`  FAIL  ${complaint}`);
 if (!staticOnly) console.log(`\nTests: ${passed} passed, ${total} failed`);
 process.exitCode = total === 0 ? 0 : 1;

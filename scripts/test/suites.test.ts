@@ -19,7 +19,7 @@ const outcome = (...testResults: ReturnType<typeof file>[]) =>
 
 test('a run in which every required suite passed has nothing to complain about', () => {
   const both = outcome(file('src/a.test.ts', ['passed', 'passed']), file('test/browser/b.test.ts', ['passed']));
-  expect(both).toEqual({ passed: 3, failed: 0, complaints: [] });
+  expect(both).toEqual({ passed: 3, failed: 0, failures: [], complaints: [] });
 });
 
 test('a required suite without tests is a complaint', () => {
@@ -39,6 +39,7 @@ test('a file that failed outside its tests is a complaint, with its first line',
     file('test/browser/b.test.ts', ['passed']),
   );
   expect(run.failed).toBe(1);
+  expect(run.failures).toEqual(['src/b.test.ts: test 0']);
   expect(run.complaints).toEqual(['src/a.test.ts: Cannot find module x']);
 });
 

@@ -39,13 +39,15 @@ interface Report {
 export interface Outcome {
   passed: number;
   failed: number;
+  /** Each test that failed, by file and name. */
+  failures: string[];
   /** Each is one more reason why the run is not green. */
   complaints: string[];
 }
 
 export async function readOutcome(file: string, notBefore: number, required: Suite[], root: string): Promise<Outcome> {
   const written = existsSync(file) ? (await stat(file)).mtimeMs : 0;
-  if (written < notBefore) return { passed: 0, failed: 0, complaints: ['the test runner ended without a report'] };
+  if (written < notBefore) return { passed: 0, failed: 0, failures: [], complaints: ['the test runner ended without a report'] };
   const report = JSON.parse(await readFile(file, 'utf8')) as Report;
   return outcomeOf(report, required, root);
 }
@@ -66,6 +68,7 @@ export function outcomeOf(report: Report, required: Suite[], root: string): Outc
   return {
     passed: count('passed'),
     failed,
+    failures: tests.filter(({ status }) => status === 'failed').map(({ path, fullName }) => `${path}: ${fullName}`),
     complaints: [
       ...notRun.map(({ path, fullName, status }) => `${status}, and no test may be: ${path}: ${fullName}`),
       ...brokenFiles.map(
