@@ -47,7 +47,8 @@ export interface Outcome {
 
 export async function readOutcome(file: string, notBefore: number, required: Suite[], root: string): Promise<Outcome> {
   const written = existsSync(file) ? (await stat(file)).mtimeMs : 0;
-  if (written < notBefore) return { passed: 0, failed: 0, failures: [], complaints: ['the test runner ended without a report'] };
+  if (written < notBefore)
+    return { passed: 0, failed: 0, failures: [], complaints: ['the test runner ended without a report'] };
   const report = JSON.parse(await readFile(file, 'utf8')) as Report;
   return outcomeOf(report, required, root);
 }

@@ -122,6 +122,20 @@ const composed = (settings: Settings, composition: Composition): Composition => 
   },
 });
 
+/** What a broken rule does may come a moment after the story stopped looking for it, on a busy machine: then it is told again. */
+const mostTellings = 3;
+
+async function firstFailure(telling: () => Promise<void>, most: number): Promise<unknown> {
+  for (let told = 0; told < most; told++) {
+    try {
+      await telling();
+    } catch (error) {
+      return error;
+    }
+  }
+  return undefined;
+}
+
 const asItIs = (telling: () => Promise<void>) => telling();
 
 /** A story with a stage of its own: told once on the product, and once for each way to break it. */
@@ -137,8 +151,11 @@ export function toldTwice(
     for (const counter of counters) {
       const { broken, composition = {}, around = asItIs, fails } = counter;
       it(`fails with ${broken}`, async () => {
-        const told = around(() => telling(composition, shortlyWhere(counter)));
-        await expect(told, 'the story must not hold without its rule').rejects.toThrow(fails);
+        const told = () => around(() => telling(composition, shortlyWhere(counter)));
+        const failure = await firstFailure(told, mostTellings);
+        expect(() => {
+          if (failure !== undefined) throw failure;
+        }, 'the story must not hold without its rule').toThrow(fails);
       });
     }
   });
