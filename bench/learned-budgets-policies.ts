@@ -17,14 +17,14 @@ export interface Policy {
   learns: boolean;
   progress_aware: boolean;
   rescues: boolean;
-  /** Not the product's rule: one given up early for its silence is kept until its budget, and the window after it, would have ended. */
-  keeps?: boolean;
+  /** Not the product's rule: given up early for silence, and with no more time to come back than a pool that does not listen. */
+  rescues_as_if_deaf?: boolean;
 }
 
 /** Whole first; the others show which part does what. All begin with what the product gives a pool that says nothing. */
 export const policies: readonly [Policy, ...Policy[]] = [
   { name: 'learned, progress, rescue', learns: true, progress_aware: true, rescues: true },
-  { name: '… kept to the end of the budget', learns: true, progress_aware: true, rescues: true, keeps: true },
+  { name: '… rescue of half the budget', learns: true, progress_aware: true, rescues: true, rescues_as_if_deaf: true },
   { name: 'learned, rescue', learns: true, progress_aware: false, rescues: true },
   { name: 'learned, progress', learns: true, progress_aware: true, rescues: false },
   { name: 'learned alone', learns: true, progress_aware: false, rescues: false },
@@ -119,8 +119,11 @@ function ask(boots: Boots, record: Record, begun: number, at: number, standing: 
   standing.seconds = seconds;
 }
 
-const rescueSeconds = (learned_seconds: number): number =>
-  resolveBudget({ phase: 'rescue', pool: {}, learned_seconds }).seconds;
+function rescueSeconds(policy: Policy, learned_seconds: number): number {
+  if (!policy.rescues) return 0;
+  const progress_aware = policy.progress_aware && !policy.rescues_as_if_deaf;
+  return resolveBudget({ phase: 'rescue', pool: { progress_aware }, learned_seconds }).seconds;
+}
 
 export interface Outcome extends Tally {
   /** In force at the end of each day. */
@@ -134,11 +137,10 @@ export function runPolicy(policy: Policy, boots: Boots): Outcome {
   const every = daySeconds / fleet.asks_per_day;
   let begun = 0;
   for (let at = every; at <= totalSeconds; at += every) {
-    const window = policy.rescues ? rescueSeconds(standing.seconds) : 0;
+    const rescue = rescueSeconds(policy, standing.seconds);
     for (; begun < boots.count && (boots.begins[begun] ?? 0) < at; begun++) {
       const takes = boots.takes[begun] ?? 0;
       const deadline = deadlineOf(boots, begun, standing.seconds, policy.progress_aware);
-      const rescue = policy.keeps ? Math.max(window, standing.seconds + window - deadline) : window;
       judge(outcome, takes, deadline, rescue);
       record.given_up[begun] = takes <= deadline ? Number.POSITIVE_INFINITY : deadline;
       record.arrived[begun] = takes <= deadline + rescue ? takes : Number.POSITIVE_INFINITY;

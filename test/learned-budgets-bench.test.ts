@@ -76,8 +76,10 @@ describe('the policies', () => {
   const never = Number.POSITIVE_INFINITY;
 
   test('count one that comes inside the rescue window as taken back, and one that comes after it as a false kill', () => {
-    expect(runPolicy(fixed, boots(1080))).toMatchObject({ rescued: 1, false_kills: 0, burnt_seconds: 0 });
-    expect(runPolicy(fixed, boots(1081))).toMatchObject({ rescued: 0, false_kills: 1, burnt_seconds: 1080 });
+    const deaf = { ...fixed, progress_aware: false };
+    expect(runPolicy(deaf, boots(1080))).toMatchObject({ rescued: 1, false_kills: 0, burnt_seconds: 0 });
+    expect(runPolicy(deaf, boots(1081))).toMatchObject({ rescued: 0, false_kills: 1, burnt_seconds: 1080 });
+    expect(runPolicy(fixed, boots(1440))).toMatchObject({ rescued: 1, false_kills: 0 });
     expect(runPolicy({ ...fixed, rescues: false }, boots(721))).toMatchObject({ false_kills: 1, burnt_seconds: 720 });
   });
 

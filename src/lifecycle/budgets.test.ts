@@ -104,7 +104,7 @@ test('the defaults are the documented numbers', () => {
   }
 });
 
-test('the rescue window is half of what provisioning gets, never under a minute; a machine of others has a week', () => {
+test('the rescue window is half of what provisioning gets, or all of it where silence is given up early, never under a minute; a machine of others has a week', () => {
   fc.assert(
     fc.property(seconds, (provision_seconds) => {
       const pool = { provision_seconds };
@@ -112,6 +112,9 @@ test('the rescue window is half of what provisioning gets, never under a minute;
         seconds: Math.max(60, provision_seconds / 2),
         source: 'default',
       });
+      expect(resolveBudget({ phase: 'rescue', pool: { ...pool, progress_aware: true } }).seconds).toBe(
+        Math.max(60, provision_seconds),
+      );
       expect(resolveBudget({ phase: 'rescue', pool, external: true })).toEqual({
         seconds: 7 * 24 * 3600,
         source: 'default',

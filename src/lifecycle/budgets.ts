@@ -19,6 +19,7 @@ export interface BudgetSettings {
   rescue_seconds?: number;
   silence_seconds?: number;
   ceiling_seconds?: number;
+  progress_aware?: boolean;
 }
 
 /**
@@ -43,9 +44,12 @@ export const defaultRuntimeClasses: Record<string, BudgetSettings> = {
 const rescueFloorSeconds = 60;
 const externalRescueSeconds = 7 * 24 * 3600;
 
-/** For our own machines, where nobody sets one. */
-export const usualRescueSeconds = (provision_seconds: number): number =>
-  Math.max(rescueFloorSeconds, provision_seconds / 2);
+/**
+ * For our own machines, where nobody sets one. A pool that minds progress gives up early whoever falls silent, so it leaves more time
+ * to come back: with half of the budget, a machine that had spoken was destroyed long before one that never had (docs/learned-budgets.md).
+ */
+export const usualRescueSeconds = (provision_seconds: number, progress_aware = false): number =>
+  Math.max(rescueFloorSeconds, progress_aware ? provision_seconds : provision_seconds / 2);
 
 export interface BudgetQuestion {
   phase: BudgetPhase;
@@ -80,7 +84,7 @@ export function resolveBudget(question: BudgetQuestion): Budget {
   if (phase !== 'rescue') return { seconds: defaultBudgets[phase], source: 'default' };
   if (question.external) return { seconds: externalRescueSeconds, source: 'default' };
   const provision = resolveBudget({ ...question, phase: 'provision' });
-  return { seconds: usualRescueSeconds(provision.seconds), source: 'default' };
+  return { seconds: usualRescueSeconds(provision.seconds, question.pool.progress_aware), source: 'default' };
 }
 
 export interface HeartbeatSettings {

@@ -57,7 +57,7 @@ export async function noteAdvance(
   if (fresh.length === 0) return node;
   const pool = await poolGeneration(tx, node.pool, node.pool_generation);
   if (!pool) return node;
-  const settings: BudgetSettings & { progress_aware?: boolean } = pool.budgets ?? {};
+  const settings: BudgetSettings = pool.budgets ?? {};
   const phase = status === 'provisioning' ? 'provision' : 'start';
   // What it was given, whatever has been learned meanwhile.
   const budget_seconds =

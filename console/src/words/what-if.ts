@@ -8,11 +8,11 @@ export type Judgement = Omit<WhatIf, 'pool' | 'phase' | 'oldest_at' | 'current'>
 
 type Judged = Pick<BootPhase, 'phase' | 'budget_seconds' | 'rescue_seconds' | 'samples' | 'survival'>;
 
-/** A window that is as usual follows the budget; one that was set stays. The server, which knows, has the last word. */
-const rescueOf = ({ phase, budget_seconds, rescue_seconds }: Judged, asked_seconds: number): number =>
-  phase === 'provision' && rescue_seconds === usualRescueSeconds(budget_seconds)
-    ? usualRescueSeconds(asked_seconds)
-    : rescue_seconds;
+/** A window that is as usual, with or without progress, follows the budget; one that was set stays. The server, which knows, has the last word. */
+function rescueOf({ phase, budget_seconds, rescue_seconds }: Judged, asked_seconds: number): number {
+  const aware = [false, true].find((each) => rescue_seconds === usualRescueSeconds(budget_seconds, each));
+  return phase === 'provision' && aware !== undefined ? usualRescueSeconds(asked_seconds, aware) : rescue_seconds;
+}
 
 export function judge(phase: Judged, budget_seconds: number): Judgement {
   const { samples, survival } = phase;

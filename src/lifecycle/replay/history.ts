@@ -7,7 +7,7 @@ import type { NodeStatus } from '../states.ts';
 /** The part of a pool's document that its rules decide by, with what the server adds to it. */
 export interface ReplayPolicy {
   mode: 'enforce' | 'observe';
-  budgets: BudgetSettings & { policy?: 'fixed' | 'learned'; progress_aware?: boolean };
+  budgets: BudgetSettings & { policy?: 'fixed' | 'learned' };
   runtime_class?: BudgetSettings | undefined;
   server: BudgetSettings;
   heartbeat: HeartbeatSettings;

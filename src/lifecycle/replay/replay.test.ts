@@ -246,7 +246,12 @@ describe('a boot', () => {
     expect(kinds(past(extended), provision(500))).toEqual(found('boot_given_up', 'failed', 800));
     expect(kinds(past(extended), provision(720, { progress_aware: true }))).toEqual([]);
     const unsaid = boot(900, { events: events.map((event) => ({ ...event, by_person: false })) });
-    expect(kinds(past(unsaid), provision(720, { progress_aware: true }))).toEqual(found('boot_lost', 'failed', 380));
+    expect(kinds(past(unsaid), provision(720, { progress_aware: true }))).toEqual(
+      found('boot_given_up', 'failed', 380),
+    );
+    expect(kinds(past(unsaid), provision(720, { progress_aware: true, rescue_seconds: 360 }))).toEqual(
+      found('boot_lost', 'failed', 380),
+    );
   });
 
   test('says nothing where the policy in force does not explain what happened', () => {
