@@ -6,6 +6,7 @@ import {
   percent,
   predictedSentence,
   stuckSentence,
+  tooSlowWords,
   undecidedSentence,
 } from './what-if-words.ts';
 
@@ -60,4 +61,12 @@ it('says what nobody knows, and what is to be expected', () => {
 it('never rounds something to nothing', () => {
   expect([0, 0.0004, 0.012, 0.123, 1].map(percent)).toEqual(['0 %', '< 0.1 %', '1.2 %', '12 %', '100 %']);
   expect([4.21, 9, 423.4, 1800].map(inSeconds)).toEqual(['4.2 s', '9 s', '423 s', '1800 s']);
+});
+
+it('says of none so far how little that may mean', () => {
+  expect(tooSlowWords({ share: 0, low: 0, high: 0 }, 5)).toBe('none of 5 that arrived (95 % sure: at most 45 %)');
+  expect(tooSlowWords({ share: 0, low: 0, high: 0 }, 300)).toMatch(/none of 300 .* at most 1 %/);
+  expect(tooSlowWords({ share: 0.02, low: 0.004, high: 0.05 }, 300)).toBe(
+    '2 % of those that arrive (95 % sure: 0.4 % to 5 %)',
+  );
 });

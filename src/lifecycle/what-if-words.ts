@@ -74,3 +74,14 @@ export function undecidedSentence({ undecided_count, budget_seconds }: Judged): 
 export function predictedSentence({ predicted_false_kill_share: share }: Judged): string {
   return share === null ? '' : `Of boots to come, ${percent(share)} would take longer than that and still arrive.`;
 }
+
+/** What a share may still be though none of so many has been seen: with 95 % confidence no more than this. */
+const mostUnseen = (seen: number): number => (seen > 0 ? 1 - 0.05 ** (1 / seen) : 1);
+
+/** How many of the boots that arrive are too slow; of none so far it is said how little that may mean. */
+export function tooSlowWords(predicted: { share: number; low: number; high: number }, arrivals: number): string {
+  const { share, low, high } = predicted;
+  if (share === 0)
+    return `none of ${count(arrivals)} that arrived (95 % sure: at most ${percent(mostUnseen(arrivals))})`;
+  return `${percent(share)} of those that arrive (95 % sure: ${percent(low)} to ${percent(high)})`;
+}

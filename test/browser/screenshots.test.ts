@@ -8,6 +8,10 @@ import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { plantFleet } from '../../scripts/demo/planted-fleet.ts';
+import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
+import type { TimedBoot } from '../../src/lifecycle/survival.ts';
+import { recordBoots } from '../../src/store/testing/recorded-boots.ts';
+import { openTables } from '../api/support/tables.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { isLive, openBrowser, signIn, visit } from './support/console.ts';
 
@@ -22,6 +26,7 @@ const ended = new AbortController();
 beforeAll(async () => {
   [server, browser] = await Promise.all([inProcessServer(), openBrowser()]);
   await plantFleet(server, ended.signal);
+  await recordPastBoots('slow-boot');
   mkdirSync(directory, { recursive: true });
 });
 afterAll(async () => {
@@ -30,6 +35,24 @@ afterAll(async () => {
   // Some of its machines cannot be released, which is what they are for; they end with their server.
   await server?.stop();
 });
+
+const days = 6;
+const bootsADay = 40;
+
+/** What nobody can wait for: days of boots, most of them alike, some slow, a few that never came; every day the same. */
+async function recordPastBoots(pool: string): Promise<void> {
+  const boots = Array.from({ length: bootsADay }, (_, at): TimedBoot => {
+    const rank = ((at * 17) % bootsADay) + 0.5;
+    const seconds = 110 * (rank / (bootsADay - rank)) ** 0.16;
+    return at === 7
+      ? { seconds: 720, outcome: 'timed_out' }
+      : { seconds, outcome: at === 30 ? 'cancelled' : 'completed' };
+  });
+  const tables = await openTables(server.database_url);
+  for (let day = 1; day <= days; day++)
+    await recordBoots(tables, { pool, boots, until: secondsLater(now(systemClock), -86_400 * day) });
+  await tables.close();
+}
 
 /** Where a server's data usually is; the directory of this run means nothing to anybody. */
 const usualDirectory = '/var/lib/slipway';
@@ -73,7 +96,7 @@ it.each(['light', 'dark'] as const)('are taken in %s colours', async (colorSchem
   await show(`/allocations/${await slowAllocation()}`, 'Waiting for it to register', 'progress');
   await show('/fleet?group=zone', 'releases failed', 'fleet');
   await show(`/nodes/${await nodeIn('web', 'ready')}`, 'boot stage', 'node');
-  await show('/boots?pool=web&phase=start', 'came in time', 'boots');
+  await show('/boots?pool=slow-boot&budget=150', 'Answered over all', 'boots');
   await context.close();
 });
 

@@ -1,7 +1,8 @@
 /** The budget that boots have now: where it comes from, what moves it and why, what happened since it changed, and what boots come to. */
 import type { BootPhase, PoolBoots } from '../../../src/contract/boots.ts';
 import { stratumWords } from '../../../src/lifecycle/learned-budget.ts';
-import { inSeconds, percent, sourceWords } from '../../../src/lifecycle/what-if-words.ts';
+import { arrived } from '../../../src/lifecycle/survival.ts';
+import { inSeconds, sourceWords, tooSlowWords } from '../../../src/lifecycle/what-if-words.ts';
 import { policyWords } from '../words/budget-policy.ts';
 import { Ago } from './Ago.tsx';
 import styles from './BudgetFacts.module.css';
@@ -35,7 +36,7 @@ export function BudgetFacts({ phase, make }: Props) {
 }
 
 function budgetFacts(
-  { policy, learning, since_change, rescue_seconds, predicted_false_kill_share: too }: BootPhase,
+  { policy, learning, since_change, rescue_seconds, predicted_false_kill_share: too, samples }: BootPhase,
   make: Props['make'],
 ): Fact[] {
   const { at, boots, late, killed } = since_change;
@@ -44,10 +45,7 @@ function budgetFacts(
     ['On its way to', learning && inSeconds(learning.aim_seconds)],
     ['Learned from', learning?.stratum && `${learning.completions} ${stratumWords[learning.stratum]}`],
     ['Considered', learning && <Ago at={learning.considered_at} />],
-    [
-      'Too slow for it',
-      too && `${percent(too.share)} of boots that arrive (95 % sure: ${percent(too.low)} to ${percent(too.high)})`,
-    ],
+    ['Too slow for it', too && tooSlowWords(too, samples.filter(arrived).length)],
     ['Rescued', `who comes up to ${inSeconds(rescue_seconds)} later`],
     [
       'Since it changed',

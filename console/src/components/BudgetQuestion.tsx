@@ -65,9 +65,9 @@ export function BudgetQuestion({ pool, phase, first, onRest, children }: Props) 
             onBudget={setBudget}
           />
           <div className={styles.says}>
+            <Basis boots={here.boots} answer={answer} />
             <p className={styles.headline}>{headline}</p>
             <p className={styles.basis}>{undecidedSentence(judged)}</p>
-            <Basis boots={here.boots} answer={answer} />
           </div>
           <BootLegend />
         </Panel>
@@ -168,9 +168,8 @@ function Numbers({ judged }: { judged: Judgement }) {
       <Fact name="Wrongly given up" value={`${false_kill_count}`} of={`of ${boots}`} bad={false_kill_count > 0} />
       <Fact name="Of these, rescued" value={`${rescued_count}`} of={`of ${false_kill_count}`} />
       <Fact
-        name="To be expected"
+        name="Of boots to come"
         value={predicted_false_kill_share === null ? '–' : percent(predicted_false_kill_share)}
-        of="of boots to come"
       />
       <Fact name="Stuck ones found" value={found(stuck_found_sooner_seconds)} />
     </dl>

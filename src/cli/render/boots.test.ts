@@ -23,7 +23,7 @@ test('a phase says what its boots come to, its budget and what moves it', () => 
     '  90 of 100 within  294 s  (95 % sure: 274 s to 423 s)',
     '  99 of 100 within  423 s  (95 % sure: at least 294 s)',
     '  budget            720 s, as the pool says; who comes up to 360 s later is rescued',
-    '  too slow for it   0 % of boots that arrive take longer than 720 s  (95 % sure: 0 % to 8.8 %)',
+    '  too slow for it   none of 40 that arrived (95 % sure: at most 7.2 %)',
     '  since it changed  41 boots, 0 late, 1 given up for good  (10m ago)',
     '  policy            fixed: it stays until somebody changes it',
     '  Try another budget:  slipway what-if gpu --budget 635',

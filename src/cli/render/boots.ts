@@ -1,7 +1,8 @@
 /** How long the boots of a pool take and what budget they have, for a person: a plot where somebody looks, and what it comes to. */
 import type { BootPhase, PoolBoots } from '../../contract/boots.ts';
 import { stratumWords } from '../../lifecycle/learned-budget.ts';
-import { inSeconds, percent, sourceWords } from '../../lifecycle/what-if-words.ts';
+import { arrived } from '../../lifecycle/survival.ts';
+import { inSeconds, sourceWords, tooSlowWords } from '../../lifecycle/what-if-words.ts';
 import { type ClosingContext, hintLines } from './closing.ts';
 import { relative } from './duration.ts';
 import { survivalPlot } from './survival-plot.ts';
@@ -42,16 +43,10 @@ function quantileFact(phase: BootPhase, quantile: Quantile, name: string): Fact 
   return [name, [inSeconds(seconds), bandWords(low_seconds, high_seconds)].join('  ').trimEnd()];
 }
 
-function falseKills({ predicted_false_kill_share: predicted, budget_seconds }: BootPhase): Fact {
-  const name = 'too slow for it';
-  if (!predicted) return [name, null];
-  const { share, low, high } = predicted;
-  const band = `95 % sure: ${percent(low)} to ${percent(high)}`;
-  return [
-    name,
-    `${percent(share)} of boots that arrive take longer than ${inSeconds(budget_seconds)}  (${band})`,
-    share > 0.01 ? 'warn' : undefined,
-  ];
+function tooSlow({ predicted_false_kill_share: predicted, samples }: BootPhase): Fact {
+  if (!predicted) return ['too slow for it', null];
+  const words = tooSlowWords(predicted, samples.filter(arrived).length);
+  return ['too slow for it', words, predicted.share > 0.01 ? 'warn' : undefined];
 }
 
 const budgetWords = ({ budget_seconds, budget_source, rescue_seconds }: BootPhase): string =>
@@ -105,7 +100,7 @@ function phaseLines(pool: string, phase: BootPhase, rows: number, context: Boots
         ['on record', countWords(phase)],
         ...quantileNames.map(([quantile, name]) => quantileFact(phase, quantile, name)),
         ['budget', budgetWords(phase)],
-        falseKills(phase),
+        tooSlow(phase),
         sinceChange(phase, context),
         ...policyFacts(phase, context),
       ],
