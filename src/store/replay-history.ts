@@ -1,10 +1,9 @@
 /** The recorded history of a pool, put together for a replay: each boot with what moved it, each absence with its end. */
-import { moment, secondsBetween, secondsLater } from '../base/clock.ts';
+import { type Clock, moment, pause, secondsBetween, secondsLater } from '../base/clock.ts';
 import type { PoolDocument } from '../contract/pool.ts';
 import { defaultBrakePolicy } from '../lifecycle/brake.ts';
 import type {
   DeadlineEvent,
-  Generation,
   History,
   RecordedAbsence,
   RecordedBoot,
@@ -35,33 +34,29 @@ export function replayPolicyOf(document: PoolDocument, environment: DoorEnvironm
   };
 }
 
-async function generationsOf(db: Queryable, pool: string, environment: DoorEnvironment): Promise<Generation[]> {
-  const rows = await db.query<{ generation: number; document: PoolDocument; created_at: Date }>(
+const readGenerations = (db: Queryable, pool: string) =>
+  db.query<{ generation: number; document: PoolDocument; created_at: Date }>(
     'select generation, document, created_at from pool_generations where pool = $1 order by generation',
     [pool],
   );
-  return rows.map(({ document, ...row }) => ({ ...row, policy: replayPolicyOf(document, environment) }));
-}
 
 const deadlineRules: Record<BootRow['phase'], string> = { provision: 'provision-deadline', start: 'start-deadline' };
+const isTold = ({ kind }: Pick<FactRow, 'kind'>) => kind === 'node.would_have';
 const isChange = ({ kind }: Pick<FactRow, 'kind'>) =>
   kind !== 'node.would_have' && kind !== 'node.deadline_moved' && kind !== 'node.held';
 
 const unsaid = 'it did not arrive in time';
 
-function givenUpIn(boot: BootRow, ended_at: Date, own: readonly FactRow[]): RecordedBoot['given_up'] {
-  const verdict = own.findLast(
-    ({ by, kind, at }) =>
-      by === deadlineRules[boot.phase] && at <= ended_at && (isChange({ kind }) || kind === 'node.would_have'),
+const verdictOn = (boot: BootRow, ended_at: Date, own: readonly FactRow[]): FactRow | undefined =>
+  own.findLast(
+    (fact) => fact.by === deadlineRules[boot.phase] && fact.at <= ended_at && (isChange(fact) || isTold(fact)),
   );
-  if (verdict)
-    return {
-      at: verdict.at,
-      reason: verdict.reason ?? unsaid,
-      deadline_at: verdict.due_at,
-      last_seen_at: verdict.last_seen_at,
-      stale_seconds: verdict.stale_seconds,
-    };
+
+function givenUpBy(boot: BootRow, ended_at: Date, verdict: FactRow | undefined): RecordedBoot['given_up'] {
+  if (verdict) {
+    const { at, reason, due_at, last_seen_at, stale_seconds } = verdict;
+    return { at, reason: reason ?? unsaid, deadline_at: due_at, last_seen_at, stale_seconds };
+  }
   // The verdict itself is older than what was asked for, or was left out; the boot remembers that there was one.
   if (boot.outcome !== 'late' && boot.outcome !== 'timed_out') return null;
   const at = secondsLater(ended_at, -(boot.lateness_seconds ?? 0));
@@ -95,12 +90,16 @@ function bootOf(boot: BootRow, { byInstance, byNode, advances, until }: Indexed)
   const { seconds, lateness_seconds: _, pool_generation: generation, ...rest } = boot;
   const own = byInstance.get(boot.node_instance_id) ?? [];
   const ended_at = secondsLater(boot.started_at, seconds);
-  const given_up = givenUpIn(boot, ended_at, own);
+  const verdict = verdictOn(boot, ended_at, own);
+  const given_up = givenUpBy(boot, ended_at, verdict);
   const left =
     given_up &&
     byNode
       .get(boot.node_id)
       ?.find((fact) => isChange(fact) && fact.at >= given_up.at && fact.from === 'failed' && fact.to !== 'starting');
+  // After its rescue window it is not believed any more, wherever its machine is. One that was only told of has no such window.
+  const believedUntil = verdict && isChange(verdict) ? verdict.deadline_at : null;
+  const watched = [left?.at, believedUntil, until].flatMap((each) => (each ? [each.getTime()] : []));
   return {
     ...rest,
     generation,
@@ -109,7 +108,7 @@ function bootOf(boot: BootRow, { byInstance, byNode, advances, until }: Indexed)
     events: eventsOf(boot, given_up?.at ?? ended_at, own, advances.get(boot.node_instance_id) ?? []),
     ready_by_rule:
       boot.phase === 'start' && own.some(({ kind, by }) => kind === 'node.ready' && by === 'stuck-starting'),
-    watched_until: left?.at ?? until,
+    watched_until: moment(Math.min(...watched)),
   };
 }
 
@@ -162,30 +161,59 @@ function absencesOf(facts: readonly FactRow[], generationOf: (fact: FactRow) => 
 }
 
 /** Read as it stood at one moment, so that counts and changes agree. */
-export const readHistory = (db: Database, asked: Asked, environment: DoorEnvironment): Promise<History> =>
+const readRows = (db: Database, asked: Asked) =>
   db.transaction(async (tx) => {
     await tx.query('set transaction isolation level repeatable read, read only');
-    return readAtOnce(tx, asked, environment);
+    const boots = await readBoots(tx, asked);
+    return {
+      boots,
+      ...(await readFacts(tx, asked)),
+      advances: await readAdvances(tx, [...new Set(boots.map(({ node_instance_id }) => node_instance_id))]),
+      standing: await countStanding(tx, asked.pool),
+      generations: await readGenerations(tx, asked.pool),
+    };
   });
 
-async function readAtOnce(db: Queryable, asked: Asked, environment: DoorEnvironment): Promise<History> {
+/** A hundred thousand of them take their time; after so many whoever else is served has a turn. */
+const bootsAtOnce = 1000;
+
+async function inTurns<T, R>(all: readonly T[], each: (one: T) => R, clock: Clock): Promise<R[]> {
+  const made: R[] = [];
+  for (const one of all) {
+    made.push(each(one));
+    if (made.length % bootsAtOnce === 0) await pause(clock, 0);
+  }
+  return made;
+}
+
+interface Reading {
+  db: Database;
+  clock: Clock;
+  environment: DoorEnvironment;
+}
+
+export async function readHistory({ db, clock, environment }: Reading, asked: Asked): Promise<History> {
   const { pool, since, until, most } = asked;
-  const rows = await readBoots(db, asked);
-  const { facts, more } = await readFacts(db, asked);
-  const boots = rows.slice(0, most);
-  const advances = await readAdvances(db, [...new Set(boots.map(({ node_instance_id }) => node_instance_id))]);
+  const rows = await readRows(db, asked);
+  const { facts, more, advances, standing } = rows;
+  const boots = rows.boots.slice(0, most);
   const byInstance = Map.groupBy(facts, ({ node_instance_id }) => node_instance_id);
   const byNode = Map.groupBy(facts, ({ node_id }) => node_id);
   const madeFrom = new Map(boots.map((boot) => [boot.node_instance_id, boot.pool_generation]));
   const generationOf = ({ node_instance_id, pool_generation }: FactRow) =>
     madeFrom.get(node_instance_id ?? '') ?? pool_generation;
+  const indexed = { byInstance, byNode, advances, until };
+  const absences = await inTurns([...byNode.values()], (own) => absencesOf(own, generationOf), clock);
   return {
     pool,
     since,
     until,
-    generations: await generationsOf(db, pool, environment),
-    boots: boots.map((boot) => bootOf(boot, { byInstance, byNode, advances, until })),
-    absences: [...byNode.values()].flatMap((own) => absencesOf(own, generationOf)),
+    generations: rows.generations.map(({ document, ...row }) => ({
+      ...row,
+      policy: replayPolicyOf(document, environment),
+    })),
+    boots: await inTurns(boots, (boot) => bootOf(boot, indexed), clock),
+    absences: absences.flat(),
     changes: facts
       .filter(isChange)
       .flatMap(({ at, node_id, node_instance_id, from, to, by, reason }) =>
@@ -198,11 +226,9 @@ async function readAtOnce(db: Queryable, asked: Asked, environment: DoorEnvironm
         ? [{ at, node_id, node_instance_id: node_instance_id ?? '', rule: held_rule, to, reason: reason ?? '' }]
         : [],
     ),
-    told_silences: facts.flatMap(({ kind, by, node_id }) =>
-      kind === 'node.would_have' && by === 'liveness' ? [node_id] : [],
-    ),
-    standing: await countStanding(db, pool),
+    told_silences: facts.flatMap((fact) => (isTold(fact) && fact.by === 'liveness' ? [fact.node_id] : [])),
+    standing,
     brake: environment.brake,
-    cut: { boots: rows.length > most, changes: more },
+    cut: { boots: rows.boots.length > most, changes: more },
   };
 }

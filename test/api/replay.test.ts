@@ -195,7 +195,7 @@ describe('a replay', () => {
 
   it('says when there is more on record than it reads', async () => {
     const asked = { pool: 'build', since: booted(0), until: stage.at(1000), most: 3 };
-    const history = await readHistory(stage.db, asked, stage.environment);
+    const history = await readHistory(stage, asked);
     expect(history).toMatchObject({
       boots: { length: 3 },
       changes: { length: 3 },

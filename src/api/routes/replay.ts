@@ -1,10 +1,12 @@
 /** A proposed policy against recorded history. Nothing is changed, and nothing is kept of the question. */
-import { now, secondsLater } from '../../base/clock.ts';
+import { type Clock, now, pause, secondsLater } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { PoolDocument, ProposedPool } from '../../contract/pool.ts';
 import type { ReplayedPool } from '../../contract/replay.ts';
+import type { Found } from '../../lifecycle/replay/difference.ts';
 import { type Decision, type DifferenceKind, untoldKinds } from '../../lifecycle/replay/difference.ts';
-import { type Replay, replay } from '../../lifecycle/replay/replay.ts';
+import type { History, ReplayPolicy } from '../../lifecycle/replay/history.ts';
+import { type Replay, replaySteps, replayTotal } from '../../lifecycle/replay/replay.ts';
 import { currentDocuments, listPools } from '../../store/pools.ts';
 import { readHistory, replayPolicyOf } from '../../store/replay-history.ts';
 import type { ApiServices, Handlers } from '../services.ts';
@@ -71,6 +73,19 @@ const wire = (pool: string, { otherwise, differences, untold, ...counts }: Repla
   untold: untold.map((each) => ({ ...each, says: untoldKinds[each.kind] })),
 });
 
+/** A replica that stands still for a second doubts its own hearing: after so many steps whoever beats has a turn. */
+const stepsAtOnce = 1000;
+
+async function replayInTurns(history: History, proposed: ReplayPolicy, clock: Clock): Promise<Replay> {
+  const found: Found[] = [];
+  let steps = 0;
+  for (const each of replaySteps(history, proposed)) {
+    if (each) found.push(each);
+    if (++steps % stepsAtOnce === 0) await pause(clock, 0);
+  }
+  return replayTotal(history, proposed, found);
+}
+
 export const replayHandlers: Pick<Handlers, 'policy-replay'> = {
   async 'policy-replay'({ body }, services) {
     const { environment } = services;
@@ -81,8 +96,8 @@ export const replayHandlers: Pick<Handlers, 'policy-replay'> = {
     // One after the other: each may be as large as what one request is allowed to read.
     for (const [pool, document] of proposals) {
       const asked = { pool, since, until, most: mostOnRecord };
-      const history = await readHistory(services.db, asked, environment);
-      pools.push(wire(pool, replay(history, replayPolicyOf(document, environment))));
+      const history = await readHistory(services, asked);
+      pools.push(wire(pool, await replayInTurns(history, replayPolicyOf(document, environment), services.clock)));
     }
     return { since: since.toISOString(), until: until.toISOString(), pools };
   },

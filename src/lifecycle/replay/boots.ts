@@ -72,6 +72,8 @@ const waited = (boot: RecordedBoot, until: Date, { seconds, source }: Budget): s
 
 interface Judged {
   boot: RecordedBoot;
+  /** Advance counts under this policy, and none was kept after it was given up. */
+  unseen_advance: boolean;
   /** Under the proposed policy. */
   deadline_at: Date;
   budget: Budget;
@@ -116,9 +118,10 @@ function differ(
   more: Partial<Difference> = {},
 ): Found {
   const { node_id, node_instance_id, phase, ended_at } = judged.boot;
+  const sure = !judged.unseen_advance;
   const at = earlier(was.at ?? ended_at, would_be.at ?? ended_at);
   return {
-    difference: { kind, at, node_id, node_instance_id, rule: rules[phase], was, would_be, sure: true, ...more },
+    difference: { kind, at, node_id, node_instance_id, rule: rules[phase], was, would_be, sure, ...more },
   };
 }
 
@@ -174,7 +177,7 @@ function neverCame(judged: Judged, given_up: GivenUp, before: Before): Found {
   if (deadline_at < before.deadline_at) return differ(judged, 'stuck_sooner', was, wouldGiveUp(judged, ''));
   const known = deadline_at <= boot.watched_until;
   const then = known ? '' : 'nobody watched it for so long, so nobody knows whether it would have come';
-  return differ(judged, 'stuck_later', was, wouldGiveUp(judged, then), { sure: known });
+  return differ(judged, 'stuck_later', was, wouldGiveUp(judged, then), known ? {} : { sure: false });
 }
 
 function madeReady(judged: Judged, before: Date): Found {
@@ -227,9 +230,13 @@ export function replayBoot(boot: RecordedBoot, inForce: ReplayPolicy, proposed: 
   };
   const budget = budgetUnder(boot, proposed, phase);
   const rescue_seconds = budgetUnder(boot, proposed, 'rescue').seconds;
-  const judged: Judged = { boot, budget, rescue_seconds, deadline_at: deadlineUnder(boot, budget.seconds, proposed) };
-  const isSameDeadline = isSame(before.deadline_at, judged.deadline_at);
-  if (isSameDeadline && before.rescue_seconds === rescue_seconds) return undefined;
+  const deadline_at = deadlineUnder(boot, budget.seconds, proposed);
+  const counts = phase === 'start' || proposed.budgets.progress_aware === true;
+  const unseen_advance = counts && given_up !== null && deadline_at > given_up.at;
+  const judged: Judged = { boot, budget, rescue_seconds, deadline_at, unseen_advance };
+  const isSameDeadline = isSame(before.deadline_at, deadline_at);
+  // Whoever was not given up needed no rescue.
+  if (isSameDeadline && (!given_up || before.rescue_seconds === rescue_seconds)) return undefined;
   const puzzle = unexplained(judged, before);
   if (puzzle) return puzzle;
   if (boot.ready_by_rule) return isSameDeadline ? undefined : madeReady(judged, before.deadline_at);

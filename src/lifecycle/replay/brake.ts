@@ -59,13 +59,22 @@ function fleetThen({ changes, standing }: History): (at: Date) => Standing {
 const countOf = (standing: Standing, phase: readonly NodeStatus[]): number =>
   phase.reduce((sum, status) => sum + Math.max(0, standing[status] ?? 0), 0);
 
+type Returns = Map<string, number[]>;
+
 /** When each was back after it had been called offline. */
-function returnsOf(changes: readonly RecordedChange[]): Map<string, Date[]> {
-  const back = changes.filter(({ from }) => from === 'offline');
-  return new Map(
-    [...Map.groupBy(back, (each) => each.node_instance_id)].map(([id, all]) => [id, all.map(({ at }) => at)]),
-  );
+function returnsOf(changes: readonly RecordedChange[]): Returns {
+  const returns: Returns = new Map();
+  for (const { from, node_instance_id, at } of changes) {
+    if (from !== 'offline') continue;
+    const own = returns.get(node_instance_id);
+    if (own) own.push(at.getTime());
+    else returns.set(node_instance_id, [at.getTime()]);
+  }
+  return returns;
 }
+
+const backAfter = (returns: Returns, { node_instance_id, at }: Due): number =>
+  returns.get(node_instance_id)?.find((ms) => ms > at.getTime()) ?? Number.POSITIVE_INFINITY;
 
 interface Said {
   holds: boolean;
@@ -74,26 +83,25 @@ interface Said {
 }
 
 /** One run of the brake over the moments of a rule. A hold ends with its time, or when all whom it held are back. */
-function brakeRun({ brake, changes }: History, rule: NodeRuleName) {
+function brakeRun({ brake }: History, rule: NodeRuleName, returns: Returns) {
   const { en_masse, phase } = nodeRules[rule];
-  const returns = returnsOf(changes);
   let recent: { at: Date; count: number }[] = [];
   let open: OpenHold | undefined;
-  let members: Due[] = [];
-  const isAway = ({ node_instance_id, at }: Due, now: Date) =>
-    !returns.get(node_instance_id)?.some((back) => back > at && back <= now);
+  let allBackMs = Number.NEGATIVE_INFINITY;
   return (at: Date, dues: Due[], standing: number, policy: BrakePolicy): Said => {
     const from = secondsLater(at, -brake.window_seconds);
     recent = recent.filter((each) => each.at > from);
-    members = members.filter((each) => isAway(each, at));
-    if (open && (at >= open.held_until || members.length === 0)) open = undefined;
+    if (open && (at >= open.held_until || at.getTime() >= allBackMs)) open = undefined;
     const decided = recent.reduce((sum, { count }) => sum + count, 0);
     const share = { due: dues.length, recent: decided, population: standing + leftPhase(phase, decided) };
     const leave = leaveOf(share, policy, brake, open, at);
     const holds = leave.leave === 'none';
     const opens = holds && leave.opens;
-    if (opens) open = { held_until: leave.held_until, resumed: false };
-    if (holds) members.push(...dues);
+    if (opens) {
+      open = { held_until: leave.held_until, resumed: false };
+      allBackMs = Number.NEGATIVE_INFINITY;
+    }
+    if (holds) for (const due of dues) allBackMs = Math.max(allBackMs, backAfter(returns, due));
     // Those that only pause launches are written all the same.
     if (!holds || en_masse !== 'hold') recent.push({ at, count: dues.length });
     return { holds, opens };
@@ -131,33 +139,38 @@ function pausedOr(due: Due, rule: string, pauses: boolean): Difference {
   return { kind, at, node_id, node_instance_id, rule, was, would_be, sure: true };
 }
 
-function replayRule(history: History, rule: NodeRuleName, proposed: BrakePolicy): Difference[] {
+function* replayRule(
+  history: History,
+  rule: NodeRuleName,
+  proposed: BrakePolicy,
+  returns: Returns,
+): Generator<Difference | undefined> {
+  const dues = dueOf(rule, history);
+  if (dues.length === 0) return;
   const isHolding = nodeRules[rule].en_masse === 'hold';
   const fleet = fleetThen(history);
-  const before = brakeRun(history, rule);
-  const after = brakeRun(history, rule);
-  const found: Difference[] = [];
-  const moments = Map.groupBy(dueOf(rule, history), ({ at }) => at.getTime());
-  for (const dues of moments.values()) {
-    const [first] = dues;
-    const at = first?.at;
-    const inForce = at && policyAt(history, at);
-    if (!first || !at || !inForce) continue;
-    const standing = countOf(fleet(at), nodeRules[rule].phase);
-    const then = before(at, dues, standing, inForce);
-    const now = after(at, dues, standing, proposed);
+  const before = brakeRun(history, rule, returns);
+  const after = brakeRun(history, rule, returns);
+  for (const together of Map.groupBy(dues, ({ at }) => at.getTime()).values()) {
+    yield undefined;
+    const last = together.at(-1);
+    const inForce = last && policyAt(history, last.at);
+    if (!last || !inForce) continue;
+    const standing = countOf(fleet(last.at), nodeRules[rule].phase);
+    const then = before(last.at, together, standing, inForce);
+    const now = after(last.at, together, standing, proposed);
     if (!isHolding) {
-      if (then.opens !== now.opens && then.holds !== now.holds)
-        found.push(pausedOr(dues.at(-1) ?? first, rule, now.opens));
+      if (then.opens !== now.opens && then.holds !== now.holds) yield pausedOr(last, rule, now.opens);
       continue;
     }
-    const until = secondsLater(at, history.brake.mass_failure_seconds);
-    for (const due of dues)
-      if (then.holds === due.held && now.holds !== due.held) found.push(heldOr(due, rule, now.holds, until));
+    const until = secondsLater(last.at, history.brake.mass_failure_seconds);
+    for (const due of together)
+      if (then.holds === due.held && now.holds !== due.held) yield heldOr(due, rule, now.holds, until);
   }
-  return found;
 }
 
-/** Rules that too many verdicts at once hold back or pause launches for. */
-export const replayBrake = (history: History, proposed: BrakePolicy): Difference[] =>
-  negativeRules.flatMap((rule) => replayRule(history, rule, proposed));
+/** Rules that too many verdicts at once hold back or pause launches for. Yields at each moment, so that others have their turn. */
+export function* replayBrake(history: History, proposed: BrakePolicy): Generator<Difference | undefined> {
+  const returns = returnsOf(history.changes);
+  for (const rule of negativeRules) yield* replayRule(history, rule, proposed, returns);
+}

@@ -5,7 +5,7 @@ import { moment, secondsLater } from '../../base/clock.ts';
 import { defaultBrakePolicy, defaultBrakeSettings } from '../brake.ts';
 import { type DifferenceKind, differenceKinds } from './difference.ts';
 import type { History, RecordedAbsence, RecordedBoot, RecordedChange, RecordedHeld, ReplayPolicy } from './history.ts';
-import { replay } from './replay.ts';
+import { replaySteps, replayTotal } from './replay.ts';
 
 const start = moment(Date.UTC(2030, 0, 1));
 const at = (seconds: number) => secondsLater(start, seconds);
@@ -36,6 +36,8 @@ const history = (inForce: ReplayPolicy, given: Partial<History> = {}): History =
   cut: { boots: false, changes: false },
   ...given,
 });
+
+const replay = (past: History, proposed: ReplayPolicy) => replayTotal(past, proposed, [...replaySteps(past, proposed)]);
 
 let made = 0;
 const ids = () => {

@@ -30,10 +30,6 @@ export interface Replay {
 
 const mostNamed = 20;
 
-function policyOf({ generations }: History, generation: number): ReplayPolicy | undefined {
-  return (generations.find((each) => each.generation === generation) ?? generations.at(-1))?.policy;
-}
-
 /** Not replayed, so a change of them says nothing here. */
 const notReplayed = ['queue_seconds', 'drain_seconds', 'release_seconds'] as const satisfies (keyof BudgetSettings)[];
 
@@ -53,17 +49,21 @@ function unanswerable(history: History, proposed: ReplayPolicy): UntoldKind[] {
   return found;
 }
 
-export function replay(history: History, proposed: ReplayPolicy): Replay {
-  const under = (generation: number, judge: (inForce: ReplayPolicy) => Found[]): Found[] => {
-    const inForce = policyOf(history, generation);
-    return inForce ? judge(inForce) : [];
-  };
-  const found = [
-    ...history.boots.flatMap((boot) => under(boot.generation, (inForce) => [replayBoot(boot, inForce, proposed)])),
-    ...history.absences.flatMap((each) => under(each.generation, (inForce) => replayAbsence(each, inForce, proposed))),
-    ...history.told_silences.map((node_id): Found => ({ untold: { kind: 'told_silences', node_id } })),
-    ...replayBrake(history, proposed.brake).map((difference) => ({ difference })),
-  ];
+/**
+ * Each thing on record in its turn; there may be a hundred thousand of each, so whoever has others to serve takes them bit by bit.
+ */
+export function* replaySteps(history: History, proposed: ReplayPolicy): Generator<Found> {
+  const policies = new Map(history.generations.map(({ generation, policy }) => [generation, policy]));
+  const latest = history.generations.at(-1)?.policy;
+  const inForce = (generation: number) => policies.get(generation) ?? latest ?? proposed;
+  for (const boot of history.boots) yield replayBoot(boot, inForce(boot.generation), proposed);
+  for (const absence of history.absences) yield* replayAbsence(absence, inForce(absence.generation), proposed);
+  for (const node_id of history.told_silences) yield { untold: { kind: 'told_silences', node_id } };
+  for (const difference of replayBrake(history, proposed.brake)) yield difference && { difference };
+}
+
+/** What all steps come to. */
+export function replayTotal(history: History, proposed: ReplayPolicy, found: readonly Found[]): Replay {
   const differences = found.flatMap((each) => (each && 'difference' in each ? [each.difference] : []));
   const untold = found.flatMap((each) => (each && 'untold' in each ? [each.untold] : []));
   const otherwise: Replay['otherwise'] = {};
