@@ -16,17 +16,17 @@ const dueAgainSeconds = 3600;
 
 /**
  * Pools that learn and have something new to learn from: a boot since they were last considered, or an hour, in which the limit of
- * a day or the age of boots may have moved.
+ * a day or the age of boots may have moved. One that was considered in the future, by a clock that has jumped since, is asked again.
  */
 export async function poolsToTeach(db: Queryable, now: Date): Promise<string[]> {
   const rows = await db.query<{ name: string }>(
     `select pool.name from pools pool
      join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
      where pool.deleted_at is null and generation.document #>> '{budgets,policy}' = 'learned'
-       and (pool.learned is null or (pool.learned ->> 'considered_at')::timestamptz < $1 or exists (select 1 from boot_samples sample
+       and (pool.learned is null or (pool.learned ->> 'considered_at')::timestamptz not between $1 and $2 or exists (select 1 from boot_samples sample
          where sample.pool = pool.name and sample.phase = 'provision' and sample.at > (pool.learned ->> 'considered_at')::timestamptz))
      order by pool.name`,
-    [secondsLater(now, -dueAgainSeconds)],
+    [secondsLater(now, -dueAgainSeconds), now],
   );
   return rows.map(({ name }) => name);
 }
@@ -78,12 +78,12 @@ export function bootsOf(db: Queryable, pool: PoolRow, stratum: Stratum, now: Dat
   );
 }
 
-/** Every budget that was in force within the last day, since an operator last spoke. */
+/** Every budget that was in force within a day of now, since an operator last spoke; later, too, where a clock has jumped. */
 export async function latelyInForce(db: Queryable, pool: PoolRow, now: Date): Promise<number[]> {
   const since = new Date(Math.max(secondsLater(now, -limitWindowSeconds).getTime(), pool.budget_said_at.getTime()));
   const moves = await db.query<{ from_seconds: number; seconds: number }>(
-    'select from_seconds, seconds from budget_changes where pool = $1 and at > $2',
-    [pool.name, since],
+    'select from_seconds, seconds from budget_changes where pool = $1 and at > $2 and at < $3',
+    [pool.name, since, secondsLater(now, limitWindowSeconds)],
   );
   return moves.flatMap(({ from_seconds, seconds }) => [from_seconds, seconds]);
 }
