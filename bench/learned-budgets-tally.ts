@@ -43,7 +43,7 @@ const tallyOf = (tallies: Record<string, Tally>, name: string): Tally => {
   return tally;
 };
 
-export function measure(seeds: number, eachSeed: (seed: number) => void): Result {
+export function measure(seeds: number, eachSeed: (seed: number) => void, firstSeed = 0): Result {
   const fleets = Array.from({ length: seeds }, noTallies);
   const results: PoolResult[] = pools.map(({ name }) => ({
     pool: name,
@@ -55,7 +55,7 @@ export function measure(seeds: number, eachSeed: (seed: number) => void): Result
     for (const [place, result] of results.entries()) {
       const pool = pools[place];
       if (!pool) continue;
-      const boots = drawBoots(pool, seed);
+      const boots = drawBoots(pool, firstSeed + seed);
       for (const { name, run } of runners) {
         const outcome = run(boots);
         addTally(tallyOf(result.tallies, name), outcome);
