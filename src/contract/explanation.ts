@@ -76,7 +76,10 @@ export const Explanation = Type.Object(
     residue: Type.Array(Type.String(), {
       description: 'What a forced release left of it and nobody has settled: ids on the residue ledger.',
     }),
-    findings: Type.Array(Finding, { description: 'What is found about it and open.' }),
+    findings: Type.Array(Finding, {
+      description:
+        'What is found about it and open; while it comes up, also that the boots of its pool have become slower.',
+    }),
     actions: Type.Array(OfferedAction),
   },
   { $id: 'Explanation' },

@@ -47,9 +47,8 @@ const surelyChanged = 5;
 const surelyStill = 3.5;
 const sureAt = (standing: boolean) => (standing ? surelyStill : surelyChanged);
 
-/** Where a quarter of the time is as slow as this, it is the weather of the pool, such as its nights. */
-const weatherQuantile = 0.75;
-const fewestWeather = 4;
+/** A pace that has lasted so much of a day is not one of its hours. */
+const mostOfADay = 0.8;
 
 export interface ShiftQuestion {
   now: Date;
@@ -123,16 +122,16 @@ export function slownessOf(former: readonly TimedBoot[], latter: readonly TimedB
   return 0;
 }
 
-/** The strongest change, either way, that leaves enough arrivals on both sides. */
-function strongest(boots: readonly TimedBoot[], fewestBefore: number, fewestAfter: number): Split | undefined {
+/** The strongest change to slower boots that leaves enough arrivals on both sides; to faster ones, where `way` is turned round. */
+function strongest(boots: readonly TimedBoot[], fewestBefore: number, fewestAfter: number, way: 1 | -1 = 1) {
   const arrivals = boots.reduce((sum, boot) => sum + Number(arrived(boot)), 0);
   let best: Split | undefined;
   let after = 0;
   let last = boots.length;
-  for (const split of splitsOf(boots)) {
-    for (; last > split.at; last--) after += Number(arrived(boots[last - 1] ?? { outcome: 'cancelled' }));
+  for (const { at, z } of splitsOf(boots)) {
+    for (; last > at; last--) after += Number(arrived(boots[last - 1] ?? { outcome: 'cancelled' }));
     if (after < fewestAfter || arrivals - after < fewestBefore) continue;
-    if (!best || Math.abs(split.z) > Math.abs(best.z)) best = split;
+    if (!best || z * way > best.z) best = { at, z: z * way };
   }
   return best;
 }
@@ -140,22 +139,22 @@ function strongest(boots: readonly TimedBoot[], fewestBefore: number, fewestAfte
 /** Of those that complete, the middle one. */
 export const middleOf = (boots: readonly TimedBoot[]): number => quantileOf(survivalCurve(boots), 0.5) ?? 0;
 
-/** As slow as the slower quarter of the last days was, a few boots at a time. Nothing where too little is known. */
-function weatherOf(former: readonly DatedBoot[], since: Date, settings: BootShiftSettings): number {
-  const from = since.getTime() - settings.usual_after_seconds * 1000;
-  const lately = former.filter((boot) => arrived(boot) && boot.started_at.getTime() >= from);
-  const middles: number[] = [];
-  for (let at = 0; at + settings.fewest_boots <= lately.length; at += settings.fewest_boots)
-    middles.push(middleOf(lately.slice(at, at + settings.fewest_boots)));
-  if (middles.length < fewestWeather) return 0;
-  middles.sort((one, other) => one - other);
-  return middles[Math.floor(middles.length * weatherQuantile)] ?? 0;
+/** What boots took at the same hours of the days before: a pool that is slow every night is not slower than it was. */
+function atTheseHours(known: readonly DatedBoot[], slower: readonly DatedBoot[], settings: BootShiftSettings): number {
+  const since = slower[0]?.started_at.getTime() ?? 0;
+  const lasted = ((slower.at(-1)?.started_at.getTime() ?? 0) - since) / 1000;
+  if (lasted > mostOfADay * day) return 0;
+  const alike = known.filter(({ started_at }) => {
+    const earlier = (since - started_at.getTime()) / 1000;
+    return earlier > 0 && earlier <= settings.usual_after_seconds && (day - (earlier % day)) % day <= lasted;
+  });
+  return alike.filter(arrived).length < settings.fewest_boots / 2 ? 0 : middleOf(alike);
 }
 
 /** They were slower for a while, and those that came last are as before. */
 function isOver(slower: readonly TimedBoot[], goodSeconds: number, { fewest_boots }: BootShiftSettings): boolean {
-  const back = strongest(slower, fewest_boots, fewest_boots);
-  return back !== undefined && back.z < -surelyStill && middleOf(slower.slice(back.at)) < goodSeconds;
+  const back = strongest(slower, fewest_boots, fewest_boots, -1);
+  return back !== undefined && back.z > surelyStill && middleOf(slower.slice(back.at)) < goodSeconds;
 }
 
 function judge<B extends DatedBoot>(all: readonly B[], window: readonly B[], at: number, question: ShiftQuestion) {
@@ -171,8 +170,8 @@ function judge<B extends DatedBoot>(all: readonly B[], window: readonly B[], at:
   // An outage alone makes none of those slower that arrive.
   if (slownessOf(former.filter(arrived), slower.filter(arrived)) < sureAt(standing)) return undefined;
   const isSmall = slower_seconds - former_seconds < settings.budget_share * budget_seconds;
-  const known = all.filter(({ started_at }) => started_at < since);
-  if (!standing && (isSmall || slower_seconds < weatherOf(known, since, settings) * half)) return undefined;
+  if (!standing && (isSmall || slower_seconds < atTheseHours(all, slower, settings) * settings.factor))
+    return undefined;
   return { since, former, slower, former_seconds, slower_seconds } satisfies Shift<B>;
 }
 
@@ -183,11 +182,11 @@ export function findShift<B extends DatedBoot>(boots: readonly B[], question: Sh
   let window = boots;
   for (;;) {
     const split = strongest(window, settings.fewest_former_boots, settings.fewest_boots);
-    if (!split || Math.abs(split.z) < sureAt(standing)) return undefined;
+    if (!split || split.z < sureAt(standing)) return undefined;
     const began = window[split.at]?.started_at.getTime() ?? 0;
-    const shift = split.z > 0 && began > newsFrom ? judge(boots, window, split.at, question) : undefined;
+    const shift = began > newsFrom ? judge(boots, window, split.at, question) : undefined;
     if (shift) return shift;
-    // An older change, or one that is none of our business: what came before it says nothing about the boots of now.
+    // An older change, or one that is nobody's concern: what came before it says nothing about the boots of now.
     window = window.slice(split.at);
   }
 }

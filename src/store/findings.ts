@@ -151,8 +151,13 @@ export const standingFindings = (
     [what, subjects ?? null],
   );
 
-export const openFindingsOf = (db: Queryable, node_id: string): Promise<FindingRow[]> =>
-  db.query<FindingRow>(`select * from findings where node_id = $1 and status = 'open' order by finding_id`, [node_id]);
+/** About this node, and about the boots that are told of as one of these. */
+export const openFindingsOf = (db: Queryable, node_id: string, boots: readonly string[]): Promise<FindingRow[]> =>
+  db.query<FindingRow>(
+    `select * from findings where node_id = $1 and status = 'open' union all
+     select * from findings where what = 'boots_slower' and subject = any($2) and closed_at is null and status = 'open' order by finding_id`,
+    [node_id, boots],
+  );
 
 export async function findingRow(db: Queryable, id: string): Promise<FindingRow | undefined> {
   return (await db.query<FindingRow>('select * from findings where finding_id = $1', [id]))[0];

@@ -24,16 +24,17 @@ interface Boots {
   count: number;
   /** When the first began, in seconds from the start. */
   from: number;
+  every_seconds?: number;
   pull_seconds?: number;
   generation?: number;
   image?: string;
 }
 
-async function booted({ count, from, pull_seconds = 107, generation = 1, image = 'a' }: Boots): Promise<void> {
+async function booted({ pull_seconds = 107, from, ...wanted }: Boots): Promise<void> {
   const stages = { 'image-pull': pull_seconds, 'set-up': 270 };
-  const made = { generation, image, stages, every_seconds: hour, from: stage.at(from) };
-  await recordStagedBoots(stage.db, { pool: 'gpu', count, after: recorded, ...made });
-  recorded += count;
+  const made = { pool: 'gpu', image: 'a', every_seconds: hour, after: recorded, ...wanted };
+  await recordStagedBoots(stage.db, { ...made, stages, from: stage.at(from) });
+  recorded += wanted.count;
 }
 
 const lastWeek = () => booted({ count: 120, from: -120 * hour });
@@ -123,4 +124,28 @@ test('a pace that lasts is the usual one, and a changed pool is named', async ()
   });
   await look(7 * day);
   expect(await findings()).toMatchObject([{ status: 'resolved', reason: expect.stringContaining('lasted 7 days') }]);
+});
+
+test('another budget is told of at once: the distance to it is the news', async () => {
+  await lastWeek();
+  await booted({ pull_seconds: 250, count: 40, from: 0 });
+  await look(41 * hour);
+  await stage.pool('gpu', { driver: 'ec2', budgets: { provision_seconds: 545 } });
+  await look(41 * hour + 60);
+  const { ours, theirs, passes } = await theOne();
+  expect(ours).toMatchObject({ budget_seconds: 545, past_budget_share: 0 });
+  expect(theirs.past_budget_share).toBeGreaterThan(0.3);
+  await look(41 * hour + 120);
+  expect((await theOne()).passes, 'and once').toBe(passes);
+});
+
+test('of many that begin at once the slow ones end last, and are not slower than the others were', async () => {
+  await lastWeek();
+  await booted({ count: 200, from: 0, every_seconds: 0.01 });
+  await stage.db.query(
+    `update boot_samples set seconds = varied.seconds, at = started_at + make_interval(secs => varied.seconds)
+     from (select node_id, 200 + (hashtext(node_id)::bigint & 511) as seconds from boot_samples) varied where varied.node_id = boot_samples.node_id`,
+  );
+  await look(hour);
+  expect(await findings()).toEqual([]);
 });

@@ -2,7 +2,7 @@
 import { moment, secondsBetween, secondsLater } from '../base/clock.ts';
 import { newFindingId } from '../base/ids.ts';
 import { findShift, type Shift } from '../lifecycle/boot-shift.ts';
-import { type RecordedBoot, type SlowerBoots, tellShift } from '../lifecycle/told-shift.ts';
+import { type RecordedBoot, tellShift } from '../lifecycle/told-shift.ts';
 import { type BootedPool, bootedPools, bootsOf, bootsToCompare, stagesOfBoots } from '../store/boot-shifts.ts';
 import { budgetOf } from '../store/door-rules.ts';
 import {
@@ -21,7 +21,7 @@ const isConfirmed = () => true;
 const batch = 20;
 /** While boots come all the time, looking takes no more than this share of it. */
 const mostOfTheTime = 0.05;
-/** What was told of so many boots is told anew once they are so many times as many. */
+/** What was told of so many boots is told anew once they are so many times as many, or when their budget is another. */
 const worthTellingAgain = 1.25;
 /** Enough to know a stage by, on either side. */
 const stagedBoots = 200;
@@ -35,6 +35,9 @@ interface Looked {
   found: Disagreement[];
   over: Ended[];
 }
+
+const isNews = ({ ours, theirs }: FindingRow, { slower }: Shift<RecordedBoot>, budget_seconds: number): boolean =>
+  slower.length >= worthTellingAgain * Number(theirs.boots) || ours.budget_seconds !== budget_seconds;
 
 const sinceOf = ({ theirs }: FindingRow): Date => moment(Date.parse(String(theirs.since)));
 
@@ -84,8 +87,7 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
       return looked;
     }
     if (known && isKnown) looked.over.push({ finding: known, reason: 'boots have become slower again' });
-    const told = (known?.theirs as Partial<SlowerBoots> | undefined)?.boots ?? 0;
-    if (!standing || shift.slower.length >= worthTellingAgain * told) looked.found.push(await tell(asked, shift));
+    if (!standing || isNews(known, shift, budget.seconds)) looked.found.push(await tell(asked, shift));
     return looked;
   }
 
@@ -120,7 +122,7 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
   return {
     name: 'boot-shift',
     every_seconds: settings.every_seconds,
-    woken_by: (kind) => kind === 'pool.deleted',
+    woken_by: (kind) => kind === 'pool.declared' || kind === 'pool.deleted',
     async run(now) {
       const startedMs = clock.monotonicMs();
       if (startedMs < restUntilMs) return { decided: 0, next_in_seconds: (restUntilMs - startedMs) / 1000 };

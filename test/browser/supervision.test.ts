@@ -1,8 +1,10 @@
 /** Most of a pool falls silent: a person sees it on every page, learns why, and decides about one machine and about all. */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { secondsBetween } from '../../src/base/clock.ts';
+import { now, secondsBetween, secondsLater, systemClock } from '../../src/base/clock.ts';
 import type { Node } from '../../src/contract/node.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { recordStagedBoots } from '../../src/store/testing/staged-boots.ts';
 import { type BeatingFleet, beatingFleet } from '../scenarios/support/fleet.ts';
 import type { World } from '../scenarios/support/scenario.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
@@ -24,6 +26,7 @@ let fleet: BeatingFleet;
 beforeAll(async () => {
   [server, browser] = await Promise.all([inProcessServer(), openBrowser()]);
   await server.client.call('pool-put', { params: { pool: 'harbour' }, body: { driver: 'external', heartbeat } });
+  await bootsThatSlowDown();
   fleet = await beatingFleet({ server, client: server.client } as World, 'harbour', poolSize, 0.5);
 });
 afterAll(async () => {
@@ -31,6 +34,36 @@ afterAll(async () => {
   await fleet?.end();
   await server?.stop();
 });
+
+/** On record as if they had been; that their pool is declared anew has the rule look. */
+async function bootsThatSlowDown(): Promise<void> {
+  const declare = (provision_seconds: number) =>
+    server.client.call('pool-put', {
+      params: { pool: 'gpu' },
+      body: { driver: 'external', budgets: { provision_seconds } },
+    });
+  await declare(600);
+  const db = openDatabase({ url: server.database_url });
+  const from = (hours: number) => secondsLater(now(systemClock), hours * 3600);
+  const stages = { 'image-pull': 107, 'set-up': 270 };
+  // The last of them has just come.
+  const slower = { from: from(-40), every_seconds: (40 * 3600 - 500) / 39, stages: { ...stages, 'image-pull': 230 } };
+  await recordStagedBoots(db, { pool: 'gpu', count: 100, from: from(-140), every_seconds: 3600, stages });
+  await recordStagedBoots(db, { pool: 'gpu', count: 40, after: 100, ...slower });
+  await db.close();
+  await declare(720);
+}
+
+/** Told before anything goes wrong, with what to look at. */
+async function readsOfSlowerBoots(page: Page): Promise<void> {
+  const slower = page.getByRole('region', { name: 'Slower boots: 1' });
+  await slower
+    .getByText(/Boots take 1\.3 times as long since .*The stage image-pull went from 11\d s to 24\d s/)
+    .waitFor();
+  await slower.getByRole('button', { name: 'Accept boots of gpu' }).waitFor();
+  await slower.getByRole('link', { name: /^what a budget of \d+ s would do$/ }).click();
+  await page.getByRole('heading', { name: 'Boots of gpu' }).waitFor();
+}
 
 const heldNodes = async (): Promise<Node[]> =>
   (await server.client.call('node-list', { query: { held: true, limit: 100 } })).items;
@@ -136,6 +169,7 @@ it('is seen, understood and decided, without a reload', { timeout: wholeIncident
   const silence = page.getByRole('region', { name: `Silent machines: ${silent}` });
   await silence.getByText('unless it is heard of').first().waitFor();
   await silence.getByRole('button', { name: `Probe ${one.name}` }).waitFor();
+  await readsOfSlowerBoots(page);
   expect(complaints).toEqual([]);
   await context.close();
 });

@@ -52,6 +52,11 @@ scenario({
     });
     expect(await metrics.text()).toMatch(/^slipway_findings\{kind="boot-shift"\} 1$/m);
 
+    // Whoever wonders about a machine that is coming up is told as well.
+    const { node } = await world.client.call('node-create', { body: { pool: 'gpu' } });
+    const told = await world.client.call('node-explain', { params: { id: node.node_id } });
+    expect(told.findings).toMatchObject([{ finding_id: found.finding_id }]);
+
     const params = { id: found.finding_id };
     const repair = world.client.call('drift-repair', { params, body: { reason: 'please' } });
     await expect(repair).rejects.toMatchObject({ problem: { code: 'action_illegal' } });

@@ -34,7 +34,7 @@ export const FindingList = ({ findings, onAction, bare }: Props) => (
             <p className={styles.dim}>
               <StatusBadge look={findingLooks[finding.status]} status={finding.status} />
               <span>{finding.kind.replaceAll('-', ' ')}</span>
-              {!bare && <About finding={finding} />}
+              {(!bare || finding.kind === 'boot-shift') && <About finding={finding} />}
               <span>
                 since <Ago at={foundSince(finding)} />
               </span>

@@ -11,11 +11,13 @@ import { type Holder as ExplainedHolder, type ExplainedNode, explain } from '../
 import { meaningOf } from '../../lifecycle/node-means.ts';
 import { offeredFirst, type Repeated, repeatedIn } from '../../lifecycle/offered-first.ts';
 import { slowStages } from '../../lifecycle/slow-stages.ts';
+import type { NodeStatus } from '../../lifecycle/states.ts';
 import { actOnNode } from '../../operations/node-actions.ts';
 import { nodeReimageKind } from '../../operations/node-reimage.ts';
 import { nodeSubject } from '../../operations/offers.ts';
 import { readAllocation } from '../../store/allocations.ts';
 import { evidenceFor, usualStages } from '../../store/because.ts';
+import { bootsOf } from '../../store/boot-shifts.ts';
 import { readBootStages } from '../../store/boot-stages.ts';
 import { openFindingsOf } from '../../store/findings.ts';
 import { explainedNode, readNode } from '../../store/nodes.ts';
@@ -66,9 +68,16 @@ async function slowStagesOf(
   return stages.length === 0 ? [] : slowStages(stages, await usualStages(db, node.pool, node.node_instance_id));
 }
 
+/** While it comes up, or when it did not, it matters that others of its pool have become slower. */
+const boots: readonly NodeStatus[] = ['provisioning', 'starting', 'failed'];
+const phases = ['provision', 'start'] as const;
+
 /** A finding may still name the allocation that the node served before, so only the fleet's own see it. */
-const findingsOn = async ({ node_id }: Node, tenant: string | null, { db }: ApiServices) =>
-  tenant === null ? (await openFindingsOf(db, node_id)).map(findingWire) : [];
+async function findingsOn({ node_id, pool, status }: Node, tenant: string | null, { db }: ApiServices) {
+  if (tenant !== null) return [];
+  const alike = boots.includes(status) ? phases.map((phase) => bootsOf({ pool, phase })) : [];
+  return (await openFindingsOf(db, node_id, alike)).map(findingWire);
+}
 
 async function offersOn(node: Node, onlooker: Onlooker, repeated: Repeated | null, { db }: ApiServices) {
   const subject = await nodeSubject(db, node);

@@ -158,6 +158,12 @@ export const whatToDo = (told: Explanation, context: ClosingContext): string[] =
 const workLines = (progress: Progress | null, fit: ClosingContext): string[] =>
   progress ? progressLines({ progress, bar: raiseBar(null, progress), seen_seconds_ago: 0 }, fit) : [];
 
+const foundWhere: Record<Finding['kind'], string> = {
+  drift: 'Found',
+  'repeat-failure': 'Found',
+  'boot-shift': 'Found in its pool',
+};
+
 export function explanationLines(told: Explanation, node: Node, context: ClosingContext): string[] {
   const { nowMs } = context;
   const fit = { ...context, width: context.width - indent.length };
@@ -165,7 +171,7 @@ export function explanationLines(told: Explanation, node: Node, context: Closing
   const careful = [
     ...(told.held ? heldSentences(told.held, told.status, nowMs) : []),
     ...(told.would_have ? [wouldHaveSentence(told.would_have, nowMs)] : []),
-    ...told.findings.map((finding) => sentence(`Found: ${bothSides(finding)}`)),
+    ...told.findings.map((finding) => sentence(`${foundWhere[finding.kind]}: ${bothSides(finding)}`)),
   ];
   return [
     titleLine(told.node_id, node.name, told.status, nodeTone(node), since, fit),
