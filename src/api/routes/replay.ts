@@ -13,8 +13,9 @@ import type { ApiServices, Handlers } from '../services.ts';
 import { checkRuntimeClass } from './pools.ts';
 
 const defaultSeconds = 30 * 86_400;
-/** Of boots, and of facts, for each pool. */
+/** Of boots, and of facts, shared by the pools; but of each pool enough to say something. */
 const mostOnRecord = 100_000;
+const leastOfEach = 1000;
 const mostListed = 2000;
 
 /** Parts that have fields of their own lie over what is there field by field. */
@@ -92,10 +93,11 @@ export const replayHandlers: Pick<Handlers, 'policy-replay'> = {
     const until = now(services.clock);
     const since = body.since ? new Date(body.since) : secondsLater(until, -defaultSeconds);
     const proposals = await proposalsOf(body.policy, services);
+    const most = Math.max(leastOfEach, Math.floor(mostOnRecord / proposals.size));
     const pools: ReplayedPool[] = [];
     // One after the other: each may be as large as what one request is allowed to read.
     for (const [pool, document] of proposals) {
-      const asked = { pool, since, until, most: mostOnRecord };
+      const asked = { pool, since, until, most };
       const history = await readHistory(services, asked);
       pools.push(wire(pool, await replayInTurns(history, replayPolicyOf(document, environment), services.clock)));
     }

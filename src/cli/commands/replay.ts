@@ -11,6 +11,9 @@ interface Options {
   limit: number;
 }
 
+/** A hundred thousand boots, and as many verdicts, are read and judged. */
+const longestSeconds = 300;
+
 export const makeReplay: MakeCommand = (cli) =>
   new SlipwayCommand('replay')
     .description('Show what a proposed policy would have decided otherwise in recorded history. Changes nothing.')
@@ -25,7 +28,11 @@ export const makeReplay: MakeCommand = (cli) =>
       cli.run<Options>(async (session, { policy: path, since: from, limit }) => {
         const policy = readProposedPools(readText(path), path);
         const since = startOf(from, session.clock);
-        const reply = await session.call('policy-replay', { body: { policy, ...(since && { since }) } });
+        const reply = await session.call(
+          'policy-replay',
+          { body: { policy, ...(since && { since }) } },
+          { seconds: longestSeconds },
+        );
         const { out } = session.terminal;
         if (session.json) {
           printJson(out, reply);

@@ -119,9 +119,12 @@ function differ(
 ): Found {
   const { node_id, node_instance_id, phase, ended_at } = judged.boot;
   const sure = !judged.unseen_advance;
+  const told = sure
+    ? would_be
+    : { ...would_be, reason: `${would_be.reason}; what it showed after it was given up is not on record` };
   const at = earlier(was.at ?? ended_at, would_be.at ?? ended_at);
   return {
-    difference: { kind, at, node_id, node_instance_id, rule: rules[phase], was, would_be, sure, ...more },
+    difference: { kind, at, node_id, node_instance_id, rule: rules[phase], was, would_be: told, sure, ...more },
   };
 }
 

@@ -256,6 +256,14 @@ describe('a boot', () => {
     );
   });
 
+  test('that was given up showed nothing any more, so what advance would have made of it is not certain', () => {
+    const late = boot(800, { outcome: 'late', given_up: givenUp(720) });
+    const [aware] = replay(past(late), provision(900, { progress_aware: true })).differences;
+    expect(aware).toMatchObject({ kind: 'boot_spared', sure: false });
+    expect(aware?.would_be.reason).toContain('is not on record');
+    expect(replay(past(late), provision(700, { progress_aware: true })).differences[0]?.sure).toBe(true);
+  });
+
   test('says nothing where the policy in force does not explain what happened', () => {
     const stuck = (given: RecordedBoot['given_up']) => boot(2000, { outcome: 'timed_out', given_up: given });
     expect(untold(past(stuck(givenUp(2000))), provision(600))).toEqual([['moved', 1]]);
