@@ -115,6 +115,8 @@ function Controls({ phase, budget_seconds, onBudget, onApply }: ControlsProps) {
   const isMoved = budget_seconds !== phase.budget_seconds;
   const session = useSession();
   const [typed, setTyped] = useState<string | null>(null);
+  // What was typed stands as it was typed (`40.`, or nothing yet), until the line is moved elsewhere.
+  const isStanding = typed !== null && (Number(typed) === budget_seconds || !(Number(typed) > 0));
   const type = (text: string) => {
     setTyped(text);
     if (Number(text) > 0) onBudget(Number(text));
@@ -131,7 +133,7 @@ function Controls({ phase, budget_seconds, onBudget, onApply }: ControlsProps) {
         leftSectionWidth="4.25rem"
         rightSection="s"
         w="10.5rem"
-        value={typed ?? String(budget_seconds)}
+        value={isStanding ? typed : String(budget_seconds)}
         onChange={(event) => type(event.currentTarget.value)}
         onBlur={() => setTyped(null)}
       />
