@@ -70,3 +70,16 @@ test('times that cannot be do not teach', async () => {
   await pass(3 * day + 1);
   expect(await budget()).toBe(honest_seconds);
 });
+
+test('a pool that cannot be taught stops none of the others, and is named', async () => {
+  await stage.pool('later', { budgets: { policy: 'learned', provision_seconds: fixed_seconds } });
+  await recordBoots(stage.db, { pool: 'later', boots: evenBoots(40, 200), until: stage.at(3 * day) });
+  await record(many(40, 1e6, 'late'), 3 * day);
+  // Its move cannot be written: there is one of that moment.
+  await stage.db.query('insert into budget_changes (pool, at, from_seconds, seconds) values ($1, $2, $3, $3)', [
+    ...['build', stage.at(3 * day + 1), honest_seconds],
+  ]);
+  await expect(pass(3 * day + 1)).rejects.toThrow(/build: duplicate key/);
+  expect((await currentPool(stage.db, 'later'))?.document.learned?.seconds).toBe(300);
+  expect(await budget(), 'of the one that failed').toBe(honest_seconds);
+});

@@ -1,8 +1,8 @@
 /** `learned-budget`: moves the budget to provision of pools that learn towards what their boots teach; not while the brake holds. */
 import { becauseOf, type LearningQuestion, lessonOf, strata } from '../lifecycle/learned-budget.ts';
 import { runningBoots } from '../store/boot-samples.ts';
-import type { Transaction } from '../store/database.ts';
-import { budgetOf } from '../store/door-rules.ts';
+import { StoreUnavailable, type Transaction } from '../store/database.ts';
+import { budgetOf, type DoorEnvironment } from '../store/door-rules.ts';
 import { bootsOf, brakeHoldOver, latelyInForce, lockTaught, poolsToTeach, teach } from '../store/learned-budgets.ts';
 import type { PoolRow } from '../store/pools.ts';
 import type { SweepServices } from './services.ts';
@@ -22,37 +22,46 @@ async function askBoots(tx: Transaction, pool: PoolRow, now: Date): Promise<Lear
   return asked;
 }
 
+type Considered = 'moved' | 'stands' | 'held';
+
+async function consider(tx: Transaction, name: string, environment: DoorEnvironment, now: Date): Promise<Considered> {
+  const pool = await lockTaught(tx, name);
+  if (!pool) return 'stands';
+  if (await brakeHoldOver(tx, pool)) return 'held';
+  const fixed_seconds = budgetOf('provision', { ...pool.document, learned: null }, environment, null).seconds;
+  const from_seconds = pool.document.learned?.seconds ?? fixed_seconds;
+  const question: LearningQuestion = {
+    boots: await askBoots(tx, pool, now),
+    fixed_seconds,
+    floor_seconds: pool.document.budgets?.floor_seconds,
+    ceiling_seconds: pool.document.budgets?.ceiling_seconds,
+    standing_seconds: from_seconds,
+    lately_seconds: await latelyInForce(tx, pool, now),
+  };
+  const budget = environment.decide.learnBudget(question);
+  const learned = budget.lesson !== null || budget.seconds !== fixed_seconds;
+  await teach(tx, pool, { from_seconds, budget, because: becauseOf(budget, question), learned }, now);
+  return budget.moved ? 'moved' : 'stands';
+}
+
 export const learnedBudget = ({ db, environment }: SweepServices): Sweep => ({
   name: 'learned-budget',
   every_seconds: 60,
   woken_by: (kind) => wakers.includes(kind),
   async run(now) {
-    let decided = 0;
-    let held = 0;
+    const considered: Considered[] = [];
+    const failed: string[] = [];
     for (const name of await poolsToTeach(db, now)) {
-      await db.transaction(async (tx) => {
-        const pool = await lockTaught(tx, name);
-        if (!pool) return;
-        if (await brakeHoldOver(tx, pool)) {
-          held++;
-          return;
-        }
-        const fixed_seconds = budgetOf('provision', { ...pool.document, learned: null }, environment, null).seconds;
-        const from_seconds = pool.document.learned?.seconds ?? fixed_seconds;
-        const question: LearningQuestion = {
-          boots: await askBoots(tx, pool, now),
-          fixed_seconds,
-          floor_seconds: pool.document.budgets?.floor_seconds,
-          ceiling_seconds: pool.document.budgets?.ceiling_seconds,
-          standing_seconds: from_seconds,
-          lately_seconds: await latelyInForce(tx, pool, now),
-        };
-        const budget = environment.decide.learnBudget(question);
-        const learned = budget.lesson !== null || budget.seconds !== fixed_seconds;
-        await teach(tx, pool, { from_seconds, budget, because: becauseOf(budget, question), learned }, now);
-        if (budget.moved) decided++;
-      });
+      try {
+        considered.push(await db.transaction((tx) => consider(tx, name, environment, now)));
+      } catch (error) {
+        // One pool that cannot be taught never stops the others; somebody hears of it once they are done.
+        if (error instanceof StoreUnavailable) throw error;
+        failed.push(`${name}: ${error instanceof Error ? error.message : error}`);
+      }
     }
-    return { decided, held };
+    if (failed.length > 0) throw new Error(`pools that could not be taught: ${failed.join('; ')}`);
+    const count = (kind: Considered) => considered.filter((each) => each === kind).length;
+    return { decided: count('moved'), held: count('held') };
   },
 });
