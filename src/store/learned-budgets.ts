@@ -31,11 +31,17 @@ export async function poolsToTeach(db: Queryable, now: Date): Promise<string[]> 
   return rows.map(({ name }) => name);
 }
 
-/** Locked, so that two replicas do not move it both; nothing where another one has it, or it no longer learns. */
-export async function lockTaught(tx: Transaction, name: string): Promise<PoolRow | undefined> {
+/** By a clock that has jumped since, an operator spoke so far ahead that it orders nothing: moves are then counted as if nobody had. */
+const spokeInTime = ({ budget_said_at }: PoolRow, now: Date) => budget_said_at < secondsLater(now, limitWindowSeconds);
+
+/** A move of an earlier moment than the operator's word would not be counted after it, and the day would have two. */
+const spokeSince = (pool: PoolRow, now: Date) => spokeInTime(pool, now) && pool.budget_said_at > now;
+
+/** Locked, so that two replicas do not move it both; nothing where another one has it, it no longer learns, or an operator spoke meanwhile. */
+export async function lockTaught(tx: Transaction, name: string, now: Date): Promise<PoolRow | undefined> {
   const [free] = await tx.query('select 1 from pools where name = $1 for update skip locked', [name]);
   const pool = free && (await currentPool(tx, name));
-  return pool?.document.budgets?.policy === 'learned' ? pool : undefined;
+  return pool?.document.budgets?.policy === 'learned' && !spokeSince(pool, now) ? pool : undefined;
 }
 
 /** Since when the brake holds or pauses anything of the pool or of its zone, or doubts our own hearing. */
@@ -80,7 +86,8 @@ export function bootsOf(db: Queryable, pool: PoolRow, stratum: Stratum, now: Dat
 
 /** Every budget that was in force within a day of now, since an operator last spoke; later, too, where a clock has jumped. */
 export async function latelyInForce(db: Queryable, pool: PoolRow, now: Date): Promise<number[]> {
-  const since = new Date(Math.max(secondsLater(now, -limitWindowSeconds).getTime(), pool.budget_said_at.getTime()));
+  const aDayAgo = secondsLater(now, -limitWindowSeconds);
+  const since = spokeInTime(pool, now) && pool.budget_said_at > aDayAgo ? pool.budget_said_at : aDayAgo;
   const moves = await db.query<{ from_seconds: number; seconds: number }>(
     'select from_seconds, seconds from budget_changes where pool = $1 and at > $2 and at < $3',
     [pool.name, since, secondsLater(now, limitWindowSeconds)],

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../test/support/database.ts';
 import { mostMovePerDay } from '../lifecycle/learned-budget.ts';
 import type { TimedBoot } from '../lifecycle/survival.ts';
-import { currentPool } from '../store/pools.ts';
+import { currentPool, declarePool } from '../store/pools.ts';
 import { evenBoots, recordBoots } from '../store/testing/recorded-boots.ts';
 import { learnedBudget } from './learned-budget.ts';
 import { ruleStage, type Stage } from './testing/stage.ts';
@@ -63,6 +63,27 @@ test('a clock that jumps a year ahead and back moves it by one step, and learnin
   expect(back).toBeGreaterThanOrEqual(ahead * (1 - mostMovePerDay));
   for (let at = 4; at < 8; at++) await pass(at * day + at);
   expect(await budget()).toBe(honest_seconds);
+});
+
+const say = (provision_seconds: number, at: number) =>
+  stage.db.transaction((tx) =>
+    declarePool(tx, 'build', { driver: 'external', budgets: { policy: 'learned', provision_seconds } }, stage.at(at)),
+  );
+
+test("an operator's word that comes while a pass runs leaves it one move a day", async () => {
+  await say(1000, 3 * day + 10);
+  await pass(3 * day + 5);
+  await pass(3 * day + 65);
+  await pass(3 * day + 2 * 3600);
+  expect((await currentPool(stage.db, 'build'))?.document.learned?.seconds).toBe(750);
+});
+
+test("an operator's word of a clock that had jumped ahead leaves it one move a day", async () => {
+  await say(1000, 33 * day);
+  for (let hour = 0; hour < 24; hour += 2) await pass(4 * day + hour * 3600);
+  expect((await currentPool(stage.db, 'build'))?.document.learned?.seconds).toBe(750);
+  await pass(5 * day + 3600);
+  expect((await currentPool(stage.db, 'build'))?.document.learned?.seconds).toBe(562.5);
 });
 
 test('times that cannot be do not teach', async () => {

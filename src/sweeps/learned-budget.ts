@@ -25,7 +25,7 @@ async function askBoots(tx: Transaction, pool: PoolRow, now: Date): Promise<Lear
 type Considered = 'moved' | 'stands' | 'held';
 
 async function consider(tx: Transaction, name: string, environment: DoorEnvironment, now: Date): Promise<Considered> {
-  const pool = await lockTaught(tx, name);
+  const pool = await lockTaught(tx, name, now);
   if (!pool) return 'stands';
   if (await brakeHoldOver(tx, pool)) return 'held';
   const fixed_seconds = budgetOf('provision', { ...pool.document, learned: null }, environment, null).seconds;
