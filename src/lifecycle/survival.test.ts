@@ -20,6 +20,10 @@ describe('the survival curve of boots', () => {
       { seconds: 20, share: 0 },
     ]);
   });
+  it('ends, whatever it is given for a time', () => {
+    expect(survivalCurve([boot(10), boot(Number.NaN), boot(Number.NaN, 'timed_out'), boot(20)])).toHaveLength(3);
+    expect(survivalCurve([boot(Number.NaN)])).toHaveLength(2);
+  });
   it('never rises, and stays between one and nothing', () => {
     const outcome = fc.constantFrom('completed', 'late', 'timed_out', 'cancelled');
     const boots = fc.array(fc.record({ seconds: fc.integer({ min: 0, max: 50 }), outcome }));

@@ -69,7 +69,8 @@ function moments(boots: readonly TimedBoot[]): Moment[] {
     const seconds = came[at] ?? 0;
     while (lost < watched.length && (watched[lost] ?? 0) < seconds) lost++;
     const before = at;
-    while (at < came.length && came[at] === seconds) at++;
+    // Whatever is not later, so that even what is no number comes to an end.
+    while (at < came.length && !((came[at] ?? 0) > seconds)) at++;
     found.push({ seconds, at_risk: boots.length - before - lost, arrivals: at - before });
   }
   return found;
