@@ -65,6 +65,15 @@ describe('where a budget goes', () => {
     comesTo(300, { boots });
   });
 
+  it('does not stand beyond the ceiling or the floor, however little that is', () => {
+    const slow = { boots: { make: evenly(40, 9000) }, ceiling_seconds: 3600 };
+    const beyond = { ...standing, ...slow, fixed_seconds: 3700, standing_seconds: 3700 };
+    expect(learnBudget(beyond)).toMatchObject({ seconds: 3600, moved: true });
+    expect(learnBudget({ ...beyond, standing_seconds: 3600 })).toMatchObject({ seconds: 3600, moved: false });
+    const quick = { ...standing, boots: { make: evenly(40, 2) }, standing_seconds: 58 };
+    expect(learnBudget(quick)).toMatchObject({ seconds: 60, moved: true });
+  });
+
   it('stays between floor and ceiling', () => {
     comesTo(60, { boots: { make: evenly(40, 2) } });
     comesTo(10, { boots: { make: evenly(40, 2) }, floor_seconds: 10 });

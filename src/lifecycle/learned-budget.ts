@@ -105,14 +105,15 @@ function aimOf(question: LearningQuestion): Aim {
 /** Where the budget goes from where it stands. Without a lesson it goes back to what is fixed, no faster. */
 export function learnBudget(question: LearningQuestion): LearnedBudget {
   const { standing_seconds, lately_seconds } = question;
-  const { seconds: aim_seconds, lesson, limits } = aimOf(question);
+  const aim = aimOf(question);
+  const { seconds: aim_seconds, lesson, limits } = aim;
   const within = [standing_seconds, ...lately_seconds];
   const lowest = Math.max(...within) * (1 - mostMovePerDay);
   const highest = Math.min(...within) * (1 + mostMovePerDay);
   // Where it already moved both ways within the day, no move is left: it stands.
   const reached = lowest <= highest ? clamp(lowest, aim_seconds, highest) : standing_seconds;
   const moved =
-    Math.abs(reached - standing_seconds) >= leastMove * standing_seconds || isArrival(reached, question, lesson);
+    Math.abs(reached - standing_seconds) >= leastMove * standing_seconds || isLastStep(reached, question, aim);
   return {
     seconds: moved ? reached : standing_seconds,
     moved,
@@ -122,9 +123,12 @@ export function learnBudget(question: LearningQuestion): LearnedBudget {
   };
 }
 
-/** The last small step back to what is fixed is taken, or it would be called learned for ever. */
-const isArrival = (reached: number, { fixed_seconds, standing_seconds }: LearningQuestion, lesson: Lesson | null) =>
-  lesson === null && reached === fixed_seconds && standing_seconds !== fixed_seconds;
+/**
+ * However small, it is taken: back to what is fixed, or it would be called learned for ever; and to the floor or the ceiling, or it
+ * would stand beyond it.
+ */
+const isLastStep = (reached: number, { standing_seconds }: LearningQuestion, { seconds, lesson, limits }: Aim) =>
+  reached === seconds && standing_seconds !== seconds && (lesson === null || limits.length > 0);
 
 const seconds = (value: number): string => `${Number(value.toFixed(value < 10 ? 1 : 0))} s`;
 
