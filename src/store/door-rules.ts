@@ -64,6 +64,13 @@ const layers: Record<Trigger, EvidenceLayer> = {
 
 export const evidenceLayerOf = (cause: Cause): EvidenceLayer => layers[causes[cause].trigger];
 
+const classOf = ({ runtime_class }: KnownDocument, { runtime_classes }: DoorEnvironment) =>
+  runtime_class ? runtime_classes[runtime_class] : undefined;
+
+/** What neither an allocation nor what is learned may exceed; none where neither the pool nor its class names one. */
+export const ceilingOf = (pool: KnownDocument, environment: DoorEnvironment): number | undefined =>
+  pool.budgets?.ceiling_seconds ?? classOf(pool, environment)?.ceiling_seconds;
+
 export function budgetOf(
   phase: BudgetPhase,
   pool: KnownDocument,
@@ -73,7 +80,7 @@ export function budgetOf(
   return environment.decide.resolveBudget({
     phase,
     pool: pool.budgets ?? {},
-    runtime_class: pool.runtime_class ? environment.runtime_classes[pool.runtime_class] : undefined,
+    runtime_class: classOf(pool, environment),
     server: environment.budgets,
     requested_seconds,
     learned_seconds: pool.budgets?.policy === 'learned' ? pool.learned?.seconds : null,

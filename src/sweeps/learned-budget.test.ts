@@ -132,6 +132,14 @@ test("an operator's word is taken at once, and learning goes on from it", async 
   expect(await budget()).toMatchObject({ seconds: 300, source: 'learned' });
 });
 
+test('the ceiling of its class holds for what is learned, where the pool names none', async () => {
+  stage.environment.runtime_classes = { hermes: { provision_seconds: 720, ceiling_seconds: 800 } };
+  await stage.pool('build', { budgets: { policy: 'learned' }, runtime_class: 'hermes' });
+  await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 700), until: stage.start });
+  await pass(1);
+  expect(await budget()).toMatchObject({ seconds: 800, source: 'learned' });
+});
+
 test('boots of a zone come first, then those of other zones, then those of its class', async () => {
   await stage.pool('build', { budgets: learns, zone: 'a', runtime_class: 'hermes' });
   await stage.pool('other', { runtime_class: 'hermes' });

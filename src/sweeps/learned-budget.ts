@@ -2,7 +2,7 @@
 import { becauseOf, type LearningQuestion, lessonOf, strata } from '../lifecycle/learned-budget.ts';
 import { runningBoots } from '../store/boot-samples.ts';
 import { StoreUnavailable, type Transaction } from '../store/database.ts';
-import { budgetOf, type DoorEnvironment } from '../store/door-rules.ts';
+import { budgetOf, ceilingOf, type DoorEnvironment } from '../store/door-rules.ts';
 import { bootsOf, brakeHoldOver, latelyInForce, lockTaught, poolsToTeach, teach } from '../store/learned-budgets.ts';
 import type { PoolRow } from '../store/pools.ts';
 import type { SweepServices } from './services.ts';
@@ -34,7 +34,7 @@ async function consider(tx: Transaction, name: string, environment: DoorEnvironm
     boots: await askBoots(tx, pool, now),
     fixed_seconds,
     floor_seconds: pool.document.budgets?.floor_seconds,
-    ceiling_seconds: pool.document.budgets?.ceiling_seconds,
+    ceiling_seconds: ceilingOf(pool.document, environment),
     standing_seconds: from_seconds,
     lately_seconds: await latelyInForce(tx, pool, now),
   };
