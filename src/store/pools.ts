@@ -198,6 +198,15 @@ export async function declarePool(
   return { changed: true, generation };
 }
 
+/** An operator says what the document says already: what boots have taught since gives way to it. Says whether there was anything. */
+export async function forgetLearned(tx: Transaction, name: string, now: Date): Promise<boolean> {
+  const forgot = await tx.query(
+    `update pools set learned = null, budget_said_at = $2 where name = $1 and learned ->> 'seconds' is not null returning name`,
+    [name, now],
+  );
+  return forgot.length > 0;
+}
+
 export async function hasLiveNodes(db: Queryable, pool: string): Promise<boolean> {
   const [row] = await db.query<{ live: boolean }>(
     `select exists (select 1 from nodes where pool = $1 and status <> 'retired')

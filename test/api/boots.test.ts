@@ -136,4 +136,30 @@ describe('a budget', () => {
     expect(node).toMatchObject({ budget_seconds: 600, budget_source: 'learned' });
     expect((await boots('taught')).phases[0]).toMatchObject({ running: 1 });
   });
+
+  it('that an operator says again takes the place of what was learned', async () => {
+    const body = { budget_seconds: 720, reason: 'the mirror is slow today' };
+    await server.client.call('pool-budget', { params: { pool: 'taught' }, body });
+    const { items } = await server.client.call('audit-list', {});
+    const [deed] = items.filter(({ kind }) => kind === 'pool.budget_set');
+    expect(deed?.data).toMatchObject({ pool: 'taught', from_source: 'learned', from_seconds: 600, seconds: 720 });
+  });
+
+  it('to start keeps the rescue window that follows from what was learned', async () => {
+    await record('hosted', evenBoots(60, 400));
+    await server.client.call('pool-put', {
+      params: { pool: 'hosted' },
+      body: { driver: 'local', budgets: { policy: 'learned', provision_seconds: 720 } },
+    });
+    const [, start] = await until('the boots to have taught it', async () => {
+      const { phases } = await boots('hosted');
+      return phases[0]?.budget_source === 'learned' ? phases : undefined;
+    });
+    const told = await server.client.call('pool-what-if', {
+      params: { pool: 'hosted' },
+      body: { phase: 'start', budget_seconds: 60 },
+    });
+    expect(told.rescue_seconds).toBe(300);
+    expect(told.rescue_seconds).toBe(start?.rescue_seconds);
+  });
 });

@@ -10,7 +10,7 @@ import { bootsSinceChange, imageOf, newestBootSamples, runningBoots } from '../.
 import { budgetOf } from '../../store/door-rules.ts';
 import { recordEvidence } from '../../store/evidence.ts';
 import { brakeHoldOver } from '../../store/learned-budgets.ts';
-import { currentPool, declarePool, generationSince, type PoolRow, readPool } from '../../store/pools.ts';
+import { currentPool, declarePool, forgetLearned, generationSince, type PoolRow, readPool } from '../../store/pools.ts';
 import { whatIfOnRecord } from '../../store/what-if.ts';
 import { type ApiServices, actorOf, type Handlers } from '../services.ts';
 
@@ -92,7 +92,12 @@ export const bootHandlers: Pick<Handlers, 'pool-boots' | 'pool-what-if' | 'pool-
     const current = budgetNow(phase, pool, services);
     const document: PoolDocument = {
       ...pool.document,
-      budgets: { ...pool.document.budgets, policy: 'fixed', [`${phase}_seconds`]: budget_seconds },
+      budgets: {
+        ...pool.document.budgets,
+        // The budget asked about is the one that counts; of another phase, what was learned still does.
+        ...(phase === 'provision' && { policy: 'fixed' }),
+        [`${phase}_seconds`]: budget_seconds,
+      },
     };
     const rescue_seconds = budgetOf('rescue', document, services.environment, null).seconds;
     const since = body.since === undefined ? null : new Date(body.since);
@@ -127,7 +132,8 @@ export const bootHandlers: Pick<Handlers, 'pool-boots' | 'pool-what-if' | 'pool-
       const before = budgetNow(phase, pool, services);
       const budgets = { ...document.budgets, [`${phase}_seconds`]: budget_seconds, ...(policy && { policy }) };
       const { changed, generation } = await declarePool(tx, params.pool, { ...document, budgets }, at);
-      if (!changed) return;
+      const saidAgain = !changed && phase === 'provision' && (await forgetLearned(tx, params.pool, at));
+      if (!changed && !saidAgain) return;
       await recordEvidence(tx, [
         {
           at,
