@@ -2,7 +2,7 @@
 import { secondsBetween, secondsLater } from '../../base/clock.ts';
 import { effectiveStaleSeconds, heartbeatPolicy, resolveBudget } from '../budgets.ts';
 import { mayReturnAt } from '../liveness.ts';
-import type { Decision, DifferenceKind, Found } from './difference.ts';
+import { type Decided, type Decision, type DifferenceKind, differs, type Found } from './difference.ts';
 import type { RecordedAbsence, ReplayPolicy } from './history.ts';
 
 const round = (seconds: number) => Math.round(seconds * 10) / 10;
@@ -31,49 +31,31 @@ interface Absent {
   at: Date;
 }
 
-const wasOffline = ({ at, reason }: RecordedAbsence): Decision => ({ verdict: 'offline', at, reason });
-
-function differ(
-  { absence, at }: Absent,
-  kind: DifferenceKind,
-  rule: string,
-  was: Decision,
-  would_be: Decision,
-  sure = true,
-): Found {
-  const { node_id, node_instance_id } = absence;
-  const times = [was.at, would_be.at].filter((each) => each !== null);
-  const first = times.reduce((least, each) => (each < least ? each : least), times[0] ?? at);
-  return { difference: { kind, at: first, node_id, node_instance_id, rule, was, would_be, sure } };
-}
+const wasOffline = ({ at, reason }: RecordedAbsence): Decided => ({ verdict: 'offline', at, reason });
 
 /** When the absence ended, whoever ended it; null where it lasts. */
 const endOf = ({ back_at, given_up, over_at }: RecordedAbsence): Date | null => back_at ?? given_up?.at ?? over_at;
 
-const endings: [keyof RecordedAbsence, string][] = [
-  ['back_at', 'it was back'],
-  ['over_at', 'it was taken out of service'],
-];
-
-const endingOf = (absence: RecordedAbsence): string =>
-  endings.find(([column]) => absence[column] !== null)?.[1] ?? 'its absence was over';
+const endingOf = ({ back_at }: RecordedAbsence): string =>
+  back_at === null ? 'it was taken out of service' : 'it was back';
 
 /** The silence itself. Nothing, where the threshold is what it was; then the deadline that follows is looked at. */
 function replaySilence({ absence, at }: Absent, stale: { before: number; proposed: number }): Found {
-  const was = wasOffline(absence);
-  const end = endOf(absence);
+  const find = (kind: DifferenceKind, would_be: Decision): Found => ({
+    difference: differs(absence, kind, 'liveness', wasOffline(absence), would_be),
+  });
   const allowed = `allowed: ${round(stale.proposed)} s`;
-  const would_be = { verdict: 'offline', at, reason: `silent for ${round(stale.proposed)} s (${allowed})` };
-  if (at < absence.at) return differ({ absence, at }, 'offline_sooner', 'liveness', was, would_be);
+  const offline = { verdict: 'offline', at, reason: `silent for ${round(stale.proposed)} s (${allowed})` };
+  if (at < absence.at) return find('offline_sooner', offline);
+  const end = endOf(absence);
   if (end && end <= at) {
-    const reason = `${endingOf(absence)} ${round(secondsBetween(absence.at, end))} s after it was called offline (${allowed})`;
-    return differ({ absence, at }, 'silence_spared', 'liveness', was, { verdict: 'ready', at: null, reason });
+    const after = `${round(secondsBetween(absence.at, end))} s after it was called offline`;
+    return find('silence_spared', { verdict: 'ready', at: null, reason: `${endingOf(absence)} ${after} (${allowed})` });
   }
   // One that was found silent is believed only after its stale time. Whoever is back within a beat of that may have beaten all along.
   const believed = mayReturnAt(absence.at, stale.before);
   const mayHaveBeaten = absence.back_at !== null && secondsBetween(believed, absence.back_at) < stale.before / 2;
-  if (mayHaveBeaten) return { untold: { kind: 'returned', node_id: absence.node_id } };
-  return differ({ absence, at }, 'offline_later', 'liveness', was, would_be);
+  return mayHaveBeaten ? { untold: { kind: 'returned', node_id: absence.node_id } } : find('offline_later', offline);
 }
 
 /** The deadline of its absence, which counts from when it was called offline. */
@@ -82,8 +64,9 @@ function replayDeadline({ absence, at }: Absent, inForce: ReplayPolicy, proposed
   const budget = budgetOf('offline', proposed);
   if (absence.ended || budget === (absence.budget_seconds ?? budgetOf('offline', inForce))) return undefined;
   const deadline_at = secondsLater(at, budget + moved_seconds);
-  const find = (kind: DifferenceKind, was: Decision, would_be: Decision, sure = true) =>
-    differ({ absence, at }, kind, 'offline-deadline', was, would_be, sure);
+  const find = (kind: DifferenceKind, was: Decided, would_be: Decision, sure = true): Found => ({
+    difference: differs(absence, kind, 'offline-deadline', was, would_be, sure),
+  });
   const failed = (then: string): Decision => ({
     verdict: 'failed',
     at: deadline_at,

@@ -5,7 +5,7 @@ import type { SamplePhase } from '../boot-samples.ts';
 import { type Budget, resolveBudget } from '../budgets.ts';
 import type { NodeStatus } from '../states.ts';
 import { arrived } from '../survival.ts';
-import type { Decision, Difference, DifferenceKind, Found } from './difference.ts';
+import { type Decided, type Decision, type DifferenceKind, differs, type Found } from './difference.ts';
 import type { RecordedBoot, ReplayPolicy } from './history.ts';
 
 /** Two moments that differ by less are the same: they come from sums of fractions. */
@@ -61,7 +61,6 @@ function deadlineUnder(boot: RecordedBoot, budget_seconds: number, { budgets }: 
 }
 
 const isSame = (one: Date, other: Date) => Math.abs(one.getTime() - other.getTime()) <= sameMs;
-const earlier = (one: Date, other: Date) => (one < other ? one : other);
 const round = (seconds: number) => Math.round(seconds);
 
 const waited = (boot: RecordedBoot, until: Date, { seconds, source }: Budget): string => {
@@ -80,7 +79,7 @@ interface Judged {
   rescue_seconds: number;
 }
 
-const came = ({ boot }: Judged): Decision => {
+const came = ({ boot }: Judged): Decided => {
   const { phase, started_at, ended_at } = boot;
   const says = phase === 'provision' ? 'it registered' : 'it was ready';
   return {
@@ -90,7 +89,7 @@ const came = ({ boot }: Judged): Decision => {
   };
 };
 
-const openUntil = ({ boot }: Judged): Decision => ({
+const openUntil = ({ boot }: Judged): Decided => ({
   verdict: standing[boot.phase],
   at: boot.ended_at,
   reason: boot.outcome === 'running' ? 'it is still on its way' : 'it was ended by somebody or something else',
@@ -98,7 +97,7 @@ const openUntil = ({ boot }: Judged): Decision => ({
 
 type GivenUp = NonNullable<RecordedBoot['given_up']>;
 
-const gaveUp = (given_up: GivenUp): Decision => ({
+const gaveUp = (given_up: GivenUp): Decided => ({
   verdict: 'failed',
   at: given_up.at,
   reason: given_up.reason,
@@ -110,22 +109,18 @@ const wouldGiveUp = ({ boot, deadline_at, budget }: Judged, then: string): Decis
   reason: `${waited(boot, deadline_at, budget)}${then && `; ${then}`}`,
 });
 
-function differ(
-  judged: Judged,
-  kind: DifferenceKind,
-  was: Decision,
-  would_be: Decision,
-  more: Partial<Difference> = {},
-): Found {
-  const { node_id, node_instance_id, phase, ended_at } = judged.boot;
-  const sure = !judged.unseen_advance;
-  const told = sure
-    ? would_be
-    : { ...would_be, reason: `${would_be.reason}; what it showed after it was given up is not on record` };
-  const at = earlier(was.at ?? ended_at, would_be.at ?? ended_at);
-  return {
-    difference: { kind, at, node_id, node_instance_id, rule: rules[phase], was, would_be: told, sure, ...more },
-  };
+/** What else is known of the difference than its kind. */
+interface Besides {
+  rule?: string;
+  sure?: boolean;
+}
+
+function differ(judged: Judged, kind: DifferenceKind, was: Decided, would_be: Decision, besides: Besides = {}): Found {
+  const { boot, unseen_advance } = judged;
+  const { rule = rules[boot.phase], sure = true } = besides;
+  const unseen = `${would_be.reason}; what it showed after it was given up is not on record`;
+  const told = unseen_advance ? { ...would_be, reason: unseen } : would_be;
+  return { difference: differs(boot, kind, rule, was, told, sure && !unseen_advance) };
 }
 
 const isRescued = ({ boot, deadline_at, rescue_seconds }: Judged): boolean =>
@@ -180,7 +175,7 @@ function neverCame(judged: Judged, given_up: GivenUp, before: Before): Found {
   if (deadline_at < before.deadline_at) return differ(judged, 'stuck_sooner', was, wouldGiveUp(judged, ''));
   const known = deadline_at <= boot.watched_until;
   const then = known ? '' : 'nobody watched it for so long, so nobody knows whether it would have come';
-  return differ(judged, 'stuck_later', was, wouldGiveUp(judged, then), known ? {} : { sure: false });
+  return differ(judged, 'stuck_later', was, wouldGiveUp(judged, then), { sure: known });
 }
 
 function madeReady(judged: Judged, before: Date): Found {

@@ -6,7 +6,7 @@ import { secondsLater } from '../../base/clock.ts';
 import { type BrakePolicy, leaveOf, type OpenHold } from '../brake.ts';
 import { leftPhase, type NodeRuleName, nodeRules } from '../rules.ts';
 import type { NodeStatus } from '../states.ts';
-import type { Decision, Difference, DifferenceKind } from './difference.ts';
+import { type Difference, differs } from './difference.ts';
 import type { History, RecordedChange } from './history.ts';
 
 type Standing = Record<string, number>;
@@ -111,32 +111,21 @@ function brakeRun({ brake }: History, rule: NodeRuleName, returns: Returns) {
 const policyAt = ({ generations }: History, at: Date): BrakePolicy | undefined =>
   (generations.findLast(({ created_at }) => created_at <= at) ?? generations[0])?.policy.brake;
 
-const decided = ({ to, at, reason }: Due): Decision => ({ verdict: to, at, reason });
-
 function heldOr(due: Due, rule: string, holds: boolean, until: Date): Difference {
-  const { at, node_id, node_instance_id } = due;
-  const kind: DifferenceKind = holds ? 'held' : 'not_held';
-  const heldBack: Decision = {
-    verdict: 'held',
-    at,
-    reason: holds ? `too many at once; until ${until.toISOString()} at the latest` : due.reason,
-  };
-  const goes: Decision = holds ? decided(due) : { verdict: due.to, at, reason: 'not too many at once' };
-  const [was, would_be] = holds ? [goes, heldBack] : [heldBack, goes];
-  return { kind, at, node_id, node_instance_id, rule, was, would_be, sure: true };
+  const { at, to, reason } = due;
+  if (!holds) {
+    const goes = { verdict: to, at, reason: 'not too many at once' };
+    return differs(due, 'not_held', rule, { verdict: 'held', at, reason }, goes);
+  }
+  const waits = { verdict: 'held', at, reason: `too many at once; until ${until.toISOString()} at the latest` };
+  return differs(due, 'held', rule, { verdict: to, at, reason }, waits);
 }
 
 function pausedOr(due: Due, rule: string, pauses: boolean): Difference {
-  const { at, node_id, node_instance_id } = due;
-  const kind: DifferenceKind = pauses ? 'launches_paused' : 'launches_not_paused';
-  const go: Decision = { verdict: 'launches go on', at, reason: 'not too many at once' };
-  const stop: Decision = {
-    verdict: 'launches paused',
-    at,
-    reason: 'too many failed at once; this one was the last of them',
-  };
-  const [was, would_be] = pauses ? [go, stop] : [stop, go];
-  return { kind, at, node_id, node_instance_id, rule, was, would_be, sure: true };
+  const { at } = due;
+  const go = { verdict: 'launches go on', at, reason: 'not too many at once' };
+  const stop = { verdict: 'launches paused', at, reason: 'too many failed at once; this one was the last of them' };
+  return pauses ? differs(due, 'launches_paused', rule, go, stop) : differs(due, 'launches_not_paused', rule, stop, go);
 }
 
 function* replayRule(

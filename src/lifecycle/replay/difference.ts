@@ -60,6 +60,9 @@ export interface Decision {
   reason: string;
 }
 
+/** What was decided in truth has its moment. */
+export type Decided = Decision & { at: Date };
+
 export interface Difference {
   kind: DifferenceKind;
   /** When it was decided, or would have been, whichever came first. */
@@ -67,11 +70,31 @@ export interface Difference {
   node_id: string;
   node_instance_id: string;
   rule: string;
-  was: Decision;
+  was: Decided;
   would_be: Decision;
   /** Nothing on record speaks against it, and nothing proves it. */
   sure: boolean;
 }
+
+type Whose = Pick<Difference, 'node_id' | 'node_instance_id'>;
+
+export const differs = (
+  { node_id, node_instance_id }: Whose,
+  kind: DifferenceKind,
+  rule: string,
+  was: Decided,
+  would_be: Decision,
+  sure = true,
+): Difference => ({
+  kind,
+  at: would_be.at && would_be.at < was.at ? would_be.at : was.at,
+  node_id,
+  node_instance_id,
+  rule,
+  was,
+  would_be,
+  sure,
+});
 
 export const untoldKinds = {
   beats:
