@@ -4,6 +4,7 @@ import { stratumWords } from '../../../src/lifecycle/learned-budget.ts';
 import { arrived } from '../../../src/lifecycle/survival.ts';
 import { inSeconds, sourceWords, tooSlowWords } from '../../../src/lifecycle/what-if-words.ts';
 import { policyWords } from '../words/budget-policy.ts';
+import { withLocalTimes } from '../words/times.ts';
 import { Ago } from './Ago.tsx';
 import styles from './BudgetFacts.module.css';
 import { type Fact, Facts } from './Facts.tsx';
@@ -22,7 +23,7 @@ export function BudgetFacts({ phase, make }: Props) {
         <div className={styles.budget}>
           <b className="tabular">{inSeconds(budget_seconds)}</b> {sourceWords[budget_source]}
         </div>
-        {learning?.frozen && <p className={styles.frozen}>Nothing is learned now: {learning.frozen}</p>}
+        {learning?.frozen && <p className={styles.frozen}>Nothing is learned now: {withLocalTimes(learning.frozen)}</p>}
         <p className={styles.because}>{learning?.because ?? policyWords[policy]}</p>
         <Facts facts={budgetFacts(phase, make)} />
       </Panel>

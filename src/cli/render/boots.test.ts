@@ -34,11 +34,13 @@ test('a phase says what its boots come to, its budget and what moves it', () => 
 });
 
 test('a learned budget says where it goes, why, from whom, and what stops it', () => {
-  const learning = sampleLearning({ frozen: 'the brake holds 8 verdicts' });
+  const learning = sampleLearning({
+    frozen: 'the brake holds since 2026-01-01T12:04:00.000Z: 8 of 12 would be given up',
+  });
   const text = shown([sampleBootPhase({ policy: 'learned', budget_source: 'learned', learning })]);
   expect(text).toContain('  policy            learned: boots move it, by at most 25 % a day; on its way to 635 s');
   expect(text.join('\n')).toMatch(/because +of 40 completed boots .*\n.* 635 s\n/);
-  expect(text).toContain('  frozen            the brake holds 8 verdicts');
+  expect(text).toContain('  frozen            the brake holds since 2026-01-01 12:04:00Z: 8 of 12 would be given up');
   expect(shown([sampleBootPhase({ policy: 'learned' })]).join('\n')).toContain('they have not been asked yet');
 });
 

@@ -4,7 +4,7 @@ import { stratumWords } from '../../lifecycle/learned-budget.ts';
 import { arrived } from '../../lifecycle/survival.ts';
 import { inSeconds, sourceWords, tooSlowWords } from '../../lifecycle/what-if-words.ts';
 import { type ClosingContext, hintLines } from './closing.ts';
-import { relative } from './duration.ts';
+import { momentsInFull, relative } from './duration.ts';
 import { survivalPlot } from './survival-plot.ts';
 import { type Fact, renderFacts } from './table.ts';
 import { printable, wrap } from './text.ts';
@@ -62,7 +62,7 @@ function policyFacts({ policy, learning }: BootPhase, { nowMs }: ClosingContext)
     ['because', printable(because)],
     ['learned from', stratum && stratumWords[stratum]],
     ['considered', relative(considered_at, nowMs)],
-    ['frozen', frozen && printable(frozen), 'warn'],
+    ['frozen', frozen && momentsInFull(printable(frozen)), 'warn'],
   ];
 }
 
