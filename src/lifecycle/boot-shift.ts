@@ -151,6 +151,31 @@ function atTheseHours(known: readonly DatedBoot[], slower: readonly DatedBoot[],
   return alike.filter(arrived).length < settings.fewest_boots / 2 ? 0 : middleOf(alike);
 }
 
+/** So many that follow one another are one run. */
+const run = 10;
+/** The runs that differ most are left out, for an incident that is over is no luck; of a normal distribution the others have this share of its variance. */
+const runsKept = 0.75;
+const varianceKept = 0.3684;
+/** In standard errors of boots that share their luck. */
+const surelyNoLuck = 4;
+
+/**
+ * By how much more runs of boots differ from one another than they would if each boot were long or short for itself. Those that come up
+ * on the same hosts in the same hour share their luck, and ten of them are fewer than ten witnesses.
+ */
+function clumping(former: readonly TimedBoot[]): number {
+  const scores = scoresOf(former);
+  const squares = scores.reduce((sum, score) => sum + score * score, 0) / scores.length;
+  const runs = Array.from({ length: Math.floor(scores.length / run) }, (_, place) =>
+    scores.subarray(place * run, (place + 1) * run).reduce((sum, score) => sum + score, 0),
+  );
+  const kept = runs.map((sum) => sum * sum).sort((one, other) => one - other);
+  kept.length = Math.ceil(kept.length * runsKept);
+  if (kept.length === 0 || squares === 0) return 1;
+  const between = kept.reduce((sum, square) => sum + square, 0) / kept.length / varianceKept;
+  return Math.max(1, between / (run * squares));
+}
+
 /** They were slower for a while, and those that came last are as before. */
 function isOver(slower: readonly TimedBoot[], goodSeconds: number, { fewest_boots }: BootShiftSettings): boolean {
   const back = strongest(slower, fewest_boots, fewest_boots, -1);
@@ -168,7 +193,9 @@ function judge<B extends DatedBoot>(all: readonly B[], window: readonly B[], at:
   const least = former_seconds * (standing ? half : settings.factor);
   if (slower_seconds < least || isOver(slower, former_seconds * half, settings)) return undefined;
   // An outage alone makes none of those slower that arrive.
-  if (slownessOf(former.filter(arrived), slower.filter(arrived)) < sureAt(standing)) return undefined;
+  const came = former.filter(arrived);
+  const sure = standing ? surelyStill : Math.max(surelyChanged, surelyNoLuck * Math.sqrt(clumping(came)));
+  if (slownessOf(came, slower.filter(arrived)) < sure) return undefined;
   const isSmall = slower_seconds - former_seconds < settings.budget_share * budget_seconds;
   if (!standing && (isSmall || slower_seconds < atTheseHours(all, slower, settings) * settings.factor))
     return undefined;
