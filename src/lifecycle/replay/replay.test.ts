@@ -441,6 +441,24 @@ describe('the brake', () => {
     expect(counts(stays, brake(0.2, 5))).toEqual({ held: 7 });
   });
 
+  test('lets a hold end with its time', () => {
+    const { mass_failure_seconds } = defaultBrakeSettings;
+    const another = (seconds: number) =>
+      history(brake(0.9, 5), {
+        changes: [...offline(6, 100), ...offline(1, 100 + seconds)],
+        standing: { ready: 13, offline: 7 },
+      });
+    expect(counts(another(mass_failure_seconds - 1), brake(0.2, 5))).toEqual({ held: 7 });
+    expect(counts(another(mass_failure_seconds), brake(0.2, 5))).toEqual({ held: 6 });
+  });
+
+  test('takes the share of the fleet as it had grown by then', () => {
+    const grown = Array.from({ length: 90 }, () => ({ ...offline(1, 500)[0], from: 'new', to: 'ready', by: 'join' }));
+    const changes = [...offline(6, 100), ...grown, ...offline(6, 9000)] as RecordedChange[];
+    const past = history(brake(0.9, 5), { changes, standing: { ready: 98, offline: 12 } });
+    expect(replay(past, brake(0.2, 5)).differences.map(({ at: when }) => when)).toEqual(Array(6).fill(at(100)));
+  });
+
   test('counts one that was held and then decided on once', () => {
     const [one, ...rest] = held(6, 100);
     if (!one) throw new Error('nobody is held');
