@@ -74,6 +74,12 @@ describe('where a budget goes', () => {
     expect(learnBudget(quick)).toMatchObject({ seconds: 60, moved: true });
   });
 
+  it('stays below a ceiling that somebody set, where the floor is the usual one', () => {
+    const quick = { boots: { make: evenly(40, 2) }, ceiling_seconds: 30, fixed_seconds: 20, standing_seconds: 20 };
+    expect(learnBudget({ ...standing, ...quick })).toMatchObject({ aim_seconds: 30, seconds: 25 });
+    expect(learnBudget({ ...standing, ...quick, floor_seconds: 10 }).aim_seconds).toBe(10);
+  });
+
   it('stays between floor and ceiling', () => {
     comesTo(60, { boots: { make: evenly(40, 2) } });
     comesTo(10, { boots: { make: evenly(40, 2) }, floor_seconds: 10 });

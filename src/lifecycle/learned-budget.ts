@@ -86,8 +86,11 @@ interface Aim extends Pick<LearnedBudget, 'lesson' | 'limits'> {
 }
 
 function aimOf(question: LearningQuestion): Aim {
-  const { fixed_seconds, floor_seconds = defaultFloorSeconds } = question;
-  const ceiling = Math.max(floor_seconds, question.ceiling_seconds ?? Math.max(defaultCeilingSeconds, fixed_seconds));
+  const { fixed_seconds } = question;
+  const ceiling =
+    question.ceiling_seconds ?? Math.max(defaultCeilingSeconds, fixed_seconds, question.floor_seconds ?? 0);
+  // What nobody has set gives way to what somebody has.
+  const floor_seconds = question.floor_seconds ?? Math.min(defaultFloorSeconds, ceiling);
   for (const stratum of strata) {
     const lesson = lessonOf(stratum, question.boots[stratum] ?? []);
     if (!lesson) continue;

@@ -116,6 +116,13 @@ describe('a budget', () => {
     ).rejects.toMatchObject({ problem: { code: 'invalid_request' } });
   });
 
+  it('has no floor above its ceiling', async () => {
+    await expect(pool('crossed', { floor_seconds: 100, ceiling_seconds: 99 })).rejects.toMatchObject({
+      problem: { code: 'invalid_request', errors: [{ path: '/body/budgets/floor_seconds' }] },
+    });
+    expect(await pool('crossed', { floor_seconds: 99, ceiling_seconds: 99 })).toMatchObject({ generation: 1 });
+  });
+
   it('is learned where the pool asks for that, and the next machine gets it', async () => {
     await record('taught', evenBoots(60, 400));
     await pool('taught', { policy: 'learned', provision_seconds: 720 });

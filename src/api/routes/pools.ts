@@ -41,6 +41,15 @@ export function checkRuntimeClass(named: string | undefined, at: string, { envir
   });
 }
 
+function checkBudgets({ budgets }: PoolDocument): void {
+  const { floor_seconds = 0, ceiling_seconds = Number.POSITIVE_INFINITY } = budgets ?? {};
+  if (floor_seconds <= ceiling_seconds) return;
+  throw new ApiProblem('invalid_request', {
+    detail: `The floor of its budget, ${floor_seconds} s, is above the ceiling, ${ceiling_seconds} s.`,
+    errors: [{ path: '/body/budgets/floor_seconds', message: 'must not be above ceiling_seconds' }],
+  });
+}
+
 function checkDocument(name: string, document: PoolDocument, person: Person, services: ApiServices): void {
   if (document.name !== undefined && document.name !== name) {
     throw new ApiProblem('invalid_request', {
@@ -49,6 +58,7 @@ function checkDocument(name: string, document: PoolDocument, person: Person, ser
     });
   }
   checkRuntimeClass(document.runtime_class, '/body', services);
+  checkBudgets(document);
   const driver = services.drivers.get(document.driver);
   if (!driver)
     throw new ApiProblem(
