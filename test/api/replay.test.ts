@@ -215,6 +215,7 @@ describe('what cannot be replayed', () => {
     expectProblem(await ask([{ budgets: {} }, { brake: {} }]), 'invalid_request');
     expectProblem(await ask([{ name: 'build', runtime_class: 'none' }]), 'invalid_request');
     expectProblem(await ask([{ name: 'build', budgets: { provision_second: 5 } }]), 'invalid_request');
+    expectProblem(await ask([{ name: 'build', driver: 'local' }]), 'driver_fixed');
   });
 
   it('and nothing is written of a question', async () => {

@@ -52,6 +52,8 @@ async function proposalsOf(policy: readonly ProposedPool[], services: ApiService
       const document = present.get(name);
       const part = speaking.get(name) ?? forAll;
       if (!document || !part) throw new ApiProblem('pool_not_found', `There is no pool named ${name}.`);
+      if (part.driver !== undefined && part.driver !== document.driver)
+        throw new ApiProblem('driver_fixed', `The pool ${name} uses ${document.driver}.`);
       return [name, proposedFor(part, document)];
     }),
   );
