@@ -24,6 +24,9 @@ export function endedBoot(
   const started_at = end?.phase === 'start' ? node.registered_at : node.clock_from;
   // While the provider has no capacity the boot has not begun, so there is nothing to learn from.
   if (!end || !started_at || !node.node_instance_id || node.waiting_for === 'capacity') return undefined;
+  const seconds = secondsBetween(started_at, now);
+  // Who joins by itself is there at once: when its boot began nobody saw, and no time at all would teach that none is needed.
+  if (end.phase === 'provision' && seconds <= 0) return undefined;
   return {
     ...end,
     node_instance_id: node.node_instance_id,
@@ -34,7 +37,7 @@ export function endedBoot(
     zone: node.zone,
     image: imageOf(node.pool_document),
     started_at,
-    seconds: secondsBetween(started_at, now),
+    seconds,
     lateness_seconds: end.outcome === 'late' ? secondsBetween(node.status_since, now) : null,
     budget_seconds: node.budget_seconds,
     budget_source: node.budget_source,

@@ -170,3 +170,11 @@ describe('a budget', () => {
     expect(told.rescue_seconds).toBe(start?.rescue_seconds);
   });
 });
+
+it('says nothing of the boot of a machine that joined by itself, which nobody saw begin', async () => {
+  await pool('joined');
+  const { token = '' } = await server.client.call('join-token-create', { params: { pool: 'joined' }, body: {} });
+  await server.as('').call('agent-register', { body: { join_token: token, name: 'mine', version: '1.0.0' } });
+  const [provision] = (await boots('joined')).phases;
+  expect(provision).toMatchObject({ samples: [], p50_seconds: null, running: 0 });
+});
