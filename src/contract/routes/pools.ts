@@ -60,6 +60,7 @@ export const poolRoutes = {
   'pool-what-if': {
     method: 'POST',
     path: '/v1/pools/{pool}/what-if',
+    reads_only: true,
     summary: 'What another budget would have done to the boots on record; changes nothing',
     tag: 'pools',
     access: fleetViewer,
