@@ -56,6 +56,12 @@ describe('published tables', () => {
   });
 });
 
+it('six boots do not tell what 99 of 100 need, though the slowest of them has come', () => {
+  const steps = estimateSurvival(arrivedAt(2.7, 2.8, 3, 3.1, 3.3, 3.4));
+  expect(bandedQuantile(steps, 0.99)).toEqual({ seconds: 3.4, low: 3.3, high: null });
+  expect(steps.at(-1)).toMatchObject({ share: 0, low: 0, high: steps.at(-2)?.high });
+});
+
 /** Fractions of whole numbers, with nothing rounded. */
 function exactShares(boots: readonly TimedBoot[]): number[] {
   const moments = [...new Set(boots.map(({ seconds }) => seconds))].sort((a, b) => a - b);

@@ -37,9 +37,12 @@ export const arrived = ({ outcome }: Pick<TimedBoot, 'outcome'>): boolean =>
 /** Of the normal distribution, by its two sides: 95 in a hundred lie within. */
 export const normalQuantile95 = 1.959963984540054;
 
-/** Where nobody or everybody has arrived, the scale has no ends: the band is the share itself. */
-function band(share: number, sum: number, z: number): Pick<EstimatedStep, 'low' | 'high'> {
-  if (share <= 0 || share >= 1) return { low: share, high: share };
+/**
+ * Where everybody has arrived the formula has no answer, and yet a slower one may come: what was possible just before still is.
+ * Without that, the slowest of six boots would pass for what 99 of 100 need.
+ */
+function band(share: number, sum: number, z: number, highBefore: number): Pick<EstimatedStep, 'low' | 'high'> {
+  if (share <= 0) return { low: 0, high: highBefore };
   const log = Math.log(share);
   const reach = Math.exp((z * Math.sqrt(sum)) / Math.abs(log));
   return { low: Math.exp(log * reach), high: Math.exp(log / reach) };
@@ -80,11 +83,14 @@ function moments(boots: readonly TimedBoot[]): Moment[] {
 export function estimateSurvival(boots: readonly TimedBoot[], z = normalQuantile95): EstimatedStep[] {
   let share = 1;
   let greenwood = 0;
+  let highBefore = 1;
   return moments(boots).map(({ seconds, at_risk, arrivals }) => {
     share *= 1 - arrivals / at_risk;
     greenwood += arrivals / (at_risk * (at_risk - arrivals));
     const std_error = arrivals === at_risk ? 0 : share * Math.sqrt(greenwood);
-    return { seconds, share, at_risk, arrivals, std_error, ...band(share, greenwood, z) };
+    const { low, high } = band(share, greenwood, z, highBefore);
+    highBefore = high;
+    return { seconds, share, at_risk, arrivals, std_error, low, high };
   });
 }
 

@@ -58,12 +58,23 @@ it('says what nobody knows, and what is to be expected', () => {
   expect(predictedSentence(judged({ predicted_false_kill_share: 0.012 }))).toMatch(/^Of boots to come, 1\.2 % would/);
 });
 
+it.each([
+  [{ boots: 6, predicted_false_kill_share: 0 }, 'at most 39 %'],
+  [{ boots: 8, stuck_count: 1, undecided_count: 1, predicted_false_kill_share: 0 }, 'at most 39 %'],
+  [{ boots: 6, false_kill_count: 6, predicted_false_kill_share: 1 }, 'at least 61 %'],
+])('claims no more of boots to come than %o shows', (fields, share) => {
+  expect(predictedSentence(judged(fields))).toBe(
+    `Of boots to come, ${share} would take longer than that and still arrive (95 % sure).`,
+  );
+});
+
 it('never rounds something to nothing', () => {
   expect([0, 0.0004, 0.012, 0.123, 1].map(percent)).toEqual(['0 %', '< 0.1 %', '1.2 %', '12 %', '100 %']);
   expect([4.21, 9, 423.4, 1800].map(inSeconds)).toEqual(['4.2 s', '9 s', '423 s', '1800 s']);
 });
 
-it('says of none so far how little that may mean', () => {
+it('says of none or all so far how little that may mean', () => {
+  expect(tooSlowWords({ share: 1, low: 1, high: 1 }, 6)).toBe('all 6 that arrived (95 % sure: at least 61 %)');
   expect(tooSlowWords({ share: 0, low: 0, high: 0 }, 5)).toBe('none of 5 that arrived (95 % sure: at most 45 %)');
   expect(tooSlowWords({ share: 0, low: 0, high: 0 }, 300)).toMatch(/none of 300 .* at most 1 %/);
   expect(tooSlowWords({ share: 0.02, low: 0.004, high: 0.05 }, 300)).toBe(

@@ -71,17 +71,32 @@ export function undecidedSentence({ undecided_count, budget_seconds }: Judged): 
   return `${who} ended by somebody when already past ${inSeconds(budget_seconds)}: whether ${they} would have come nobody knows.`;
 }
 
-export function predictedSentence({ predicted_false_kill_share: share }: Judged): string {
-  return share === null ? '' : `Of boots to come, ${percent(share)} would take longer than that and still arrive.`;
-}
-
 /** What a share may still be though none of so many has been seen: with 95 % confidence no more than this. */
 const mostUnseen = (seen: number): number => (seen > 0 ? 1 - 0.05 ** (1 / seen) : 1);
 
-/** How many of the boots that arrive are too slow; of none so far it is said how little that may mean. */
+/** How many of the boots to come would be too slow; none or all of a few say little, and that is said. */
+export function predictedShare(judged: Judged): string {
+  const { predicted_false_kill_share: share, boots, false_kill_count, stuck_count, undecided_count } = judged;
+  if (share === null) return '';
+  const arrivals = boots - stuck_count - undecided_count;
+  if (share === 0 && false_kill_count === 0) return `at most ${percent(mostUnseen(arrivals))}`;
+  if (share === 1 && false_kill_count === arrivals) return `at least ${percent(1 - mostUnseen(arrivals))}`;
+  return percent(share);
+}
+
+export function predictedSentence(judged: Judged): string {
+  const share = predictedShare(judged);
+  if (share === '') return '';
+  const sure = share.startsWith('at ') ? ' (95 % sure)' : '';
+  return `Of boots to come, ${share} would take longer than that and still arrive${sure}.`;
+}
+
+/** How many of the boots that arrive are too slow; of none or all so far it is said how little that may mean. */
 export function tooSlowWords(predicted: { share: number; low: number; high: number }, arrivals: number): string {
   const { share, low, high } = predicted;
   if (share === 0)
     return `none of ${count(arrivals)} that arrived (95 % sure: at most ${percent(mostUnseen(arrivals))})`;
+  if (share === 1)
+    return `all ${count(arrivals)} that arrived (95 % sure: at least ${percent(1 - mostUnseen(arrivals))})`;
   return `${percent(share)} of those that arrive (95 % sure: ${percent(low)} to ${percent(high)})`;
 }

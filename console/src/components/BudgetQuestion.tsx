@@ -7,7 +7,7 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useMemo, useState } from 'react';
 import type { BootPhase, WhatIf } from '../../../src/contract/boots.ts';
-import { headlineOf, inSeconds, percent, undecidedSentence } from '../../../src/lifecycle/what-if-words.ts';
+import { headlineOf, inSeconds, predictedShare, undecidedSentence } from '../../../src/lifecycle/what-if-words.ts';
 import { whatIfQuery } from '../api/boots.ts';
 import { mayOperate, useSession } from '../api/session.ts';
 import { BudgetDialog } from '../dialogs/on-demand.tsx';
@@ -164,15 +164,12 @@ const found = (seconds: number | null): string => {
 };
 
 function Numbers({ judged }: { judged: Judgement }) {
-  const { false_kill_count, rescued_count, boots, predicted_false_kill_share, stuck_found_sooner_seconds } = judged;
+  const { false_kill_count, rescued_count, boots, stuck_found_sooner_seconds } = judged;
   return (
     <dl className={`${styles.numbers} tabular`}>
       <Fact name="Wrongly given up" value={`${false_kill_count}`} of={`of ${boots}`} bad={false_kill_count > 0} />
       <Fact name="Of these, rescued" value={`${rescued_count}`} of={`of ${false_kill_count}`} />
-      <Fact
-        name="Of boots to come"
-        value={predicted_false_kill_share === null ? '–' : percent(predicted_false_kill_share)}
-      />
+      <Fact name="Of boots to come" value={predictedShare(judged) || '–'} />
       <Fact name="Stuck ones found" value={found(stuck_found_sooner_seconds)} />
     </dl>
   );
