@@ -149,3 +149,70 @@ test('of many that begin at once the slow ones end last, and are not slower than
   await look(hour);
   expect(await findings()).toEqual([]);
 });
+
+/** The same rule over a store that breaks the first statement that says this. */
+function breaking(words: string) {
+  let broken = false;
+  const db: typeof stage.db = Object.create(stage.db, {
+    transaction: {
+      value: (work: Parameters<typeof stage.db.transaction>[0]) => {
+        if (words === 'commit' && !broken) {
+          broken = true;
+          throw new Error('it broke');
+        }
+        return stage.db.transaction(work);
+      },
+    },
+    query: {
+      value: (text: string, values: unknown[]) => {
+        if (!broken && text.includes(words)) {
+          broken = true;
+          throw new Error('it broke');
+        }
+        return stage.db.query(text, values);
+      },
+    },
+  });
+  return bootShift({ ...stage.services, db });
+}
+
+async function slower(): Promise<void> {
+  await lastWeek();
+  await booted({ pull_seconds: 250, count: 30, from: 0 });
+}
+
+test('what could not be written is found again, though no boot has ended since', async () => {
+  await slower();
+  const sweep = breaking('commit');
+  await expect(look(31 * hour, sweep)).rejects.toThrow('it broke');
+  await stage.clock.advance(day * 1000);
+  expect(await look(33 * hour, sweep)).toMatchObject({ decided: 1 });
+});
+
+test('a pool that cannot be looked at stops none of the others, is named and asked again', async () => {
+  await slower();
+  await stage.db.query(
+    `insert into pools (name, driver, generation, budget_said_at, created_at, updated_at) select 'also', driver, 1, created_at, created_at, updated_at from pools`,
+  );
+  await stage.db.query(
+    `insert into pool_generations (pool, generation, document, created_at) select 'also', 1, document, created_at from pool_generations`,
+  );
+  await stage.db.query(
+    `insert into boot_samples (node_instance_id, node_id, phase, pool, pool_generation, started_at, seconds, outcome, at)
+     select 'also ' || node_instance_id, node_id, phase, 'also', 1, started_at, seconds, outcome, at from boot_samples`,
+  );
+  const sweep = breaking('from boot_stages');
+  await expect(look(31 * hour, sweep)).rejects.toThrow('also/provision: it broke');
+  expect((await findings()).map(({ subject }) => subject)).toEqual(['gpu/provision']);
+  await stage.clock.advance(day * 1000);
+  expect(await look(33 * hour, sweep)).toMatchObject({ decided: 1 });
+});
+
+test('a clock that jumped ahead and back leaves no boots unasked', async () => {
+  await lastWeek();
+  const sweep = bootShift(stage.services);
+  await look(9 * day, sweep);
+  await booted({ pull_seconds: 250, count: 30, from: 0 });
+  await stage.clock.advance(day * 1000);
+  expect(await look(31 * hour, sweep)).toMatchObject({ decided: 1 });
+});

@@ -12,6 +12,7 @@ import {
   noteDisagreements,
   standingFindings,
 } from '../store/findings.ts';
+import { eachAlone } from './each-alone.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
@@ -91,32 +92,41 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
     return looked;
   }
 
+  async function write(found: readonly Disagreement[], over: readonly Ended[], now: Date): Promise<number> {
+    if (found.length === 0 && over.length === 0) return 0;
+    return db.transaction(async (tx) => {
+      for (const { finding, reason } of over) await endFindings(tx, [finding], reason, now);
+      const fresh = found.map((each) => ({ finding_id: newFindingId(clock), ...each }));
+      return (await noteDisagreements(tx, fresh, now, now, isConfirmed)).length;
+    });
+  }
+
   const look = async (now: Date) => {
     const standing = new Map((await standingFindings(db, ['boots_slower'])).map((each) => [each.subject, each]));
-    // What was written by a slower transaction meanwhile carries an earlier time.
-    const since = lookedAt && secondsLater(lookedAt, -settings.every_seconds);
+    // What was written by a slower transaction meanwhile carries an earlier time; a clock that has jumped back since says nothing.
+    const since = lookedAt && lookedAt <= now ? secondsLater(lookedAt, -settings.every_seconds) : null;
     const asked = await bootedPools(db, since, [...standing.keys()]);
     const there = new Set(asked.map(bootsOf));
     const found: Disagreement[] = [];
+    const failed: string[] = [];
     const over: Ended[] = [...standing.values()]
       .filter(({ subject }) => !there.has(subject))
       .map((finding) => ({ finding, reason: 'the pool was deleted' }));
     for (let at = 0; at < asked.length; at += batch) {
       const some = asked.slice(at, at + batch);
       const boots = await bootsToCompare(db, some, now);
-      for (const each of some) {
+      const stumbled = await eachAlone(some, bootsOf, async (each) => {
         const looked = await judge(each, boots.get(bootsOf(each)) ?? [], standing.get(bootsOf(each)), now);
         found.push(...looked.found);
         over.push(...looked.over);
-      }
+      });
+      failed.push(...stumbled);
     }
+    const decided = await write(found, over, now);
+    if (failed.length > 0) throw new Error(`boots that could not be compared: ${failed.join('; ')}`);
+    // Not before all is written: of a pool without boots since then, nobody would ask again.
     lookedAt = now;
-    if (found.length === 0 && over.length === 0) return { decided: 0 };
-    return db.transaction(async (tx) => {
-      for (const { finding, reason } of over) await endFindings(tx, [finding], reason, now);
-      const fresh = found.map((each) => ({ finding_id: newFindingId(clock), ...each }));
-      return { decided: (await noteDisagreements(tx, fresh, now, now, isConfirmed)).length };
-    });
+    return { decided };
   };
 
   return {

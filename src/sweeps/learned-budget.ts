@@ -1,10 +1,11 @@
 /** `learned-budget`: moves the budget to provision of pools that learn towards what their boots teach; not while the brake holds. */
 import { becauseOf, type LearningQuestion, lessonOf, strata } from '../lifecycle/learned-budget.ts';
 import { runningBoots } from '../store/boot-samples.ts';
-import { StoreUnavailable, type Transaction } from '../store/database.ts';
+import type { Transaction } from '../store/database.ts';
 import { budgetOf, ceilingOf, type DoorEnvironment } from '../store/door-rules.ts';
 import { bootsOf, brakeHoldOver, latelyInForce, lockTaught, poolsToTeach, teach } from '../store/learned-budgets.ts';
 import type { PoolRow } from '../store/pools.ts';
+import { eachAlone } from './each-alone.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
@@ -50,16 +51,9 @@ export const learnedBudget = ({ db, environment }: SweepServices): Sweep => ({
   woken_by: (kind) => wakers.includes(kind),
   async run(now) {
     const considered: Considered[] = [];
-    const failed: string[] = [];
-    for (const name of await poolsToTeach(db, now)) {
-      try {
-        considered.push(await db.transaction((tx) => consider(tx, name, environment, now)));
-      } catch (error) {
-        // One pool that cannot be taught never stops the others; somebody hears of it once they are done.
-        if (error instanceof StoreUnavailable) throw error;
-        failed.push(`${name}: ${error instanceof Error ? error.message : error}`);
-      }
-    }
+    const failed = await eachAlone(await poolsToTeach(db, now), String, async (name) => {
+      considered.push(await db.transaction((tx) => consider(tx, name, environment, now)));
+    });
     if (failed.length > 0) throw new Error(`pools that could not be taught: ${failed.join('; ')}`);
     const count = (kind: Considered) => considered.filter((each) => each === kind).length;
     return { decided: count('moved'), held: count('held') };
