@@ -55,7 +55,9 @@ it('says what nobody knows, and what is to be expected', () => {
   expect(undecidedSentence(judged({ undecided_count: 1 }))).toMatch(/^1 was ended .* past 400 s: whether it would/);
   expect(undecidedSentence(judged({ undecided_count: 2 }))).toMatch(/^2 were ended .* whether they would/);
   expect(predictedSentence(judged())).toBe('');
-  expect(predictedSentence(judged({ predicted_false_kill_share: 0.012 }))).toMatch(/^Of boots to come, 1\.2 % would/);
+  expect(predictedSentence(judged({ predicted_false_kill_share: 0.012 }))).toMatch(
+    /^Of boots to come that arrive, 1\.2 % would/,
+  );
 });
 
 it.each([
@@ -64,7 +66,7 @@ it.each([
   [{ boots: 6, false_kill_count: 6, predicted_false_kill_share: 1 }, 'at least 61 %'],
 ])('claims no more of boots to come than %o shows', (fields, share) => {
   expect(predictedSentence(judged(fields))).toBe(
-    `Of boots to come, ${share} would take longer than that and still arrive (95 % sure).`,
+    `Of boots to come that arrive, ${share} would take longer than that (95 % sure).`,
   );
 });
 

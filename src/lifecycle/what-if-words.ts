@@ -88,7 +88,7 @@ export function predictedSentence(judged: Judged): string {
   const share = predictedShare(judged);
   if (share === '') return '';
   const sure = share.startsWith('at ') ? ' (95 % sure)' : '';
-  return `Of boots to come, ${share} would take longer than that and still arrive${sure}.`;
+  return `Of boots to come that arrive, ${share} would take longer than that${sure}.`;
 }
 
 /** How many of the boots that arrive are too slow; of none or all so far it is said how little that may mean. */

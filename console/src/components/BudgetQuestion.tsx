@@ -169,7 +169,7 @@ function Numbers({ judged }: { judged: Judgement }) {
     <dl className={`${styles.numbers} tabular`}>
       <Fact name="Wrongly given up" value={`${false_kill_count}`} of={`of ${boots}`} bad={false_kill_count > 0} />
       <Fact name="Of these, rescued" value={`${rescued_count}`} of={`of ${false_kill_count}`} />
-      <Fact name="Of boots to come" value={predictedShare(judged) || '–'} />
+      <Fact name="Of those to arrive" value={predictedShare(judged) || '–'} />
       <Fact name="Stuck ones found" value={found(stuck_found_sooner_seconds)} />
     </dl>
   );

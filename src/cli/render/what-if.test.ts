@@ -17,7 +17,7 @@ test('the answer first, then whom it concerns, then what to do', () => {
     '! With 400 s, 1 of 41 boots would have been given up although it arrived; it would have been',
     '  rescued.',
     '  The budget in force, 720 s as the pool says, would have given up none of the same boots.',
-    '  Of boots to come, 2.5 % would take longer than that and still arrive.',
+    '  Of boots to come that arrive, 2.5 % would take longer than that.',
     '  The one that was stuck would have been found 320 s sooner.',
     '  Asked of all 41 boots on record since 2026-01-01 12:01:00Z (9m ago).',
     '',
