@@ -36,6 +36,15 @@ function verdictOf(from: NodeStatus | 'new', to: NodeStatus, { by, reason, data 
   return { rule: by, reason, at: now.toISOString(), from, ...(owner !== null && { owner }), ...certain };
 }
 
+/** Its window to come back follows from what it was given to boot, whatever has been learned meanwhile. */
+export const givenToBoot = (
+  node: Pick<NodeRow, 'status' | 'budget_seconds' | 'budget_source' | 'requested_provision_seconds'>,
+  to: NodeStatus,
+): number | null =>
+  to === 'failed' && node.status === 'provisioning' && node.budget_source === 'learned'
+    ? node.budget_seconds
+    : node.requested_provision_seconds;
+
 export function entering(
   from: NodeStatus | 'new',
   to: NodeStatus,

@@ -11,7 +11,7 @@ import { causes, findEdge, nodeEdges, pairedWith } from '../lifecycle/transition
 import { imageOf, keptOnce, sampleColumns } from './boot-samples.ts';
 import type { Transaction } from './database.ts';
 import { type AllocationMove, moveAllocations, tellAllocations, wordOf } from './door-allocation.ts';
-import { entering } from './door-entering.ts';
+import { entering, givenToBoot } from './door-entering.ts';
 import { type DoorEnvironment, evidenceLayerOf, listOf } from './door-rules.ts';
 import { isWrittenTogether, movePaired } from './door-verdict-pairs.ts';
 import { expectBeats, expectedBeat, serving } from './expected-beats.ts';
@@ -128,9 +128,9 @@ function alikeFor(
   now: Date,
   environment: DoorEnvironment,
 ) {
-  const { status, requested_provision_seconds, registered_at, waiting_for } = node;
+  const { status, registered_at, waiting_for } = node;
   const evidence = moments ? data : {};
-  const set = entering(status, to, { by, reason, data }, pool, requested_provision_seconds, now, environment);
+  const set = entering(status, to, { by, reason, data }, pool, givenToBoot(node, to), now, environment);
   return {
     was: status,
     set,

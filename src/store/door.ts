@@ -14,7 +14,7 @@ import { nameAllocations } from './amend-node.ts';
 import { endedBoot, keepBootSamples } from './boot-samples.ts';
 import type { Transaction } from './database.ts';
 import { type AllocationMove, moveAllocations, tellAllocations, wordOf } from './door-allocation.ts';
-import { type Cited, entering, factOf } from './door-entering.ts';
+import { type Cited, entering, factOf, givenToBoot } from './door-entering.ts';
 import { type DoorEnvironment, insertRow, type Refusal, writeChanged } from './door-rules.ts';
 import { type Fact, recordEvidence } from './evidence.ts';
 import { expectBeats, expectedBeat } from './expected-beats.ts';
@@ -108,7 +108,7 @@ export async function transition(
     if (refused) return { moved: false, because: refused, node: locked };
     const { status: from, status_since: standing_since } = locked;
     const set = {
-      ...entering(from, move.to, move, locked.pool_document, locked.requested_provision_seconds, now, environment),
+      ...entering(from, move.to, move, locked.pool_document, givenToBoot(locked, move.to), now, environment),
       ...move.set,
     };
     boots.push(endedBoot(locked, move, now));

@@ -7,6 +7,7 @@ import { budgetOf } from '../store/door-rules.ts';
 import { currentPool, declarePool, poolGeneration } from '../store/pools.ts';
 import { evenBoots, recordBoots } from '../store/testing/recorded-boots.ts';
 import { learnedBudget } from './learned-budget.ts';
+import { provisionDeadline } from './provision-deadline.ts';
 import { ruleStage, type Stage } from './testing/stage.ts';
 
 const day = 86_400;
@@ -154,6 +155,18 @@ test('boots of a zone come first, then those of other zones, then those of its c
   await recordBoots(stage.db, { ...recorded, boots: evenBoots(40, 600), until: stage.at(4), zone: 'a' });
   await pass(5);
   expect(await stratum()).toBe('make-in-zone');
+});
+
+test('a boot that was given more keeps the window to come back that goes with it', async () => {
+  await stage.pool('build', { driver: 'ec2', budgets: learns });
+  const [id] = await stage.nodes({ pool: 'build', status: 'provisioning', count: 1, deadline_at: stage.at(10) });
+  await stage.db.query(`update nodes set budget_seconds = 720, budget_source = 'learned'`);
+  await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 200), until: stage.start });
+  await pass(1);
+  expect(await budget()).toMatchObject({ seconds: 540, source: 'learned' });
+  await provisionDeadline(stage.services).run(stage.at(11));
+  const [node] = id ? await stage.rows([id]) : [];
+  expect(node).toMatchObject({ status: 'failed', budget_seconds: 360, deadline_at: stage.at(11 + 360) });
 });
 
 test('two replicas at once move it once', async () => {
