@@ -109,14 +109,15 @@ export interface SinceChange {
   killed: number;
 }
 
-/** Since the budget last changed, by an operator's word or by what was learned: how boots ended. */
+/** Since the budget last changed, by an operator's word, by what was learned, or because that was forgotten: how boots ended. */
 export async function bootsSinceChange(db: Queryable, pool: string, phase: SamplePhase): Promise<SinceChange> {
   const [row] = await db.query<SinceChange>(
     `with present as (select document #> $3 as said from pools join pool_generations on pool = name and pool_generations.generation = pools.generation
        where name = $1),
      said as (select min(created_at) as at from pool_generations where pool = $1 and generation > coalesce((
        select max(former.generation) from pool_generations former, present where former.pool = $1 and former.document #> $3 is distinct from present.said), 0)),
-     change as (select greatest(said.at, (select max(at) from budget_changes where pool = $1 and $2 = 'provision')) as at from said)
+     learned as (select greatest(max(at), max(budget_said_at)) as at from budget_changes join pools on name = pool where pool = $1 and $2 = 'provision'),
+     change as (select greatest(said.at, learned.at) as at from said, learned)
      select change.at, count(sample.at)::int as boots, (count(*) filter (where outcome = 'late'))::int as late,
        (count(*) filter (where outcome = 'timed_out'))::int as killed
      from change left join boot_samples sample on sample.pool = $1 and sample.phase = $2 and sample.at > change.at group by change.at`,

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../test/support/database.ts';
 import { secondsBetween } from '../base/clock.ts';
 import type { PoolDocument } from '../contract/pool.ts';
+import { bootsSinceChange } from '../store/boot-samples.ts';
 import { budgetOf } from '../store/door-rules.ts';
 import { currentPool, declarePool, poolGeneration } from '../store/pools.ts';
 import { evenBoots, recordBoots } from '../store/testing/recorded-boots.ts';
@@ -106,6 +107,9 @@ test('another image begins anew: what the former taught may raise the budget and
 
   await declare({ budgets: learns, spec: { image: 'b' } }, 10);
   expect(await budget()).toMatchObject({ seconds: 720, source: 'pool' });
+  expect(await bootsSinceChange(stage.db, 'build', 'provision'), 'the budget changed').toMatchObject({
+    at: stage.at(10),
+  });
   await pass(11);
   expect(await budget()).toMatchObject({ seconds: 720, because: expect.stringContaining('never lowers it') });
   expect((await poolGeneration(stage.db, 'build', 1))?.learned, 'of a machine of the former image').toBeNull();
