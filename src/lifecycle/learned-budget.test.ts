@@ -154,7 +154,7 @@ describe('why', () => {
       'of 40 completed boots of what the pool makes now, the slowest took 200 s; with half as much again that is 300 s, aimed at 300 s (at most 25 % in a day)',
     );
     expect(told({ boots: { pool: evenly(300, 100) } })).toBe(
-      'of 300 completed all boots of the pool, of former images and specs too, 99 in 100 took at most 99 s; with half as much again that is 149 s, aimed at 720 s (what others taught never lowers it)',
+      'of 300 completed boots of the pool, of former images and specs too, 99 in 100 took at most 99 s; with half as much again that is 149 s, aimed at 720 s (what others taught never lowers it)',
     );
   });
 

@@ -29,7 +29,7 @@ const ofThisMake: readonly Stratum[] = ['make-in-zone', 'make'];
 export const stratumWords: Record<Stratum, string> = {
   'make-in-zone': 'boots of what the pool makes now, in its zone',
   make: 'boots of what the pool makes now',
-  pool: 'all boots of the pool, of former images and specs too',
+  pool: 'boots of the pool, of former images and specs too',
   class: 'boots of all pools of its class',
 };
 
