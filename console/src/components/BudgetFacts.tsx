@@ -37,13 +37,21 @@ export function BudgetFacts({ phase, make }: Props) {
 }
 
 function budgetFacts(
-  { policy, learning, since_change, rescue_seconds, predicted_false_kill_share: too, samples }: BootPhase,
+  {
+    budget_seconds,
+    policy,
+    learning,
+    since_change,
+    rescue_seconds,
+    predicted_false_kill_share: too,
+    samples,
+  }: BootPhase,
   make: Props['make'],
 ): Fact[] {
   const { at, boots, late, killed } = since_change;
   return [
     ['Policy', policy],
-    ['On its way to', learning && inSeconds(learning.aim_seconds)],
+    ['On its way to', learning && learning.aim_seconds !== budget_seconds && inSeconds(learning.aim_seconds)],
     ['Learned from', learning?.stratum && `${learning.completions} ${stratumWords[learning.stratum]}`],
     ['Considered', learning && <Ago at={learning.considered_at} />],
     ['Too slow for it', too && tooSlowWords(too, samples.filter(arrived).length)],

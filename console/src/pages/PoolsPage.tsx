@@ -95,7 +95,16 @@ function PoolCard({ pool }: { pool: Pool }) {
             return [`${asWords(phase)} budget`, seconds === undefined ? undefined : roughly(seconds)];
           }),
           ['Budgets', Object.keys(budgets).length === 0 && "the server's defaults"],
-          ['Budget policy', budgets.policy],
+          [
+            'Budget policy',
+            budgets.policy === 'learned' ? (
+              <Link key="policy" to="/boots" search={{ pool: pool.name }}>
+                learned: where boots have moved it
+              </Link>
+            ) : (
+              budgets.policy
+            ),
+          ],
           [
             'Prerequisites',
             pool.requires && pool.requires.length > 0 && pool.requires.map(({ name }) => name).join(', '),

@@ -53,12 +53,13 @@ const budgetWords = ({ budget_seconds, budget_source, rescue_seconds }: BootPhas
   `${inSeconds(budget_seconds)}, ${sourceWords[budget_source]}; who comes up to ${inSeconds(rescue_seconds)} later is rescued`;
 
 /** What moves the budget, or that nothing does. */
-function policyFacts({ policy, learning }: BootPhase, { nowMs }: ClosingContext): Fact[] {
+function policyFacts({ policy, learning, budget_seconds }: BootPhase, { nowMs }: ClosingContext): Fact[] {
   if (policy === 'fixed') return [['policy', 'fixed: it stays until somebody changes it']];
   if (!learning) return [['policy', 'learned: boots move it; they have not been asked yet']];
   const { aim_seconds, because, stratum, considered_at, frozen } = learning;
+  const aim = aim_seconds === budget_seconds ? '' : `; on its way to ${inSeconds(aim_seconds)}`;
   return [
-    ['policy', `learned: boots move it, by at most 25 % a day; on its way to ${inSeconds(aim_seconds)}`],
+    ['policy', `learned: boots move it, by at most 25 % a day${aim}`],
     ['because', printable(because)],
     ['learned from', stratum && stratumWords[stratum]],
     ['considered', relative(considered_at, nowMs)],
