@@ -150,6 +150,13 @@ describe('a budget', () => {
     const { items } = await server.client.call('audit-list', {});
     const [deed] = items.filter(({ kind }) => kind === 'pool.budget_set');
     expect(deed?.data).toMatchObject({ pool: 'taught', from_source: 'learned', from_seconds: 600, seconds: 720 });
+    expect(deed?.summary).toBe('pool taught gives 720 s to provision instead of 600 s: the mirror is slow today');
+    const fixed = { ...body, budget_seconds: 900, policy: 'fixed' as const };
+    await server.client.call('pool-budget', { params: { pool: 'taught' }, body: fixed });
+    const after = await server.client.call('audit-list', {});
+    expect(after.items.find(({ kind }) => kind === 'pool.budget_set')?.summary).toMatch(
+      /^pool taught gives 900 s .*, and learns no more: the mirror is slow today$/,
+    );
   });
 
   it('to start keeps the rescue window that follows from what was learned', async () => {

@@ -69,6 +69,9 @@ async function phaseOf(phase: SamplePhase, pool: PoolRow, services: ApiServices)
   };
 }
 
+const policyChange = (from: 'fixed' | 'learned', to: 'fixed' | 'learned'): string =>
+  from === to ? '' : { learned: ', and learns from there on', fixed: ', and learns no more' }[to];
+
 /** Learning is of the budget to provision alone. */
 function mustBeLearnable(phase: SamplePhase, policy: 'fixed' | 'learned' | undefined): void {
   if (phase === 'start' && policy !== undefined)
@@ -130,6 +133,7 @@ export const bootHandlers: Pick<Handlers, 'pool-boots' | 'pool-what-if' | 'pool-
       if (!pool) throw notFound(params.pool);
       const { learned: _, ...document } = pool.document;
       const before = budgetNow(phase, pool, services);
+      const policyBefore = document.budgets?.policy ?? 'fixed';
       const budgets = { ...document.budgets, [`${phase}_seconds`]: budget_seconds, ...(policy && { policy }) };
       const { changed, generation } = await declarePool(tx, params.pool, { ...document, budgets }, at);
       const saidAgain = !changed && phase === 'provision' && (await forgetLearned(tx, params.pool, at));
@@ -139,7 +143,7 @@ export const bootHandlers: Pick<Handlers, 'pool-boots' | 'pool-what-if' | 'pool-
           at,
           layer: 'operator',
           kind: 'pool.budget_set',
-          summary: `pool ${params.pool} gives ${budget_seconds} s to ${phase} instead of ${before.seconds} s: ${reason}`,
+          summary: `pool ${params.pool} gives ${budget_seconds} s to ${phase} instead of ${before.seconds} s${policyChange(policyBefore, budgets.policy ?? 'fixed')}: ${reason}`,
           data: {
             ...{ pool: params.pool, generation, phase, from_seconds: before.seconds, from_source: before.source },
             ...{ seconds: budget_seconds, policy: budgets.policy ?? 'fixed', reason },
