@@ -78,6 +78,14 @@ describe('budget', () => {
     expect(call?.body).not.toHaveProperty('policy');
     expect(call?.headers['idempotency-key']).toBeTruthy();
   });
+  test('that would have given up boots which arrived says so, and how it is taken back', async () => {
+    const { code, stdout } = await slipway('budget', 'gpu', '400', '-r', 'x');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^ {2}! With 400 s, 1 of 41 boots would have been given up although it arrived/m);
+    expect(stdout).toMatch(/Take it back: +\S+ budget gpu 720 --phase provision --reason "…"\n/);
+    server.on('pool-what-if', () => ({ body: sampleWhatIf({ false_kill_count: 0 }) }));
+    expect((await slipway('budget', 'gpu', '800', '-r', 'x')).stdout).not.toContain('Take it back');
+  });
   test('with another policy says what moves it', async () => {
     const budgets = { provision_seconds: 600, policy: 'learned' } as const;
     server.on('pool-budget', () => ({ body: samplePool({ name: 'gpu', budgets }) }));

@@ -103,6 +103,7 @@ const furtherErrors = ({ detail, errors = [] }: Problem) =>
 
 /** Fields whose flag has another name. */
 const flagsByField: Record<string, string> = {
+  budget_seconds: '--budget',
   drain_then: '--then',
   labels: '--label',
   older_than_seconds: '--older-than',

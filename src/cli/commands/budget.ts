@@ -1,13 +1,16 @@
 /** `slipway budget`: how long a phase of a pool's boots may take from now on, under the name of whoever says so. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
-import { inSeconds } from '../../lifecycle/what-if-words.ts';
+import type { WhatIf } from '../../contract/boots.ts';
+import { headlineOf, inSeconds } from '../../lifecycle/what-if-words.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure } from '../failure.ts';
 import { type PhaseOption, phaseOption } from '../option-values.ts';
 import { hintLines } from '../render/closing.ts';
 import { parseDuration } from '../render/duration.ts';
-import { printJson, printLines } from '../terminal.ts';
+import { wrap } from '../render/text.ts';
+import type { Session } from '../session.ts';
+import { fitOf, printJson, printLines } from '../terminal.ts';
 
 const policies = ['fixed', 'learned'] as const;
 
@@ -27,6 +30,11 @@ function secondsIn(text: string): number {
   throw new CliFailure('usage', `${text} is no budget`, { remedy: 'Give a time like 600, 90s or 10m.' });
 }
 
+const takenBack = ({ pool, phase, current }: WhatIf, commandLine: Session['commandLine']): [string, string] => [
+  'Take it back',
+  commandLine('budget', pool, String(current.budget_seconds), '--phase', phase, '--reason', '"…"'),
+];
+
 export const makeBudget: MakeCommand = (cli) =>
   new SlipwayCommand('budget')
     .description('Set how long a phase of the boots of a pool may take. See slipway what-if first.')
@@ -44,22 +52,39 @@ export const makeBudget: MakeCommand = (cli) =>
     .action(
       cli.run<Options>(async (session, { phase = 'provision', policy, reason }, [pool = '', time = '']) => {
         const budget_seconds = secondsIn(time);
+        // 10 where 10m was meant gives up every machine from the next boot on: whoever set it must see that here.
+        const foreseen = session.json
+          ? null
+          : await session.call('pool-what-if', { params: { pool }, body: { phase, budget_seconds } });
         const changed = await session.call('pool-budget', {
           params: { pool },
           body: { phase, budget_seconds, reason, ...(policy && { policy }) },
           idempotency_key: randomUUID(),
         });
         const { out } = session.terminal;
-        if (session.json) {
+        if (!foreseen) {
           printJson(out, changed);
           return;
         }
+        const isHarmful = foreseen.false_kill_count > foreseen.current.false_kill_count;
+        const forPhase = ['--phase', phase];
         const does = phase === 'provision' ? 'register' : 'become ready';
         const standing = changed.budgets?.policy ?? 'fixed';
         printLines(out, [
           `${out.paint('good', '✔')} ${out.paint('strong', `Machines of ${pool} have ${inSeconds(budget_seconds)} to ${does}`)}, from the next boot on`,
           ...(phase === 'provision' ? [`  ${policyWords[standing]}`] : []),
-          ...hintLines([['See how boots do with it', session.commandLine('boots', pool, '--phase', phase)]], out.paint),
+          ...(isHarmful
+            ? wrap(headlineOf(foreseen), fitOf(out).width - 4).map(
+                (line, at) => `  ${at === 0 ? out.paint('warn', '!') : ' '} ${line}`,
+              )
+            : []),
+          ...hintLines(
+            [
+              ['See how boots do with it', session.commandLine('boots', pool, ...forPhase)],
+              ...(isHarmful ? [takenBack(foreseen, session.commandLine)] : []),
+            ],
+            out.paint,
+          ),
         ]);
         return undefined;
       }),
