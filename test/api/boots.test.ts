@@ -29,6 +29,13 @@ const boots = (name: string) => server.client.call('pool-boots', { params: { poo
 const asked = (name: string, budget_seconds: number) =>
   server.client.call('pool-what-if', { params: { pool: name }, body: { budget_seconds } });
 
+/** Facts are shown in the order in which they were committed, so one may have to wait for an earlier transaction. */
+const deedOn = (name: string, seconds: number) =>
+  until('the budget set to stand in the audit', async () => {
+    const { items } = await server.client.call('audit-list', {});
+    return items.find(({ kind, data }) => kind === 'pool.budget_set' && data.pool === name && data.seconds === seconds);
+  });
+
 describe('another budget', () => {
   it('names the boot that it would have killed, beside the budget in force', async () => {
     await pool('slow', { provision_seconds: 720, rescue_seconds: 0 });
@@ -105,9 +112,12 @@ describe('a budget', () => {
       body: { budget_seconds: 900, reason: 'the mirror is slow' },
     });
     expect(told).toMatchObject({ generation: 2, budgets: { provision_seconds: 900 } });
-    const { items } = await server.client.call('audit-list', {});
-    const [deed] = items.filter(({ kind }) => kind === 'pool.budget_set');
-    expect(deed?.data).toMatchObject({ pool: 'set', from_seconds: 600, seconds: 900, reason: 'the mirror is slow' });
+    expect((await deedOn('set', 900)).data).toMatchObject({
+      pool: 'set',
+      from_seconds: 600,
+      seconds: 900,
+      reason: 'the mirror is slow',
+    });
     await expect(
       server.client.call('pool-budget', {
         params: { pool: 'set' },
@@ -147,14 +157,12 @@ describe('a budget', () => {
   it('that an operator says again takes the place of what was learned', async () => {
     const body = { budget_seconds: 720, reason: 'the mirror is slow today' };
     await server.client.call('pool-budget', { params: { pool: 'taught' }, body });
-    const { items } = await server.client.call('audit-list', {});
-    const [deed] = items.filter(({ kind }) => kind === 'pool.budget_set');
-    expect(deed?.data).toMatchObject({ pool: 'taught', from_source: 'learned', from_seconds: 600, seconds: 720 });
-    expect(deed?.summary).toBe('pool taught gives 720 s to provision instead of 600 s: the mirror is slow today');
+    const deed = await deedOn('taught', 720);
+    expect(deed.data).toMatchObject({ pool: 'taught', from_source: 'learned', from_seconds: 600, seconds: 720 });
+    expect(deed.summary).toBe('pool taught gives 720 s to provision instead of 600 s: the mirror is slow today');
     const fixed = { ...body, budget_seconds: 900, policy: 'fixed' as const };
     await server.client.call('pool-budget', { params: { pool: 'taught' }, body: fixed });
-    const after = await server.client.call('audit-list', {});
-    expect(after.items.find(({ kind }) => kind === 'pool.budget_set')?.summary).toMatch(
+    expect((await deedOn('taught', 900)).summary).toMatch(
       /^pool taught gives 900 s .*, and learns no more: the mirror is slow today$/,
     );
   });
