@@ -12,7 +12,8 @@ update pools set budget_said_at = updated_at, make_generation = coalesce((
     and (former.document -> 'spec', former.document -> 'runtime_class', former.document -> 'requires')
       is distinct from (present.document -> 'spec', present.document -> 'runtime_class', present.document -> 'requires')), 1);
 
-alter table pools alter column budget_said_at set not null;
+-- A replica of the version before, which does not know the column, goes on declaring pools.
+alter table pools alter column budget_said_at set default to_timestamp(0), alter column budget_said_at set not null;
 
 -- Each move of a learned budget: no more than a quarter of it in any 24 hours.
 create table budget_changes (
