@@ -131,6 +131,8 @@ const audit = {
   target_id: [
     `data ->> 'target_id'`,
     `data #>> '{params,id}'`,
+    `data ->> 'pool'`,
+    `data #>> '{params,pool}'`,
     `data ->> 'residue_id'`,
     'node_id',
     'node_instance_id',

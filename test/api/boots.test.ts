@@ -118,6 +118,8 @@ describe('a budget', () => {
       seconds: 900,
       reason: 'the mirror is slow',
     });
+    const { items } = await server.client.call('audit-list', { query: { target_id: 'set' } });
+    expect(items.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['pool.declared', 'pool.budget_set']));
     await expect(
       server.client.call('pool-budget', {
         params: { pool: 'set' },

@@ -41,6 +41,7 @@ test('a learned budget says where it goes, why, from whom, and what stops it', (
   expect(text).toContain('  policy            learned: boots move it, by at most 25 % a day; on its way to 635 s');
   expect(text.join('\n')).toMatch(/because +of 40 completed boots .*\n.* 635 s\n/);
   expect(text).toContain('  frozen            the brake holds since 2026-01-01 12:04:00Z: 8 of 12 would be given up');
+  expect(text.join('\n')).toMatch(/See every move of it: +\S+ audit --target gpu --kind budget\.learned/);
   const there = sampleBootPhase({ policy: 'learned', learning, budget_seconds: learning?.aim_seconds ?? 0 });
   expect(shown([there])).toContain('  policy            learned: boots move it, by at most 25 % a day');
   expect(shown([sampleBootPhase({ policy: 'learned' })]).join('\n')).toContain('they have not been asked yet');

@@ -77,6 +77,11 @@ const countWords = ({ samples, running }: BootPhase): string => {
   return running === 0 ? recorded : `${recorded}, and ${running} on the way now`;
 };
 
+const everyMove = (pool: string, commandLine: BootsContext['commandLine']): [string, string] => [
+  'See every move of it',
+  commandLine('audit', '--target', pool, '--kind', 'budget.learned'),
+];
+
 function phaseLines(pool: string, phase: BootPhase, rows: number, context: BootsContext): string[] {
   const { paint, width, commandLine } = context;
   const title = `${paint('strong', `${pool} · ${phase.phase}`)}, ${phaseWords[phase.phase]}`;
@@ -108,7 +113,10 @@ function phaseLines(pool: string, phase: BootPhase, rows: number, context: Boots
       context,
     ),
     ...hintLines(
-      [['Try another budget', commandLine('what-if', pool, '--budget', String(Math.max(1, tried)), ...forPhase)]],
+      [
+        ['Try another budget', commandLine('what-if', pool, '--budget', String(Math.max(1, tried)), ...forPhase)],
+        ...(phase.policy === 'learned' ? [everyMove(pool, commandLine)] : []),
+      ],
       paint,
     ),
   ];
