@@ -90,7 +90,10 @@ describe('budget', () => {
     const budgets = { provision_seconds: 600, policy: 'learned' } as const;
     server.on('pool-budget', () => ({ body: samplePool({ name: 'gpu', budgets }) }));
     const { stdout } = await slipway('budget', 'gpu', '600', '--policy', 'learned', '-r', 'let boots find it');
-    expect(stdout).toContain('Boots move it from there on, by at most 25 % a day.');
+    expect(stdout).toContain(
+      'Boots move it from there on, by at most 25 % a day; the first move may follow at once.\n',
+    );
+    expect(stdout).toMatch(/Keep it there: +\S+ budget gpu 600 --policy fixed --reason "…"\n/);
     expect(server.callsOf('pool-budget')[0]?.body).toMatchObject({ policy: 'learned' });
   });
   test('is not set without a reason, nor to what is no time: exit 2', async () => {

@@ -21,7 +21,7 @@ interface Options extends PhaseOption {
 
 const policyWords: Record<(typeof policies)[number], string> = {
   fixed: 'It stays until somebody changes it.',
-  learned: 'Boots move it from there on, by at most 25 % a day.',
+  learned: 'Boots move it from there on, by at most 25 % a day; the first move may follow at once.',
 };
 
 function secondsIn(text: string): number {
@@ -33,6 +33,11 @@ function secondsIn(text: string): number {
 const takenBack = ({ pool, phase, current }: WhatIf, commandLine: Session['commandLine']): [string, string] => [
   'Take it back',
   commandLine('budget', pool, String(current.budget_seconds), '--phase', phase, '--reason', '"…"'),
+];
+
+const keptThere = (pool: string, time: string, commandLine: Session['commandLine']): [string, string] => [
+  'Keep it there',
+  commandLine('budget', pool, time, '--policy', 'fixed', '--reason', '"…"'),
 ];
 
 export const makeBudget: MakeCommand = (cli) =>
@@ -81,6 +86,7 @@ export const makeBudget: MakeCommand = (cli) =>
           ...hintLines(
             [
               ['See how boots do with it', session.commandLine('boots', pool, ...forPhase)],
+              ...(standing === 'learned' && phase === 'provision' ? [keptThere(pool, time, session.commandLine)] : []),
               ...(isHarmful ? [takenBack(foreseen, session.commandLine)] : []),
             ],
             out.paint,
