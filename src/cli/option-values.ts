@@ -60,8 +60,9 @@ export function momentOrAgo(text: string): Since {
   return { at: momentAt(ms).toISOString() };
 }
 
-export const sinceOption = () =>
-  new Option('--since <time>', 'only after this moment, or for so long: 15m, 2h').argParser(momentOrAgo);
+/** `otherwise`: how far back it goes where nobody says so. */
+export const sinceOption = (otherwise = '') =>
+  new Option('--since <time>', `only after this moment, or for so long: 15m, 2h${otherwise}`).argParser(momentOrAgo);
 
 export const startOf = (from: Since | undefined, clock: Clock): string | undefined =>
   from && ('at' in from ? from.at : momentAt(clock.nowMs() - from.seconds_ago * 1000).toISOString());

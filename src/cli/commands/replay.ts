@@ -21,7 +21,7 @@ export const makeReplay: MakeCommand = (cli) =>
       '--policy <file>',
       'pool documents, as apply takes them, or the part that would change; one without a name speaks of every pool; - reads standard input',
     )
-    .addOption(sinceOption())
+    .addOption(sinceOption('; without it, 30 days'))
     .addOption(limitOption(25))
     .examples('slipway replay --policy pools.yaml', 'slipway replay --policy pools.yaml --since 7d --json')
     .action(

@@ -18,7 +18,7 @@ export const makeWhatIf: MakeCommand = (cli) =>
     .argument('<pool>', 'the pool')
     .requiredOption('-b, --budget <time>', 'the budget to ask about, like 600 or 10m', duration)
     .addOption(phaseOption('of this phase; without it, provision'))
-    .addOption(sinceOption())
+    .addOption(sinceOption('; without it, all on record'))
     .examples('slipway what-if gpu --budget 600', 'slipway what-if gpu --budget 90s --phase start --since 30d')
     .action(
       cli.run<Options>(async (session, { budget, phase, since }, [pool = '']) => {

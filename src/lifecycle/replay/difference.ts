@@ -107,7 +107,7 @@ export const untoldKinds = {
     'They beat again before their former threshold let them be believed; whether before the new one nobody knows.',
   told_silences: 'In an observed pool a silent machine keeps its status, so when these were back is not on record.',
   learned:
-    'A learned budget is replayed as the fixed one, but where a boot had a learned one: what would have been learned by then is not worked out.',
+    'A boot that had a learned budget keeps it; any other is replayed with what is fixed. What would have been learned by then is not worked out.',
   other_budgets: 'Queueing, draining, cleaning and releasing are not replayed, so these budgets change nothing here.',
   observed: 'In an observed pool rules only tell: what is listed here would have been told and not done.',
   cut_boots: 'There is more on record than is replayed at once: older boots were left out.',
