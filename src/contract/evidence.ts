@@ -13,6 +13,7 @@ export const ownNouns = [
   'boot',
   'bootstrap',
   'brake',
+  'budget',
   'client',
   'credential',
   'driver',
