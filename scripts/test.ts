@@ -30,9 +30,7 @@ const suites: Stage = {
 
 const run = new StageRun();
 const staticOnly = process.argv.includes('--static-only');
-if (!staticOnly) await run.stage(builds);
-// None of them depends on another, and none keeps more than one core busy.
-await Promise.all(staticStages.map((stage) => run.stage(stage)));
+for (const stage of staticOnly ? staticStages : [builds, ...staticStages]) await run.stage(stage);
 
 let passed = 0;
 let failed = 0;

@@ -20,14 +20,14 @@ const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 export class StageRun {
   readonly #results: Result[] = [];
-  readonly #children = new Set<ChildProcess>();
+  #child: ChildProcess | undefined;
   #stopped: NodeJS.Signals | undefined;
 
   constructor() {
     for (const signal of stopSignals) {
       process.on(signal, () => {
         this.#stopped = signal;
-        for (const child of this.#children) child.kill(signal);
+        this.#child?.kill(signal);
       });
     }
   }
@@ -53,15 +53,12 @@ export class StageRun {
   #run(args: string[]): Promise<boolean> {
     return new Promise((resolve) => {
       const child = spawn(process.execPath, args, { cwd: root, stdio: 'inherit' });
-      this.#children.add(child);
+      this.#child = child;
       child.once('error', (error) => {
         console.error(error.message);
         resolve(false);
       });
-      child.once('exit', (status) => {
-        this.#children.delete(child);
-        resolve(status === 0);
-      });
+      child.once('exit', (status) => resolve(status === 0));
     });
   }
 }
