@@ -90,9 +90,7 @@ describe('budget', () => {
     const budgets = { provision_seconds: 600, policy: 'learned' } as const;
     server.on('pool-budget', () => ({ body: samplePool({ name: 'gpu', budgets }) }));
     const { stdout } = await slipway('budget', 'gpu', '600', '--policy', 'learned', '-r', 'let boots find it');
-    expect(stdout).toContain(
-      'Boots move it from there on, by at most 25 % a day; the first move may follow at once.\n',
-    );
+    expect(stdout).toContain('A new number stands for a day; then boots move it, by at most 25 % a day.\n');
     expect(stdout).toMatch(/Keep it there: +\S+ budget gpu 600 --policy fixed --reason "…"\n/);
     expect(server.callsOf('pool-budget')[0]?.body).toMatchObject({ policy: 'learned' });
   });

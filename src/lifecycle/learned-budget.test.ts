@@ -99,6 +99,13 @@ describe('where a budget goes', () => {
     expect(learnBudget({ ...standing, standing_seconds: 715 }).seconds, 'the last small step').toBe(fixed_seconds);
   });
 
+  it('stands for a day where an operator set it, whatever boots say', () => {
+    const question = { ...standing, boots: { make: evenly(40, 100) }, new_number: true };
+    const budget = learnBudget(question);
+    expect(budget).toMatchObject({ seconds: fixed_seconds, moved: false, aim_seconds: 150, limits: ['operator'] });
+    expect(becauseOf(budget, question)).toContain('(what an operator set stands for a day)');
+  });
+
   it('stands still for less than a twentieth', () => {
     const boots = { make: evenly(40, 100) };
     expect(learnBudget({ ...standing, boots, standing_seconds: 155 })).toMatchObject({ seconds: 155, moved: false });

@@ -66,6 +66,8 @@ export interface LearningQuestion {
   /** The budget in force, and every one that was within the last 24 hours without an operator's word since. */
   standing_seconds: number;
   lately_seconds: readonly number[];
+  /** An operator gave it the number that stands, less than a day ago. */
+  new_number?: boolean;
 }
 
 export interface LearnedBudget {
@@ -76,7 +78,7 @@ export interface LearnedBudget {
   aim_seconds: number;
   lesson: Lesson | null;
   /** What kept the aim, or the move towards it, from what the boots say. */
-  limits: ('floor' | 'ceiling' | 'fixed' | 'day')[];
+  limits: ('floor' | 'ceiling' | 'fixed' | 'day' | 'operator')[];
 }
 
 const clamp = (low: number, seconds: number, high: number): number => Math.max(low, Math.min(high, seconds));
@@ -110,6 +112,9 @@ export function learnBudget(question: LearningQuestion): LearnedBudget {
   const { standing_seconds, lately_seconds } = question;
   const aim = aimOf(question);
   const { seconds: aim_seconds, lesson, limits } = aim;
+  // Whoever gives more time tonight must not find it taken away a moment later.
+  if (question.new_number)
+    return { seconds: standing_seconds, moved: false, aim_seconds, lesson, limits: [...limits, 'operator'] };
   const within = [standing_seconds, ...lately_seconds];
   const lowest = Math.max(...within) * (1 - mostMovePerDay);
   const highest = Math.min(...within) * (1 + mostMovePerDay);
@@ -141,6 +146,7 @@ const limitWords: Record<LearnedBudget['limits'][number], string> = {
   ceiling: "not above the pool's ceiling",
   fixed: 'what others taught never lowers it',
   day: 'at most 25 % in a day',
+  operator: 'what an operator set stands for a day',
 };
 
 /** Why the budget is, or goes, where it is: one sentence for a person. */

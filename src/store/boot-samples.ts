@@ -24,9 +24,6 @@ export function endedBoot(
   const started_at = end?.phase === 'start' ? node.registered_at : node.clock_from;
   // While the provider has no capacity the boot has not begun, so there is nothing to learn from.
   if (!end || !started_at || !node.node_instance_id || node.waiting_for === 'capacity') return undefined;
-  const seconds = secondsBetween(started_at, now);
-  // Who joins by itself is there at once: when its boot began nobody saw, and no time at all would teach that none is needed.
-  if (end.phase === 'provision' && seconds <= 0) return undefined;
   return {
     ...end,
     node_instance_id: node.node_instance_id,
@@ -37,7 +34,7 @@ export function endedBoot(
     zone: node.zone,
     image: imageOf(node.pool_document),
     started_at,
-    seconds,
+    seconds: secondsBetween(started_at, now),
     lateness_seconds: end.outcome === 'late' ? secondsBetween(node.status_since, now) : null,
     budget_seconds: node.budget_seconds,
     budget_source: node.budget_source,
@@ -71,6 +68,9 @@ export async function keepBootSamples(
 /** As many as a budget is judged by. */
 const newestSamples = 500;
 
+/** Who joins by itself is there at once: when its boot began nobody saw, and no time at all would teach that none is needed. */
+export const wasSeenToBegin = `(phase = 'start' or seconds > 0)`;
+
 interface SampleRow extends Omit<BootSample, 'at'> {
   at: Date;
 }
@@ -81,7 +81,7 @@ export const sampleWire = <R extends SampleRow>({ at, ...row }: R) => ({ ...row,
 
 export async function newestBootSamples(db: Queryable, pool: string, phase: SamplePhase): Promise<BootSample[]> {
   const rows = await db.query<SampleRow>(
-    `select ${sampleFields} from boot_samples where pool = $1 and phase = $2 order by at desc limit ${newestSamples}`,
+    `select ${sampleFields} from boot_samples where pool = $1 and phase = $2 and ${wasSeenToBegin} order by at desc limit ${newestSamples}`,
     [pool, phase],
   );
   return rows.map(sampleWire);
@@ -120,7 +120,7 @@ export async function bootsSinceChange(db: Queryable, pool: string, phase: Sampl
      change as (select greatest(said.at, learned.at) as at from said, learned)
      select change.at, count(sample.at)::int as boots, (count(*) filter (where outcome = 'late'))::int as late,
        (count(*) filter (where outcome = 'timed_out'))::int as killed
-     from change left join boot_samples sample on sample.pool = $1 and sample.phase = $2 and sample.at > change.at group by change.at`,
+     from change left join boot_samples sample on sample.pool = $1 and sample.phase = $2 and ${wasSeenToBegin} and sample.at > change.at group by change.at`,
     [pool, phase, ['budgets', `${phase}_seconds`]],
   );
   if (!row) throw new Error(`the pool ${pool} is not there any more`);

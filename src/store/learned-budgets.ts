@@ -8,6 +8,7 @@ import {
   type Stratum,
 } from '../lifecycle/learned-budget.ts';
 import type { SurvivalStep, TimedBoot } from '../lifecycle/survival.ts';
+import { wasSeenToBegin } from './boot-samples.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
 import { currentPool, type Learned, type PoolRow } from './pools.ts';
@@ -58,7 +59,7 @@ export async function brakeHoldOver(
 }
 
 const boots = 'select seconds, outcome, at from boot_samples sample';
-const recent = `sample.phase = 'provision' and sample.at > $2`;
+const recent = `sample.phase = 'provision' and sample.at > $2 and ${wasSeenToBegin}`;
 
 const questions: Record<Stratum, string> = {
   'make-in-zone': `${boots} where sample.pool = $1 and ${recent} and sample.pool_generation >= $3 and sample.zone is not distinct from $4`,
@@ -94,6 +95,10 @@ export async function latelyInForce(db: Queryable, pool: PoolRow, now: Date): Pr
   );
   return moves.flatMap(({ from_seconds, seconds }) => [from_seconds, seconds]);
 }
+
+/** Whether an operator gave it another number within the last day. */
+export const hasNewNumber = ({ number_said_at }: PoolRow, now: Date): boolean =>
+  number_said_at !== null && number_said_at <= now && number_said_at > secondsLater(now, -limitWindowSeconds);
 
 /** So many steps draw it well. */
 const drawnSteps = 100;

@@ -28,6 +28,8 @@ export interface PoolRow {
   make_generation: number;
   /** When an operator last spoke of its budget to provision, or changed what it makes. */
   budget_said_at: Date;
+  /** When an operator last gave it another number, while it made what it makes. */
+  number_said_at: Date | null;
 }
 
 const current = `
@@ -148,8 +150,9 @@ export async function listPools(db: Queryable): Promise<Pool[]> {
 
 /** What decides how long a boot takes. */
 const make = `array[document -> 'spec', document -> 'runtime_class', document -> 'requires']`;
+const number = `document #> '{budgets,provision_seconds}'`;
 /** What an operator says of the budget to provision. */
-const word = `array[document #> '{budgets,provision_seconds}', document #> '{budgets,policy}', document #> '{budgets,floor_seconds}',
+const word = `array[${number}, document #> '{budgets,policy}', document #> '{budgets,floor_seconds}',
   document #> '{budgets,ceiling_seconds}']`;
 
 interface Former {
@@ -158,7 +161,12 @@ interface Former {
   same: boolean;
   same_make: boolean;
   same_word: boolean;
+  same_number: boolean;
 }
+
+/** Whether something of the former document is as in the new one, `$2`. */
+const unchanged = (what: string) =>
+  `(select ${what} from (select former.document) each) is not distinct from (select ${what} from (select $2::jsonb as document) each)`;
 
 /**
  * Writes a new generation, unless the document is what the pool already is. Says whether anything changed. What its boots taught
@@ -172,22 +180,30 @@ export async function declarePool(
 ): Promise<{ changed: boolean; generation: number }> {
   const [before] = await tx.query<Former>(
     `select pool.generation, pool.deleted_at, former.document = $2::jsonb as same,
-       (select ${make} from (select former.document) each) is not distinct from (select ${make} from (select $2::jsonb as document) each) as same_make,
-       (select ${word} from (select former.document) each) is not distinct from (select ${word} from (select $2::jsonb as document) each) as same_word
+       ${unchanged(make)} as same_make, ${unchanged(word)} as same_word, ${unchanged(number)} as same_number
      from pools pool join pool_generations former on former.pool = pool.name and former.generation = pool.generation
      where pool.name = $1 for update of pool`,
     [name, document],
   );
   if (before?.same && before.deleted_at === null) return { changed: false, generation: before.generation };
   const generation = (before?.generation ?? 0) + 1;
-  const goesOn = before !== undefined && before.deleted_at === null;
+  const makesTheSame = before !== undefined && before.deleted_at === null && before.same_make;
   await tx.query(
     `insert into pools (name, driver, generation, make_generation, budget_said_at, created_at, updated_at) values ($1, $2, $3, $3, $4, $4, $4)
      on conflict (name) do update set driver = $2, generation = $3, updated_at = $4, deleted_at = null,
        make_generation = case when $5 then pools.make_generation else $3 end,
        budget_said_at = case when $5 and $6 then pools.budget_said_at else $4 end,
+       number_said_at = case when not $5 then null when $7 then pools.number_said_at else $4 end,
        learned = case when $5 and $6 then pools.learned end`,
-    [name, document.driver, generation, now, goesOn && before.same_make, goesOn && before.same_word],
+    [
+      name,
+      document.driver,
+      generation,
+      now,
+      makesTheSame,
+      makesTheSame && before.same_word,
+      before?.same_number ?? true,
+    ],
   );
   await tx.query('insert into pool_generations (pool, generation, document, created_at) values ($1, $2, $3, $4)', [
     name,
@@ -201,7 +217,7 @@ export async function declarePool(
 /** An operator says what the document says already: what boots have taught since gives way to it. Says whether there was anything. */
 export async function forgetLearned(tx: Transaction, name: string, now: Date): Promise<boolean> {
   const forgot = await tx.query(
-    `update pools set learned = null, budget_said_at = $2 where name = $1 and learned ->> 'seconds' is not null returning name`,
+    `update pools set learned = null, budget_said_at = $2, number_said_at = $2 where name = $1 and learned ->> 'seconds' is not null returning name`,
     [name, now],
   );
   return forgot.length > 0;

@@ -2,7 +2,7 @@
 import type { BootSample } from '../contract/boots.ts';
 import type { SamplePhase } from '../lifecycle/boot-samples.ts';
 import type { WhatIfQuestion } from '../lifecycle/what-if.ts';
-import { sampleFields, sampleWire } from './boot-samples.ts';
+import { sampleFields, sampleWire, wasSeenToBegin } from './boot-samples.ts';
 import type { Queryable } from './database.ts';
 
 export interface WhatIfAsked extends WhatIfQuestion {
@@ -27,7 +27,7 @@ interface Counted {
 const listed = 500;
 
 const arrived = `outcome in ('completed', 'late')`;
-const asked = `pool = $1 and phase = $2`;
+const asked = `pool = $1 and phase = $2 and ${wasSeenToBegin}`;
 const timeOf = ({ since }: WhatIfAsked) =>
   since ? { values: [since], also: 'and at >= $4' } : { values: [], also: '' };
 

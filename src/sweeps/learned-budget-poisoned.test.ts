@@ -70,11 +70,11 @@ const say = (provision_seconds: number, at: number) =>
     declarePool(tx, 'build', { driver: 'external', budgets: { policy: 'learned', provision_seconds } }, stage.at(at)),
   );
 
-test("an operator's word that comes while a pass runs leaves it one move a day", async () => {
+test("an operator's word that comes while a pass runs stands for a day, and is moved once a day from then on", async () => {
   await say(1000, 3 * day + 10);
-  await pass(3 * day + 5);
-  await pass(3 * day + 65);
-  await pass(3 * day + 2 * 3600);
+  for (const at of [5, 65, 2 * 3600]) await pass(3 * day + at);
+  expect((await currentPool(stage.db, 'build'))?.document.learned?.seconds).toBeNull();
+  for (const at of [0, 2, 4]) await pass(5 * day + at * 3600);
   expect((await currentPool(stage.db, 'build'))?.document.learned?.seconds).toBe(750);
 });
 

@@ -127,13 +127,20 @@ test('a change that leaves make and budget alone leaves what was learned', async
   expect(await budget()).toMatchObject({ seconds: 540, source: 'learned' });
 });
 
-test("an operator's word is taken at once, and learning goes on from it", async () => {
+test("an operator's number is taken at once and stands for a day, and learning goes on from it", async () => {
   await stage.pool('build', { budgets: learns });
   await recordBoots(stage.db, { pool: 'build', boots: evenBoots(60, 200), until: stage.start });
   await pass(1);
   await declare({ budgets: { ...learns, provision_seconds: 360 } }, 10);
-  expect(await budget()).toMatchObject({ seconds: 360, source: 'pool' });
-  await pass(11);
+  for (const at of [11, day]) {
+    await pass(at);
+    expect(await budget()).toMatchObject({
+      seconds: 360,
+      source: 'pool',
+      because: expect.stringContaining('operator'),
+    });
+  }
+  await pass(2 * day);
   expect(await budget()).toMatchObject({ seconds: 300, source: 'learned' });
 });
 

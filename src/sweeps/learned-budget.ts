@@ -3,7 +3,15 @@ import { becauseOf, type LearningQuestion, lessonOf, strata } from '../lifecycle
 import { runningBoots } from '../store/boot-samples.ts';
 import type { Transaction } from '../store/database.ts';
 import { budgetOf, ceilingOf, type DoorEnvironment } from '../store/door-rules.ts';
-import { bootsOf, brakeHoldOver, latelyInForce, lockTaught, poolsToTeach, teach } from '../store/learned-budgets.ts';
+import {
+  bootsOf,
+  brakeHoldOver,
+  hasNewNumber,
+  latelyInForce,
+  lockTaught,
+  poolsToTeach,
+  teach,
+} from '../store/learned-budgets.ts';
 import type { PoolRow } from '../store/pools.ts';
 import { eachAlone } from './each-alone.ts';
 import type { SweepServices } from './services.ts';
@@ -38,9 +46,10 @@ async function consider(tx: Transaction, name: string, environment: DoorEnvironm
     ceiling_seconds: ceilingOf(pool.document, environment),
     standing_seconds: from_seconds,
     lately_seconds: await latelyInForce(tx, pool, now),
+    new_number: hasNewNumber(pool, now),
   };
   const budget = environment.decide.learnBudget(question);
-  const learned = budget.lesson !== null || budget.seconds !== fixed_seconds;
+  const learned = !question.new_number && (budget.lesson !== null || budget.seconds !== fixed_seconds);
   await teach(tx, pool, { from_seconds, budget, because: becauseOf(budget, question), learned }, now);
   return budget.moved ? 'moved' : 'stands';
 }

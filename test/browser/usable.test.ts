@@ -350,9 +350,7 @@ it('tells by a line that is moved what another budget would have done, and sets 
 
   await page.getByRole('button', { name: 'Apply 350 s' }).click();
   const dialog = page.getByRole('dialog', { name: 'Set the budget · slow' });
-  await dialog
-    .getByText('Boots move it from there on, by at most 25 % a day; the first move may follow at once.')
-    .waitFor();
+  await dialog.getByText('A new number stands for a day; then boots move it, by at most 25 % a day.').waitFor();
   expect(await dialog.getByRole('button', { name: 'Apply 350 s' }).isDisabled()).toBe(true);
   await expectNoBarriers(page, 'the dialog of a budget');
   await dialog.getByLabel('Learned').check();

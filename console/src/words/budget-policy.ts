@@ -5,5 +5,5 @@ export type BudgetPolicy = 'fixed' | 'learned';
 
 export const policyWords: Record<BudgetPolicy, string> = {
   fixed: 'It stays until somebody changes it.',
-  learned: `Boots move it from there on, by at most ${mostMovePerDay * 100} % a day; the first move may follow at once.`,
+  learned: `A new number stands for a day; then boots move it, by at most ${mostMovePerDay * 100} % a day.`,
 };

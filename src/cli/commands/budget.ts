@@ -21,7 +21,7 @@ interface Options extends PhaseOption {
 
 const policyWords: Record<(typeof policies)[number], string> = {
   fixed: 'It stays until somebody changes it.',
-  learned: 'Boots move it from there on, by at most 25 % a day; the first move may follow at once.',
+  learned: 'A new number stands for a day; then boots move it, by at most 25 % a day.',
 };
 
 function secondsIn(text: string): number {

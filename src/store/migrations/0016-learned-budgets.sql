@@ -3,6 +3,8 @@
 alter table pools
   add column make_generation integer not null default 1,
   add column budget_said_at timestamptz,
+  -- When an operator last gave a pool another number; it stands for a day.
+  add column number_said_at timestamptz,
   add column learned jsonb;
 
 update pools set budget_said_at = updated_at, make_generation = coalesce((
