@@ -13,6 +13,7 @@ import {
   standingFindings,
 } from '../store/findings.ts';
 import { eachAlone } from './each-alone.ts';
+import { resting } from './resting.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
@@ -44,7 +45,6 @@ const sinceOf = ({ theirs }: FindingRow): Date => moment(Date.parse(String(their
 
 export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
   const settings = environment.boot_shift;
-  let restUntilMs = Number.NEGATIVE_INFINITY;
   let lookedAt: Date | null = null;
 
   const isUsual = (finding: FindingRow, now: Date) =>
@@ -133,13 +133,6 @@ export const bootShift = ({ db, clock, environment }: SweepServices): Sweep => {
     name: 'boot-shift',
     every_seconds: settings.every_seconds,
     woken_by: (kind) => kind === 'pool.declared' || kind === 'pool.deleted',
-    async run(now) {
-      const startedMs = clock.monotonicMs();
-      if (startedMs < restUntilMs) return { decided: 0, next_in_seconds: (restUntilMs - startedMs) / 1000 };
-      const report = await look(now);
-      const endedMs = clock.monotonicMs();
-      restUntilMs = endedMs + (endedMs - startedMs) / mostOfTheTime;
-      return report;
-    },
+    run: resting(clock, mostOfTheTime, look),
   };
 };

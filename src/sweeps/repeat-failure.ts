@@ -3,6 +3,7 @@ import { secondsLater } from '../base/clock.ts';
 import { newFindingId } from '../base/ids.ts';
 import { endFindings, noteDisagreements, standingFindings } from '../store/findings.ts';
 import { type FailingSubject, failingSubjects, tellFailing } from '../store/repeat-failures.ts';
+import { resting } from './resting.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 
@@ -19,8 +20,6 @@ const mostTold = 500;
 const mostOfTheTime = 0.05;
 
 export const repeatFailure = ({ db, clock, environment }: SweepServices): Sweep => {
-  let restUntilMs = Number.NEGATIVE_INFINITY;
-
   const look = async (now: Date) => {
     const { failures, window_seconds } = environment.repeat_failure;
     const question = { since: secondsLater(now, -window_seconds), failures, window_seconds };
@@ -46,13 +45,6 @@ export const repeatFailure = ({ db, clock, environment }: SweepServices): Sweep 
     name: 'repeat-failure',
     every_seconds: 60,
     woken_by: (kind) => wakers.includes(kind),
-    async run(now) {
-      const startedMs = clock.monotonicMs();
-      if (startedMs < restUntilMs) return { decided: 0, next_in_seconds: (restUntilMs - startedMs) / 1000 };
-      const report = await look(now);
-      const endedMs = clock.monotonicMs();
-      restUntilMs = endedMs + (endedMs - startedMs) / mostOfTheTime;
-      return report;
-    },
+    run: resting(clock, mostOfTheTime, look),
   };
 };
