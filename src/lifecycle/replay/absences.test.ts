@@ -1,0 +1,69 @@
+/** Silences and absences against other thresholds and windows. */
+import { describe, expect, test } from 'vitest';
+import type { RecordedAbsence, ReplayPolicy } from './history.ts';
+import { absence, at, found, type Given, history, kinds, policy, replay, untold } from './testing/histories.ts';
+
+describe('a silence', () => {
+  const stale = (stale_after_seconds: number, more: Given = {}) =>
+    policy({ heartbeat: { stale_after_seconds }, ...more });
+  const past = (given: Partial<RecordedAbsence> = {}) => history(policy(), { absences: [absence(given)] });
+
+  test('is called offline later, or not at all where the machine was back by then', () => {
+    expect(kinds(past(), stale(50))).toEqual(found('offline_later', 'offline', 50));
+    expect(kinds(past({ back_at: at(100) }), stale(50))).toEqual(found('offline_later', 'offline', 50));
+    expect(kinds(past({ back_at: at(62) }), stale(90))).toEqual([['silence_spared', 'ready', undefined]]);
+    expect(kinds(past({ over_at: at(62) }), stale(90))).toEqual([['silence_spared', 'ready', undefined]]);
+    expect(untold(past({ back_at: at(62) }), stale(50))).toEqual([['returned', 1]]);
+  });
+
+  test('is called offline sooner; shorter ones left no record, and that is said', () => {
+    expect(kinds(past(), stale(20, { heartbeat: { stale_after_seconds: 20, interval_seconds: 5 } }))).toEqual(
+      found('offline_sooner', 'offline', 20),
+    );
+    expect(untold(past(), policy({ heartbeat: { stale_after_seconds: 20, interval_seconds: 5 } }))).toEqual([
+      ['short_silences', null],
+    ]);
+    // Nobody is stale before three of its intervals.
+    expect(kinds(past(), stale(20))).toEqual([]);
+  });
+
+  test('of a machine with an interval of its own is judged by that', () => {
+    expect(kinds(past({ stale_seconds: 90, at: at(90) }), stale(60))).toEqual([]);
+    expect(kinds(past({ stale_seconds: 90, at: at(90) }), stale(120))).toEqual(found('offline_later', 'offline', 120));
+  });
+
+  test('that ends in a goodbye has no threshold', () => {
+    expect(kinds(past({ by: 'goodbye', stale_seconds: null }), stale(90))).toEqual([]);
+  });
+});
+
+describe('an absence', () => {
+  const away = (offline_seconds: number, more: ReplayPolicy['budgets'] = {}) =>
+    policy({ budgets: { offline_seconds, ...more } });
+  const past = (given: Partial<RecordedAbsence>) => history(policy(), { absences: [absence(given)] });
+  const given_up = { at: at(3630), reason: 'it did not come back in time' };
+
+  test('is given up sooner though the machine came back, or later', () => {
+    expect(kinds(past({ back_at: at(2000) }), away(600))).toEqual(found('absent_given_up', 'failed', 630));
+    expect(kinds(past({ back_at: at(600) }), away(600))).toEqual([]);
+    expect(kinds(past({ over_at: at(2000) }), away(600))).toEqual(found('absent_sooner', 'failed', 630));
+    expect(kinds(past({ given_up }), away(600))).toEqual(found('absent_sooner', 'failed', 630));
+    expect(kinds(past({ given_up }), away(7200))).toEqual(found('absent_later', 'failed', 7230));
+    expect(replay(past({ given_up }), away(7200)).differences[0]?.sure).toBe(false);
+    expect(kinds(past({ given_up, rescued_at: at(4000) }), away(7200))).toEqual(found('absent_spared', 'ready', 4000));
+    expect(kinds(past({ given_up, moved_seconds: 100 }), away(600))).toEqual(found('absent_sooner', 'failed', 730));
+  });
+
+  test('of a machine that had ended, or with the time it had, is as it was', () => {
+    expect(kinds(past({ given_up, ended: true }), away(7200))).toEqual([]);
+    expect(kinds(past({ given_up }), away(3600))).toEqual([]);
+    expect(kinds(past({}), away(600))).toEqual([]);
+  });
+
+  test('says whether it would have been taken back when it returned', () => {
+    const says = (rescue_seconds: number) =>
+      replay(past({ back_at: at(2000) }), away(600, { rescue_seconds })).differences[0]?.would_be.reason;
+    expect(says(2000)).toContain('taken back');
+    expect(says(60)).toContain('after its rescue window');
+  });
+});
