@@ -302,20 +302,27 @@ it('a beat needs no query: it is answered while nobody can read a table', async 
   await fleet.register('steady', { lifecycle_status: 'ready' });
   await fleet.beat('steady', { status: 'ready' });
   const beats = async () => {
+    const statuses = new Set<number>();
     for (let beat = 0; beat < 3; beat++) {
-      expect((await fleet.beat('steady', { status: 'ready', timestamp: String(beat) })).status).toBe(200);
-      expect((await workspace.beat()).status).toBe(200);
+      statuses.add((await fleet.beat('steady', { status: 'ready', timestamp: String(beat) })).status);
+      statuses.add((await workspace.beat()).status);
     }
-    return true;
+    return [...statuses].join();
   };
-  // Facts of the joining come a moment later and make a replica ask once more; after that it asks for nothing.
+  // Facts of the joining come a moment later and make a replica ask once more; after that it asks for nothing. Whoever asks
+  // while the tables are being locked one by one may meet us in a circle, which ends with one of us refused.
   await until('beats to be answered while nobody can read a table', async () => {
     await world.tables.query('begin');
-    await world.tables.query('lock table nodes, instances, join_tokens, heartbeats in access exclusive mode');
+    try {
+      await world.tables.query('lock table nodes, instances, join_tokens, heartbeats in access exclusive mode');
+    } catch {
+      await world.tables.query('rollback');
+      return false;
+    }
     const answered = beats();
-    const inTime = await Promise.race([answered, pause(systemClock, 2_000).then(() => false)]);
+    const inTime = await Promise.race([answered, pause(systemClock, 2_000).then(() => 'too late')]);
     await world.tables.query('rollback');
     await answered;
-    return inTime;
+    return inTime === '200';
   });
 });

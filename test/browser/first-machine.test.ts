@@ -1,4 +1,7 @@
 /** A newcomer brings a machine up and takes it down by clicking, and watches it happen. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { inProcessServer, type TestServer } from '../support/server.ts';
@@ -6,6 +9,10 @@ import { isLive, openBrowser, releaseEverything, signIn, statusOf, visit } from 
 
 /** Up, looked at from every side, and down again, on a loaded machine. */
 const wholeLifeMs = 180_000;
+
+/** A bench is ready when somebody has looked at it while it was not. */
+const place = mkdtempSync(join(tmpdir(), 'slipway-workshop-'));
+const swept = join(place, 'swept');
 
 let server: TestServer;
 let browser: Browser;
@@ -16,7 +23,7 @@ beforeAll(async () => {
     body: {
       driver: 'local',
       spec: {
-        setup: 'echo preparing the bench; sleep 2',
+        setup: `echo preparing the bench; until [ -e ${swept} ]; do sleep 0.1; done`,
         command: ['sh', '-c', 'echo the bench is free; exec sleep 600'],
         boot_stages: [{ name: 'unpack', seconds: 0.2 }],
       },
@@ -24,10 +31,13 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
+  writeFileSync(swept, '');
   await browser?.close();
-  if (!server) return;
-  await releaseEverything(server);
-  await server.stop();
+  if (server) {
+    await releaseEverything(server);
+    await server.stop();
+  }
+  rmSync(place, { recursive: true });
 });
 
 async function allocate(page: Page, pool: string, name: string): Promise<void> {
@@ -65,6 +75,7 @@ it('shows a machine from the click to the proof, live on every page', { timeout:
   await banner.getByRole('listitem').filter({ hasText: 'Launching' }).waitFor();
   await page.getByText(/left to (come up|get a machine)/).waitFor();
   await watching.locator('[data-node]').waitFor();
+  writeFileSync(swept, '');
 
   await statusOf(page, 'active').waitFor();
   await watching.locator('[data-node][data-status="ready"]').waitFor();

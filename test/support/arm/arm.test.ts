@@ -57,7 +57,8 @@ const allOf = async <T>(pages: AsyncIterable<T>): Promise<T[]> => {
   return all;
 };
 const polling = { updateIntervalInMs: 10 };
-const byName = (name: string) => arm.resources().filter(({ id }) => id.toLowerCase().includes(name));
+/** What lies in or is called so: a whole part of its address, for the random ids in it may hold any two letters. */
+const byName = (name: string) => arm.resources().filter(({ id }) => id.toLowerCase().split(/[/_]/).includes(name));
 
 describe('the ARM of the tests', () => {
   it('shows a group late, creates a cluster pool by pool, and deletes both', async () => {
