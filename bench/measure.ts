@@ -3,7 +3,9 @@ import { cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../src/base/clock.ts';
 
+/** A benchmark may have options of its own, which it reads itself. */
 const { values } = parseArgs({
+  strict: false,
   options: {
     json: { type: 'boolean', default: false },
     rounds: { type: 'string', default: '5' },
@@ -12,7 +14,7 @@ const { values } = parseArgs({
 });
 export const rounds = Math.max(1, Number(values.rounds));
 /** Smaller sizes, where a benchmark has them. */
-export const quick = values.quick;
+export const quick = values.quick === true;
 
 /** The value below which a share of the numbers lies; between two neighbours it is interpolated. */
 export function quantile(numbers: number[], share: number): number {
@@ -31,10 +33,25 @@ export async function secondsOf(work: () => Promise<unknown>): Promise<number> {
   return (systemClock.monotonicMs() - startedMs) / 1000;
 }
 
+/** How many digits behind the point say something. */
+const digits = {
+  s: 2,
+  ms: 1,
+  µs: 1,
+  MB: 0,
+  '×': 2,
+  '%': 1,
+  'lines/s': 0,
+  'beats/s': 0,
+  'operations/s': 1,
+  '': 0,
+};
+type Unit = keyof typeof digits;
+
 export interface Figure {
   what: string;
   value: number;
-  unit: 's' | 'ms' | 'MB' | '×' | 'lines/s';
+  unit: Unit;
   /** What it should stay below on the machine that the target was set for. */
   target?: number;
   /** The same for what should be large. */
@@ -42,11 +59,10 @@ export interface Figure {
   samples?: number[];
 }
 
-const digits: Record<Figure['unit'], number> = { s: 2, ms: 1, MB: 0, '×': 2, 'lines/s': 0 };
-const shown = (value: number, unit: Figure['unit']) => `${value.toFixed(digits[unit])} ${unit}`;
+const shown = (value: number, unit: Unit) => `${value.toFixed(digits[unit])} ${unit}`;
 
 /** Each, where the eye can still take them in; otherwise how far they lie apart. */
-function spreadOf(samples: number[], unit: Figure['unit']): string {
+function spreadOf(samples: number[], unit: Unit): string {
   const written = (values: number[], between: string) =>
     values.map((value) => value.toFixed(Math.max(1, digits[unit]))).join(between);
   if (samples.length <= 7) return `[${written(samples, ' ')}]`;
