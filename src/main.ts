@@ -209,7 +209,7 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
 
 type Operating = Awaited<ReturnType<typeof openOperations>>;
 
-async function openApi(opening: Opening, store: Store, { services, tracer, beats, runner }: Operating) {
+async function openApi(opening: Opening, store: Store, { services, tracer, beats, ingest, runner }: Operating) {
   const { settings, log, version, parts, onError } = opening;
   const { db, clock, tail } = store;
   const sessions = createAgentSessions(db);
@@ -224,6 +224,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
     settings: apiSettings(settings, version, { console_dir: join(root, 'dist', 'console'), agent_bundle: agentBundle }),
     sessions,
     beats,
+    fleetLoad: () => ({ ...ingest.listened(), beat_rate: settings.beat_rate }),
     tail,
     feed,
     tracer,

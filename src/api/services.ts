@@ -8,6 +8,7 @@ import type { Actor } from '../contract/evidence.ts';
 import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from '../contract/route.ts';
 import type { OperationName, Routes } from '../contract/routes.ts';
 import type { Role } from '../contract/token.ts';
+import type { FleetLoad } from '../lifecycle/pace.ts';
 import type { OperationServices } from '../operations/services.ts';
 import type { AgentSession, AgentSessions } from '../store/agent-sessions.ts';
 import type { HeartbeatBuffer } from '../store/heartbeat-buffer.ts';
@@ -39,6 +40,8 @@ export interface ApiServices extends OperationServices {
   settings: ApiSettings;
   sessions: AgentSessions;
   beats: HeartbeatBuffer;
+  /** As it was a few seconds ago: whoever answers a beat asks nobody. */
+  fleetLoad(): FleetLoad;
   tail: EvidenceTail;
   feed: LiveFeed;
   /** Null where no collector is named. */

@@ -4,16 +4,13 @@ import type { Heartbeat, HeartbeatReply } from '../contract/agent.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import { effectiveStaleSeconds } from '../lifecycle/budgets.ts';
 import { isNews } from '../lifecycle/claims.ts';
-import type { Pace } from '../lifecycle/pace.ts';
+import { assignedIntervalSeconds, type Pace } from '../lifecycle/pace.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
 import { recordClaim } from '../store/claims.ts';
 import type { ApiServices } from './services.ts';
 
-const jitter = 0.1;
-
-/** Spread, so that a fleet that started together does not beat together. */
-function assignedPace(session: AgentSession): Pace {
-  const interval_seconds = Math.round(session.interval_seconds * (1 + jitter * (2 * Math.random() - 1)) * 1000) / 1000;
+function assignedPace(session: AgentSession, { fleetLoad }: ApiServices): Pace {
+  const interval_seconds = assignedIntervalSeconds(session.interval_seconds, fleetLoad(), Math.random());
   return { interval_seconds, stale_seconds: effectiveStaleSeconds(session.stale_after_seconds, interval_seconds) };
 }
 
@@ -25,7 +22,7 @@ export async function takeBeat(
   session: AgentSession,
   { node_instance_id: meant, ...beat }: SaidBeat,
   services: ApiServices,
-  pace: Pace = assignedPace(session),
+  pace: Pace = assignedPace(session, services),
 ): Promise<HeartbeatReply> {
   if (meant !== undefined && meant !== session.node_instance_id)
     throw new ApiProblem('credential_mismatch', `The credential is not that of the instance ${meant}.`);

@@ -23,6 +23,8 @@ export interface ServerSettings {
   /** Null: Azure's public cloud. */
   azure_endpoint: string | null;
   azure_allow_roles_anywhere: boolean;
+  /** Beats that this replica should hear in a second: the intervals it assigns grow with the fleet. */
+  beat_rate: number;
   log_level: string;
   /** Where spans go; null: nowhere. */
   otlp_endpoint: string | null;
@@ -119,6 +121,11 @@ export const serverFlags: Record<string, Flag> = {
     type: 'string',
     says: 'a Loki (like http://localhost:3100) that is sent the logs of nodes as well; `/loki/api/v1/push` is added',
   },
+  'beat-rate': {
+    type: 'string',
+    value: '5000',
+    says: 'heartbeats a second that one replica should hear; the larger the fleet, the longer the intervals it assigns',
+  },
   'log-level': { type: 'string', value: 'warn', says: 'trace, debug, info, warn, error or silent' },
 };
 
@@ -184,6 +191,9 @@ export function readSettings(argv: string[], environment: Record<string, string 
   const port = Number(text('port'));
   if (!Number.isInteger(port) || port < 0 || port > 65_535)
     throw new SettingsError(`--port must be a number from 0 to 65535, not ${text('port')}`);
+  const beat_rate = Number(text('beat-rate'));
+  if (!Number.isFinite(beat_rate) || beat_rate <= 0)
+    throw new SettingsError(`--beat-rate must be a number above 0, not ${text('beat-rate')}`);
   const log_level = text('log-level') ?? 'warn';
   if (!levels.includes(log_level))
     throw new SettingsError(`--log-level must be one of ${levels.join(', ')}, not ${log_level}`);
@@ -207,6 +217,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
     ec2_endpoint: httpAddress('ec2-endpoint', text('ec2-endpoint')),
     azure_endpoint: secureAddress('azure-endpoint', text('azure-endpoint')),
     azure_allow_roles_anywhere: yes('azure-allow-roles-anywhere'),
+    beat_rate,
     log_level,
     otlp_endpoint: httpAddress('otlp-endpoint', text('otlp-endpoint')),
     otlp_logs_endpoint: httpAddress('otlp-logs-endpoint', text('otlp-logs-endpoint')),

@@ -1,5 +1,13 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { paceOf, readDuration, type SeenPace, seeBeat, slowestIntervalSeconds } from './pace.ts';
+import {
+  assignedIntervalSeconds,
+  paceOf,
+  readDuration,
+  type SeenPace,
+  seeBeat,
+  slowestIntervalSeconds,
+} from './pace.ts';
 
 const seenAt = (...seconds: number[]) =>
   seconds.reduce<SeenPace | undefined>((seen, at) => seeBeat(seen, at * 1000), undefined)?.interval_seconds;
@@ -58,4 +66,31 @@ test.each([
   ['1s'.repeat(40), null],
 ])('a duration written %s', (text, seconds) => {
   expect(readDuration(text)).toBe(seconds);
+});
+
+const anyLoad = fc.record({
+  nodes: fc.integer({ min: 0, max: 5_000_000 }),
+  replicas: fc.integer({ min: 0, max: 20 }),
+  beat_rate: fc.double({ min: 1, max: 100_000, noNaN: true }),
+});
+const share = fc.double({ min: 0, max: 1, noNaN: true });
+
+test('a fleet of any size brings each replica no more beats than it should hear, within the jitter', () => {
+  fc.assert(
+    fc.property(anyLoad, share, (load, spread) => {
+      const interval = assignedIntervalSeconds(10, load, spread);
+      const replicas = Math.max(1, load.replicas);
+      expect(interval).toBeGreaterThanOrEqual(9);
+      if (interval < slowestIntervalSeconds)
+        expect(load.nodes / interval / replicas).toBeLessThanOrEqual(load.beat_rate * 1.12);
+      expect(interval).toBeLessThanOrEqual(slowestIntervalSeconds);
+    }),
+  );
+});
+
+test('a small fleet keeps the interval of its pool, and each of a large one is told another', () => {
+  const small = { nodes: 200, replicas: 1, beat_rate: 5_000 };
+  expect([0, 0.5, 1].map((spread) => assignedIntervalSeconds(10, small, spread))).toEqual([9, 10, 11]);
+  const large = { nodes: 1_000_000, replicas: 2, beat_rate: 5_000 };
+  expect([0, 0.5, 1].map((spread) => assignedIntervalSeconds(10, large, spread))).toEqual([90, 100, 110]);
 });

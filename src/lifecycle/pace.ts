@@ -1,5 +1,8 @@
 /**
- * How often a client beats that cannot be told how often it should: as often as it announced, or as often as it was seen to. Pure.
+ * How often a client beats: as we tell it, or, where it cannot be told, as often as it announced or was seen to. Pure.
+ *
+ * Whoever can be told is told anew in every reply, and the more machines there are, the seldomer each beats: what a replica
+ * hears in a second stays what it was set up for, however large the fleet grows.
  *
  * What was seen is the shorter of the last two pauses. One long pause is an outage, and must not make its client look slow
  * when it is back; two are how it beats. A client that beats faster than it announced may still keep to what it announced.
@@ -51,6 +54,25 @@ export function paceOf(facts: PaceFacts): Pace {
     interval_seconds,
     stale_seconds: Math.max(effectiveStaleSeconds(stale_after_seconds, interval_seconds), lease_seconds),
   };
+}
+
+/** What the control plane has to hear, and how much of it each of its replicas is meant to. */
+export interface FleetLoad {
+  /** Machines that somebody listens for. */
+  nodes: number;
+  /** Those that live, this one included. */
+  replicas: number;
+  /** Beats that one replica should hear in a second. */
+  beat_rate: number;
+}
+
+const jitter = 0.1;
+
+/** `spread`: from 0 to 1, by chance, so that a fleet that started together does not beat together. */
+export function assignedIntervalSeconds(pool_interval_seconds: number, load: FleetLoad, spread: number): number {
+  const fair = load.nodes / (load.beat_rate * Math.max(1, load.replicas));
+  const interval = Math.max(pool_interval_seconds, fair) * (1 + jitter * (2 * spread - 1));
+  return Math.min(Math.round(interval * 1000) / 1000, slowestIntervalSeconds);
 }
 
 const units: Record<string, number> = { ms: 0.001, s: 1, m: 60, h: 3600 };

@@ -149,6 +149,42 @@ test('it says how far it has come, and not further', async () => {
   expect(buffer.flushedThrough().getTime()).toBe(fleet.clock.nowMs());
 });
 
+/** A beat that was told an interval, and the patience that goes with it. */
+const told = (id: NodeInstanceId, second: number, interval_seconds: number): Beat => ({
+  ...beat(id, second),
+  interval_seconds,
+  stale_seconds: 3 * interval_seconds,
+});
+
+const patience = async (id: NodeInstanceId): Promise<number | undefined> =>
+  (
+    await db.query<{ stale_seconds: number }>('select stale_seconds from heartbeats where node_instance_id = $1', [id])
+  )[0]?.stale_seconds;
+
+test('a node that is told a shorter interval is allowed the former silence until it has beaten once more', async () => {
+  const { buffer } = watched();
+  const id = await instance();
+  for (const [second, interval, allowed] of [
+    [1, 10, 30],
+    [2, 100, 300],
+    [3, 20, 300],
+    [4, 20, 60],
+  ] as const) {
+    buffer.add(told(id, second, interval));
+    await buffer.flush();
+    expect(await patience(id), `after ${second} beats`).toBe(allowed);
+  }
+});
+
+test('also when it beats twice before anything is written', async () => {
+  const { buffer } = watched();
+  const id = await instance();
+  buffer.add(told(id, 1, 100));
+  buffer.add(told(id, 2, 10));
+  await buffer.flush();
+  expect(await patience(id)).toBe(300);
+});
+
 test('beats of an instance that nobody knows are dropped, not the others with them', async () => {
   const { seen, buffer } = watched();
   const id = await instance();

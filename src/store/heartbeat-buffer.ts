@@ -5,6 +5,7 @@
 import type { Clock } from '../base/clock.ts';
 import { moment } from '../base/clock.ts';
 import type { NodeInstanceId } from '../base/ids.ts';
+import { intervalsInStale } from '../lifecycle/budgets.ts';
 import type { Database, Transaction } from './database.ts';
 
 export interface Beat {
@@ -26,13 +27,17 @@ export interface HeartbeatBuffer {
 
 const flushEveryMs = 200;
 
+/**
+ * The interval in the row is the one that the node was last told, by whichever replica. A shorter one that it is told now may
+ * not reach it, so it is still allowed the silence of the former until it has beaten once more.
+ */
 const upsert = `
   insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, reported)
   select beat.id, to_timestamp(beat.received / 1000.0), beat.interval, beat.stale, beat.reported::jsonb
   from unnest($1::text[], $2::double precision[], $3::real[], $4::real[], $5::text[]) as beat(id, received, interval, stale, reported)
   where exists (select 1 from instances where instances.node_instance_id = beat.id)
   on conflict (node_instance_id) do update set last_seen_at = excluded.last_seen_at, interval_seconds = excluded.interval_seconds,
-    stale_seconds = excluded.stale_seconds, reported = coalesce(excluded.reported, heartbeats.reported)
+    stale_seconds = greatest(excluded.stale_seconds, ${intervalsInStale} * heartbeats.interval_seconds), reported = coalesce(excluded.reported, heartbeats.reported)
   where heartbeats.last_seen_at < excluded.last_seen_at`;
 
 /** In the order of their instances, so that two who store at once wait for each other and not in a circle. */
@@ -48,11 +53,15 @@ export async function storeBeats(tx: Transaction, beats: readonly Beat[]): Promi
   ]);
 }
 
-/** Of two beats of an instance the later counts; what the node said of itself is kept until it says something newer. */
+/** Of two beats of an instance the later counts; what the node said of itself is kept until it says something newer, and the longer patience of both. */
 function later(a: Beat | undefined, b: Beat): Beat {
   if (!a) return b;
   const [earlier, newest] = a.received_ms <= b.received_ms ? [a, b] : [b, a];
-  return { ...newest, reported: newest.reported ?? earlier.reported };
+  return {
+    ...newest,
+    stale_seconds: Math.max(newest.stale_seconds, earlier.stale_seconds),
+    reported: newest.reported ?? earlier.reported,
+  };
 }
 
 export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (error: unknown) => void): HeartbeatBuffer {

@@ -6,6 +6,7 @@
 import { type Clock, now as present, secondsBetween } from '../base/clock.ts';
 import { defaultBrakeSettings } from '../lifecycle/brake.ts';
 import type { SyncedClock } from '../store/database-clock.ts';
+import { type Listened, readListened } from '../store/fleet-load.ts';
 import { publishHeard } from '../store/ingest.ts';
 import { tightestHeartbeat } from '../store/silent.ts';
 import type { SweepServices } from './services.ts';
@@ -15,7 +16,7 @@ const everySeconds = 0.5;
 /** A watch that is older than this may have missed something. */
 const steadyForMs = 3 * everySeconds * 1000;
 const leastPatienceSeconds = 1;
-/** Policies change seldom. */
+/** Policies change seldom, and a fleet grows slowly. */
 const policyForMs = 5_000;
 /** A database that answers late looks like a clock that is off by as much. */
 const toleratedDriftMs = 2_000;
@@ -26,6 +27,8 @@ export interface IngestWatch {
   isSteady(): boolean;
   /** The shortest stale time of any pool. */
   tightestStaleSeconds(): number;
+  /** How many machines there are to hear, and how many replicas hear them. */
+  listened(): Listened;
 }
 
 type Needs = Pick<SweepServices, 'db' | 'executor'> & {
@@ -45,12 +48,15 @@ export function createIngestWatch({
   self_fault_seconds = defaultBrakeSettings.self_fault_seconds,
 }: Needs): IngestWatch {
   let checkedMs = Number.NEGATIVE_INFINITY;
+  let listened: Listened = { nodes: 0, replicas: 1 };
   let policy = { interval_seconds: 0, stale_after_seconds: 0, readMs: Number.NEGATIVE_INFINITY };
   return {
     async check() {
       const startedMs = clock.monotonicMs();
-      if (startedMs - policy.readMs > policyForMs)
+      if (startedMs - policy.readMs > policyForMs) {
+        listened = await readListened(db, present(clock));
         policy = { ...(await tightestHeartbeat(db)), readMs: clock.monotonicMs() };
+      }
       const patience = Math.max(leastPatienceSeconds, policy.interval_seconds);
       const replica = { replica_id: executor.replica_id, flushed_through: flushedThrough() };
       const { database_ms, gap, deaf } = await publishHeard(db, replica, patience, present(clock));
@@ -68,6 +74,7 @@ export function createIngestWatch({
     },
     isSteady: () => clock.monotonicMs() - checkedMs < steadyForMs,
     tightestStaleSeconds: () => policy.stale_after_seconds,
+    listened: () => listened,
   };
 }
 

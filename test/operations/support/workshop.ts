@@ -133,6 +133,7 @@ export async function openWorkshop(parts: WorkshopParts): Promise<Workshop> {
     check: async () => ({ gap: false }),
     isSteady: () => true,
     tightestStaleSeconds: () => heartbeat.stale_after_seconds,
+    listened: () => ({ nodes: 0, replicas: 1 }),
   };
   const sweepServices: SweepServices = {
     ...services,

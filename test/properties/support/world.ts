@@ -83,6 +83,7 @@ async function openReplica(db: Database, clock: VirtualClock, installation: Inst
     check: async () => ({ gap: false }),
     isSteady: () => true,
     tightestStaleSeconds: () => staleSeconds,
+    listened: () => ({ nodes: 0, replicas: 1 }),
   };
   const services: SweepServices = {
     db,
