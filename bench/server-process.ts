@@ -57,6 +57,37 @@ export async function startWithNpm(data_dir: string, more: string[] = []): Promi
   };
 }
 
+export interface Replica {
+  url: string;
+  pid: number;
+  ended: Promise<unknown>;
+  /** As a person stops it, or at once and without a word. */
+  stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
+}
+
+/** The server itself, without npm in between, on a database that somebody else runs. Resolves once it is ready. */
+export async function startReplica(data_dir: string, more: string[], environment: NodeJS.ProcessEnv): Promise<Replica> {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const args = ['src/main.ts', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error', ...more];
+  const env = { ...process.env, ...environment };
+  const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'ignore', 'inherit'] });
+  const ended = once(child, 'exit');
+  while (!(await isReady(url))) {
+    if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}`);
+    await pause(systemClock, 20);
+  }
+  return {
+    url,
+    pid: child.pid ?? 0,
+    ended,
+    async stop(signal = 'SIGTERM') {
+      child.kill(signal);
+      await ended;
+    },
+  };
+}
+
 async function isReady(url: string): Promise<boolean> {
   try {
     return (await fetch(`${url}/readyz`)).ok;

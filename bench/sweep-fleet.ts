@@ -5,6 +5,7 @@
 import { now as present } from '../src/base/clock.ts';
 import type { NodeId } from '../src/base/ids.ts';
 import type { PoolDocument } from '../src/contract/pool.ts';
+import type { Pace } from '../src/lifecycle/pace.ts';
 import { type Database, single } from '../src/store/database.ts';
 import { databaseClock } from '../src/store/database-clock.ts';
 import { declarePool } from '../src/store/pools.ts';
@@ -14,6 +15,12 @@ const zones = 6;
 const chunk = 50_000;
 /** As long as the benchmark may take, and longer: nobody falls silent while the figures are taken. */
 export const staleSeconds = 6 * 3600;
+const restingPace: Pace = { interval_seconds: 10, stale_seconds: staleSeconds };
+
+/** As long as those that the server gives out. The machine with that number says this to be believed. */
+const credentialLength = 43;
+export const credentialOf = (number: number): string => `swc_${String(number).padStart(credentialLength, '0')}`;
+const credential = `'swc_' || lpad(i::text, ${credentialLength}, '0')`;
 
 /** Ids as they are in life: as long, in the order of birth, different at their ends. */
 const id = (prefix: string, salt: string) =>
@@ -22,7 +29,7 @@ const node_id = id('node', 'n');
 const node_instance_id = id('inst', 'i');
 
 /** $1 is the moment, from $2 to $3 go the numbers; `flies` says of a number whether its node is in flight. */
-const statements = (flies: string) => [
+const statements = (flies: string, { interval_seconds, stale_seconds }: Pace) => [
   `insert into nodes (node_id, pool, pool_generation, name, zone, status, status_since, node_instance_id, workflow_id, correlation_id,
      registered_at, deadline_at, budget_seconds, budget_source, endpoint, reported_status, observed_state, observed_at, labels, created_at, clock_from)
    select ${node_id}, 'pool-' || i % ${pools}, 1, 'machine-' || lpad(i::text, 7, '0'), 'zone-' || i % ${zones},
@@ -31,12 +38,12 @@ const statements = (flies: string) => [
      case when flying then 720 end, case when flying then 'pool' end, 'http://10.' || i % 200 || '.' || i / 200 % 200 || '.7:8080',
      case when not flying then 'ready' end, 'running', $1::timestamptz, jsonb_build_object('rack', 'r' || i % 400, 'image', '2031.07', 'team', 'team-' || i % 37), born, born
    from (select i, ${flies} as flying, $1::timestamptz - interval '1 day' * (1 + random() * 90) as born from generate_series($2::int, $3::int) as i) as each`,
-  `insert into instances (node_instance_id, node_id, attempt, enrollment_token_hash, credential_hash, agent_version, base_url, driver_state, created_at, registered_at, registrations)
-   select ${node_instance_id}, ${node_id}, 1, sha256(('enrol' || i)::bytea), sha256(('credential' || i)::bytea), '0.1.0',
+  `insert into instances (node_instance_id, node_id, attempt, enrollment_token_hash, credential_hash, credential_used_at, agent_version, base_url, driver_state, created_at, registered_at, registrations)
+   select ${node_instance_id}, ${node_id}, 1, sha256(('enrol' || i)::bytea), sha256((${credential})::bytea), $1::timestamptz, '0.1.0',
      'http://10.' || i % 200 || '.' || i / 200 % 200 || '.7:8080', jsonb_build_object('machine', 'vm-' || i), $1::timestamptz, case when not (${flies}) then $1::timestamptz end, 1
    from generate_series($2::int, $3::int) as i`,
   `insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, reported)
-   select ${node_instance_id}, $1::timestamptz - interval '10 seconds' * random(), 10, ${staleSeconds}, jsonb_build_object('load', i % 100, 'score', 0.97)
+   select ${node_instance_id}, $1::timestamptz - interval '1 second' * ${interval_seconds} * random(), ${interval_seconds}, ${stale_seconds}, jsonb_build_object('load', i % 100, 'score', 0.97)
    from generate_series($2::int, $3::int) as i`,
   // Half of the idle ones serve somebody, and one in ten was judged before: what a pass reads and writes has its history.
   `insert into allocations (allocation_id, pool, node_id, tenant, name, status, status_since, workflow_id, correlation_id, created_at, active_at)
@@ -58,15 +65,26 @@ const secondaryIndexes = `
 export interface FleetSize {
   idle: number;
   inFlight: number;
+  /** How often they have beaten until now; without it, so seldom that nobody falls silent. */
+  pace?: Pace;
+  /** What else their pools ask for. */
+  pool?: Partial<PoolDocument>;
 }
 
 /** Answers the nodes in flight, in no order that the tables share. */
-export async function fillFleet(db: Database, { idle, inFlight }: FleetSize): Promise<NodeId[]> {
+export async function fillFleet(
+  db: Database,
+  { idle, inFlight, pace = restingPace, pool: more = {} }: FleetSize,
+): Promise<NodeId[]> {
   const now = present(await databaseClock(db));
-  const document: PoolDocument = { driver: 'external', budgets: { provision_seconds: 720, rescue_seconds: 3600 } };
+  const document: PoolDocument = {
+    driver: 'external',
+    budgets: { provision_seconds: 720, rescue_seconds: 3600 },
+    ...more,
+  };
   for (let pool = 0; pool < pools; pool++) await db.transaction((tx) => declarePool(tx, `pool-${pool}`, document, now));
   const last = idle + inFlight;
-  const texts = statements(`i::bigint * ${inFlight} % ${last} < ${inFlight}`);
+  const texts = statements(`i::bigint * ${inFlight} % ${last} < ${inFlight}`, pace);
   await db.transaction(async (tx) => {
     // Foreign keys hold by how the rows are made; looking each of them up would take most of the time.
     await tx.query(`set local session_replication_role = 'replica'`);

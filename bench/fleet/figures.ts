@@ -1,0 +1,111 @@
+/** What a run comes to: the figures with their targets, and in words what else happened and what was the limit. */
+import { cpus } from 'node:os';
+import { type Figure, quantile } from '../measure.ts';
+import type { Fate } from './fate.ts';
+import type { Judgement } from './judge.ts';
+import type { Load } from './load.ts';
+import type { FleetOptions } from './options.ts';
+import { type Reading, type Use, useBetween } from './processors.ts';
+import { type Reads, readNames } from './reader.ts';
+
+type Reading1 = Reading & { sent: number; answered: number };
+
+export interface Run {
+  options: FleetOptions;
+  interval: number;
+  startSeconds: number;
+  readings: Reading1[];
+  load: Load;
+  fate: Fate;
+  taken: Reads;
+  failed: string[];
+  judgement: Judgement;
+}
+
+const targets = { lateSeconds: 2, residentMb: 1500, readMs: 100 };
+/** A share of its core at which a process that has only one does nothing else. */
+const busy = 0.9;
+const kept = 0.97;
+
+const spread = (what: string, values: number[], unit: 's' | 'ms', target?: number): Figure[] =>
+  values.length === 0
+    ? []
+    : [0.5, 0.99, 1].map((share) => ({
+        what: `${what}, ${share === 1 ? 'max' : `p${share * 100}`}`,
+        value: quantile(values, share),
+        unit,
+        ...(share === 0.99 && target !== undefined && { target }),
+      }));
+
+/** Which of them could do no more, in words. */
+function limitOf(use: Use, answered: number, wanted: number): string {
+  if (answered >= kept * wanted) return 'nothing: the rate was kept';
+  if (Math.max(...use.servers) >= busy) return 'the server: its one thread was always at work';
+  if (use.fleet >= busy) return 'the fleet: the generator could not send more';
+  if (use.idle < (1 - busy) * cpus().length) return 'the machine: server, database, fleet and others share its cores';
+  return 'waiting: nobody was always at work';
+}
+
+function phase(name: string, from: Reading1 | undefined, to: Reading1 | undefined, wanted: number): Figure[] {
+  if (!from || !to || from === to) return [];
+  const use = useBetween(from, to);
+  const seconds = (to.atMs - from.atMs) / 1000;
+  const answered = (to.answered - from.answered) / seconds;
+  const perBeat = (processors: number) => (processors / answered) * 1e6;
+  const server = use.servers.reduce((sum, each) => sum + each, 0);
+  return [
+    { what: `${name}: beats answered`, value: answered, unit: 'beats/s', at_least: kept * wanted },
+    { what: '… processor of the server, a beat', value: perBeat(server), unit: 'µs' },
+    { what: '… of the database, a beat', value: perBeat(use.database), unit: 'µs' },
+    { what: '… of the fleet, a beat', value: perBeat(use.fleet), unit: 'µs' },
+    { what: '… processors: server', value: server, unit: '×' },
+    { what: '… database', value: use.database, unit: '×' },
+    { what: '… fleet', value: use.fleet, unit: '×' },
+    { what: '… others on the machine', value: use.others, unit: '×' },
+    { what: '… idle', value: use.idle, unit: '×' },
+  ];
+}
+
+const listed = (counts: ReadonlyMap<string, number>) => [...counts].map(([what, count]) => `${what}: ${count}`);
+
+export function figuresOf(run: Run): { figures: Figure[]; told: string[] } {
+  const { options, interval, readings, load, fate, taken, judgement } = run;
+  const wanted = options.nodes / interval;
+  // While each agent is heard for the first time, the server gets to know it; after that it does not.
+  const met = Math.min(readings.length - 1, Math.ceil(interval * 1.2));
+  const [first, middle, last] = [readings[0], readings[met], readings.at(-1)];
+  const figures: Figure[] = [
+    { what: 'nodes', value: options.nodes, unit: '' },
+    { what: 'interval assigned', value: interval, unit: 's' },
+    { what: 'start of the server in front of the fleet', value: run.startSeconds, unit: 's' },
+    { what: 'false verdicts', value: judgement.false_verdicts.length, unit: '', target: 1 },
+    { what: 'verdicts held back', value: judgement.held.length, unit: '', target: 1 },
+    { what: 'deaths planted', value: fate.dead.size, unit: '' },
+    { what: '… not found', value: judgement.missed.length, unit: '', target: 1 },
+    ...spread('… late past their stale time', judgement.lateness_seconds, 's', targets.lateSeconds),
+    { what: 'answered beats that were not stored', value: judgement.lost_beats, unit: '', target: 1 },
+    {
+      what: 'memory of the server, most',
+      value: Math.max(...readings.map(({ residentMb }) => Math.max(0, ...residentMb))),
+      unit: 'MB',
+      target: targets.residentMb,
+    },
+    ...readNames.flatMap((name) => spread(`read ${name}`, taken[name], 'ms', targets.readMs)),
+    ...spread('a beat from when it was due to its answer', load.tally.waitedMs, 'ms'),
+    ...spread('registration of a newcomer', fate.joinMs, 'ms'),
+    ...phase('first contact', first, middle, wanted),
+    ...phase('after that', middle, last, wanted),
+  ];
+  const use = middle && last && middle !== last ? useBetween(middle, last) : undefined;
+  const rate = middle && last ? ((last.answered - middle.answered) * 1000) / (last.atMs - middle.atMs) : 0;
+  const told = [
+    ...judgement.false_verdicts.slice(0, 10).map((each) => `false: ${each}`),
+    ...judgement.gaps.map(({ seconds, cause }) => `deaf for ${seconds.toFixed(1)} s: ${cause}`),
+    ...listed(load.tally.failed).map((each) => `requests with beats that failed, ${each}`),
+    ...listed(load.tally.refused).map((each) => `beats refused, ${each}`),
+    ...listed(fate.answers).map((each) => `registrations, ${each}`),
+    ...[...new Set(run.failed)].slice(0, 5).map((each) => `a read failed: ${each}`),
+    ...(use ? [`limited by ${limitOf(use, rate, wanted)}`] : []),
+  ];
+  return { figures, told };
+}

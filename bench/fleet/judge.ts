@@ -1,0 +1,92 @@
+/** What became of the fleet, by the evidence: who was given up and should not have been, who was found and how late, which beats are not stored. */
+import { secondsBetween } from '../../src/base/clock.ts';
+import type { Database } from '../../src/store/database.ts';
+import type { Agents } from './agents.ts';
+
+export interface Judgement {
+  /** Verdicts on machines that were well, in words. */
+  false_verdicts: string[];
+  /** Died, and nobody noticed. */
+  missed: string[];
+  /** From the end of a dead machine's stale time to the evidence of it. */
+  lateness_seconds: number[];
+  /** Held back by the brake; each would otherwise have been a verdict. */
+  held: string[];
+  /** For how long the control plane said of itself that it could not hear, and what it did about it. */
+  gaps: { seconds: number; cause: string }[];
+  /** Answered beats that the table does not know of. */
+  lost_beats: number;
+}
+
+interface VerdictRow {
+  name: string;
+  kind: string;
+  at: Date;
+  summary: string;
+  last_seen_at: Date | null;
+  gap_end: Date | null;
+  stale_seconds: number | null;
+}
+
+/** Where a node goes that is not well. Those that leave it otherwise are asked for by nobody here. */
+const verdicts = `
+  select node.name, fact.kind, fact.at, fact.summary, (fact.data ->> 'last_seen_at')::timestamptz as last_seen_at,
+    (fact.data ->> 'gap_end')::timestamptz as gap_end, (fact.data ->> 'stale_seconds')::double precision as stale_seconds
+  from evidence fact join nodes node on node.node_id = fact.node_id
+  where fact.at >= $1 and fact.kind in ('node.offline', 'node.degraded', 'node.failed', 'node.lost', 'node.quarantined')
+  order by fact.at`;
+
+const page = 50_000;
+/** A beat is stored when it was received, which is after it was sent; clocks are the same here. */
+const tolerated = 5;
+
+async function lostBeats(db: Database, agents: Agents): Promise<number> {
+  const numbers = new Map(Array.from({ length: agents.count() }, (_, agent) => [agents.nameOf(agent), agent]));
+  let lost = 0;
+  for (let after = ''; ; ) {
+    const rows = await db.query<{ node_id: string; name: string; seen_ms: number }>(
+      `select node.node_id, node.name, (extract(epoch from beat.last_seen_at) * 1000)::double precision as seen_ms
+       from nodes node join heartbeats beat on beat.node_instance_id = node.node_instance_id
+       where node.node_id > $1 order by node.node_id limit ${page}`,
+      [after],
+    );
+    for (const { name, seen_ms } of rows) {
+      const agent = numbers.get(name);
+      if (agent !== undefined && seen_ms < (agents.sentMs[agent] ?? 0) - tolerated) lost++;
+    }
+    const last = rows.at(-1);
+    if (!last || rows.length < page) return lost;
+    after = last.node_id;
+  }
+}
+
+const later = (a: Date, b: Date | null) => (b && b > a ? b : a);
+
+export async function judge(db: Database, agents: Agents, dead: ReadonlySet<number>, since: Date): Promise<Judgement> {
+  const planted = new Set([...dead].map(agents.nameOf));
+  const missed = new Set(planted);
+  const judged: Pick<Judgement, 'false_verdicts' | 'lateness_seconds'> = { false_verdicts: [], lateness_seconds: [] };
+  for (const row of await db.query<VerdictRow>(verdicts, [since])) {
+    const { name, kind, at, summary, last_seen_at, gap_end, stale_seconds } = row;
+    if (!planted.has(name)) judged.false_verdicts.push(`${name} ${kind}: ${summary}`);
+    else if (kind === 'node.offline' && last_seen_at && stale_seconds !== null) {
+      missed.delete(name);
+      judged.lateness_seconds.push(secondsBetween(later(last_seen_at, gap_end), at) - stale_seconds);
+    }
+  }
+  const held = await db.query<{ summary: string }>(
+    `select summary from evidence where at >= $1 and kind = 'node.held' limit 1000`,
+    [since],
+  );
+  const gaps = await db.query<Judgement['gaps'][number]>(
+    `select extract(epoch from ended_at - started_at)::double precision as seconds, cause from ingest_gaps where ended_at >= $1 order by 1`,
+    [since],
+  );
+  return {
+    ...judged,
+    missed: [...missed],
+    held: held.map(({ summary }) => summary),
+    gaps,
+    lost_beats: await lostBeats(db, agents),
+  };
+}

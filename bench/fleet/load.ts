@@ -1,0 +1,91 @@
+/** The fleet at work: whoever is due beats, by its relay or alone, and comes back after the interval it was told, give or take a tenth. */
+import { jittered } from '../../src/agent/backoff.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import { effectiveStaleSeconds } from '../../src/lifecycle/budgets.ts';
+import { type Agents, doing } from './agents.ts';
+import { falteringShare } from './plan.ts';
+import { type BeatAnswer, countUp, createRelay, newTally, type Relay, type Tally } from './relay.ts';
+import { createSingle } from './single.ts';
+
+const turnMs = 25;
+/** One beat in so many has its wait for an answer measured. */
+const sampled = 37;
+const retrySeconds = 5;
+
+export interface LoadOptions {
+  agents: Agents;
+  relays: number;
+  /** The first so many agents speak for themselves, each over a connection of its own. */
+  singles: number;
+  /** Where a relay or an agent sends to now; which one of several it is, is told by its number. */
+  urlOf(number: number): string;
+}
+
+export interface Load {
+  tally: Tally;
+  /** Beats that were due and have not been sent yet. */
+  behind(): number;
+  stop(): void;
+}
+
+export function startLoad({ agents, relays, singles, urlOf }: LoadOptions): Load {
+  const tally = newTally();
+  let stopped = false;
+  let answers = 0;
+
+  const onAnswer = (agent: number, answer: BeatAnswer, sentMs: number) => {
+    const nowMs = systemClock.nowMs();
+    if (answer.heartbeat_interval_seconds === undefined) {
+      countUp(tally.refused, answer.code ?? 'no answer');
+      if (agents.state[agent] !== doing.dead) agents.wheel.at(agent, nowMs + jittered(retrySeconds * 1000));
+      return;
+    }
+    agents.sentMs[agent] = sentMs;
+    agents.answeredMs[agent] = nowMs;
+    agents.interval[agent] = answer.heartbeat_interval_seconds;
+    if (answers++ % sampled === 0) tally.waitedMs.push(nowMs - (agents.dueMs[agent] ?? nowMs));
+    agents.wheel.at(agent, nowMs + jittered(answer.heartbeat_interval_seconds * 1000));
+  };
+
+  const racks: Relay[] = Array.from({ length: relays }, (_, place) =>
+    createRelay(agents, () => urlOf(place), tally, onAnswer),
+  );
+  const alone = createSingle(agents, urlOf, tally, onAnswer);
+
+  /** Whoever is to falter does so once it has been heard, and then until most of its time is over. */
+  const falters = (agent: number, nowMs: number): boolean => {
+    const { state, sentMs, interval, wheel } = agents;
+    if (state[agent] !== doing.falters || !sentMs[agent]) return false;
+    state[agent] = doing.beats;
+    const untilMs = (sentMs[agent] ?? 0) + falteringShare * effectiveStaleSeconds(0, interval[agent] ?? 0) * 1000;
+    if (untilMs <= nowMs) return false;
+    wheel.at(agent, untilMs);
+    return true;
+  };
+
+  const beat = (agent: number, nowMs: number) => {
+    if (agents.state[agent] === doing.dead || falters(agent, nowMs)) return;
+    agents.dueMs[agent] = nowMs;
+    if (agent < singles) alone.send(agent);
+    else racks[agent % relays]?.add(agent);
+  };
+
+  const turn = () => {
+    if (stopped) return;
+    const nowMs = systemClock.nowMs();
+    agents.wheel.due(nowMs, (agent) => beat(agent, nowMs));
+    for (const rack of racks) rack.turn(nowMs);
+    systemClock.after(turnMs, turn);
+  };
+  turn();
+
+  return {
+    tally,
+    behind: () => racks.reduce((sum, rack) => sum + rack.waiting(), 0),
+    stop() {
+      stopped = true;
+      for (const rack of racks) rack.stop();
+      alone.stop();
+    },
+  };
+}

@@ -1,0 +1,73 @@
+/** Who used the processors, and how much was left: of the servers, the database with all its children, and the fleet itself. */
+import { readFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { systemClock } from '../../src/base/clock.ts';
+import { residentMb } from '../server-process.ts';
+import { childrenOf } from './store.ts';
+
+/** /proc counts in hundredths of a second, whatever the machine. */
+const tickSeconds = 0.01;
+
+/** `utime stime cutime cstime`; those of children that have ended are with their parent. */
+function ticksOf(pid: number): { own: number; ended: number } {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ').map(Number) ?? [];
+    const [utime = 0, stime = 0, cutime = 0, cstime = 0] = fields.slice(11, 15);
+    return { own: utime + stime, ended: cutime + cstime };
+  } catch (error) {
+    if (error instanceof Error && 'code' in error) return { own: 0, ended: 0 };
+    throw error;
+  }
+}
+
+function databaseSeconds(postmaster: number): number {
+  const { own, ended } = ticksOf(postmaster);
+  const living = childrenOf(postmaster).reduce((sum, pid) => sum + ticksOf(pid).own, 0);
+  return (own + ended + living) * tickSeconds;
+}
+
+function idleSeconds(): number {
+  const idleMs = cpus().reduce((sum, { times }) => sum + times.idle, 0);
+  return idleMs / 1000;
+}
+
+export interface Reading {
+  atMs: number;
+  servers: number[];
+  database: number;
+  fleet: number;
+  idle: number;
+  residentMb: number[];
+}
+
+export function readProcessors(servers: readonly number[], postmaster: number): Reading {
+  const { user, system } = process.cpuUsage();
+  return {
+    atMs: systemClock.monotonicMs(),
+    servers: servers.map((pid) => ticksOf(pid).own * tickSeconds),
+    database: databaseSeconds(postmaster),
+    fleet: (user + system) / 1e6,
+    idle: idleSeconds(),
+    residentMb: servers.map(residentMb),
+  };
+}
+
+/** In processors: 1 is one of them, always at work. */
+export interface Use {
+  servers: number[];
+  database: number;
+  fleet: number;
+  idle: number;
+  /** What others on the machine took, which are no part of this. */
+  others: number;
+}
+
+export function useBetween(before: Reading, after: Reading): Use {
+  const seconds = (after.atMs - before.atMs) / 1000;
+  const servers = after.servers.map((spent, place) => (spent - (before.servers[place] ?? 0)) / seconds);
+  const database = (after.database - before.database) / seconds;
+  const fleet = (after.fleet - before.fleet) / seconds;
+  const idle = (after.idle - before.idle) / seconds;
+  const ours = servers.reduce((sum, each) => sum + each, 0) + database + fleet;
+  return { servers, database, fleet, idle, others: Math.max(0, cpus().length - idle - ours) };
+}

@@ -1,0 +1,62 @@
+/** A store with a fleet in it that was beating until a moment ago, as it is when a server is started again in front of it. */
+import { join } from 'node:path';
+import { now, secondsLater, systemClock } from '../../src/base/clock.ts';
+import { newReplicaId } from '../../src/base/ids.ts';
+import { effectiveStaleSeconds } from '../../src/lifecycle/budgets.ts';
+import { migrate } from '../../src/store/migrate.ts';
+import { endReplica, registerReplica } from '../../src/store/replicas.ts';
+import { type Replica, startReplica } from '../server-process.ts';
+import { fillFleet } from '../sweep-fleet.ts';
+import type { FleetOptions } from './options.ts';
+import { type Store, startStore } from './store.ts';
+
+const leastIntervalSeconds = 10;
+const jitter = 0.1;
+export const adminToken = 'swt_of-the-bench-and-of-nobody-else';
+
+/** What the server assigns to a fleet of this size at this rate, before its jitter. */
+export const intervalSeconds = ({ nodes, rate }: FleetOptions): number => Math.max(leastIntervalSeconds, nodes / rate);
+
+/** The longest that anybody may be silent. */
+export const longestStaleSeconds = (options: FleetOptions): number =>
+  effectiveStaleSeconds(0, intervalSeconds(options) * (1 + jitter));
+
+/** Who heard the fleet until now, and has ended: what comes next is a restart, and begins with a gap. */
+async function formerReplica(store: Store): Promise<void> {
+  const db = store.open();
+  const at = now(systemClock);
+  const { replica_id } = await registerReplica(db, {
+    replica_id: newReplicaId(systemClock),
+    host: 'bench',
+    pid: 0,
+    address: '',
+    version: 'bench',
+    started_at: secondsLater(at, -3600),
+    lease_until: at,
+  });
+  await db.query('update replicas set flushed_through = $2 where replica_id = $1', [replica_id, at]);
+  await endReplica(db, replica_id, at);
+  await db.close();
+}
+
+export async function openStore(directory: string, options: FleetOptions): Promise<Store> {
+  const store = await startStore(join(directory, 'store'));
+  try {
+    const [, , , owner = ''] = store.arguments();
+    await migrate(owner);
+    const interval_seconds = intervalSeconds(options);
+    const pace = { interval_seconds, stale_seconds: effectiveStaleSeconds(0, interval_seconds) };
+    const heartbeat = { interval_seconds, stale_after_seconds: pace.stale_seconds };
+    const db = store.open();
+    await fillFleet(db, { idle: options.nodes, inFlight: 0, pace, pool: { heartbeat } });
+    await db.close();
+    await formerReplica(store);
+    return store;
+  } catch (error) {
+    await store.end();
+    throw error;
+  }
+}
+
+export const startServer = (directory: string, store: Store, name = 'server'): Promise<Replica> =>
+  startReplica(join(directory, name), store.arguments(), { SLIPWAY_ADMIN_TOKEN: adminToken });

@@ -1,0 +1,75 @@
+/** The embedded PostgreSQL as it ships, which can be frozen, or killed with all its processes and started again. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { pause, systemClock } from '../../src/base/clock.ts';
+import { isProcessAlive } from '../../src/base/host.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/postgres/embedded.ts';
+import { removeDirectory } from '../server-process.ts';
+
+export interface Store {
+  /** What a server is started with to use it. */
+  arguments(): string[];
+  /** Of the owner, for whoever fills and judges. A former one is void after `kill`. */
+  open(): Database;
+  pid(): number;
+  freeze(): void;
+  thaw(): void;
+  kill(): Promise<void>;
+  start(): Promise<void>;
+  end(): Promise<void>;
+}
+
+function readOr(path: string, otherwise: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error) return otherwise;
+    throw error;
+  }
+}
+
+const parentOf = (pid: string) => Number(readOr(`/proc/${pid}/stat`, ') ? 0').split(') ').at(-1)?.split(' ')[1]);
+
+export const childrenOf = (pid: number): number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && parentOf(name) === pid)
+    .map(Number);
+
+/** One that has ended meanwhile needs no telling. */
+function tell(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+  }
+}
+
+export async function startStore(directory: string): Promise<Store> {
+  const start = () => startEmbeddedPostgres({ dataDir: directory, clock: systemClock });
+  let running: EmbeddedPostgres = await start();
+  /** The postmaster first, so that no child is born that nobody told. */
+  const signal = (name: NodeJS.Signals): number[] => {
+    const all = [running.pid, ...childrenOf(running.pid)];
+    for (const pid of all) tell(pid, name);
+    return all;
+  };
+  return {
+    arguments: () => ['--database-url', running.application_url, '--owner-database-url', running.url],
+    open: () => openDatabase({ url: running.url, max_connections: 2, on_idle_error: () => {} }),
+    pid: () => running.pid,
+    freeze: () => void signal('SIGSTOP'),
+    thaw: () => void signal('SIGCONT'),
+    async kill() {
+      const killed = signal('SIGKILL');
+      while (killed.some(isProcessAlive)) await pause(systemClock, 5);
+    },
+    async start() {
+      running = await start();
+    },
+    async end() {
+      signal('SIGCONT');
+      await running.stop();
+      await removeDirectory(running.clusterDir);
+    },
+  };
+}
