@@ -2,8 +2,11 @@
  * `npm test`: builds, type check, lint and format check, then every suite. All stages run even when one fails, so that one run
  * shows everything. A run passes only when nothing failed, nothing was skipped and every required suite ran something;
  * its last line counts the tests, and says `0 failed` exactly when the exit status is 0.
+ *
+ * `npm run test:all` (`--all`) also tells what `npm test` tells in turn (test/support/turn.ts).
  */
 import { existsSync } from 'node:fs';
+import { commits } from './test/commits.ts';
 import { root, type Stage, StageRun } from './test/stage.ts';
 import { readOutcome, requiredSuites } from './test/suites.ts';
 
@@ -23,7 +26,10 @@ const staticStages: Stage[] = [
   { name: 'lint and format', args: [tool('@biomejs/biome/bin/biome'), 'check', '--error-on-warnings'] },
 ];
 
+const turn = process.argv.includes('--all') ? undefined : commits(root);
+
 const suites: Stage = {
+  ...(turn !== undefined && { environment: { SLIPWAY_TEST_TURN: String(turn) } }),
   name: 'tests',
   args: [tool('vitest/vitest.mjs'), 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${resultsFile}`],
 };
@@ -51,6 +57,8 @@ const unexplained = run.failures().filter((name) => name !== suites.name || fail
 const total = failed + complaints.length + unexplained;
 
 console.log(`\n${run.summary()}`);
+if (!staticOnly && turn !== undefined)
+  console.log('  of counter-tests and killed steps one third, another with each commit; npm run test:all tells all');
 // Named once more at the very end, where whoever reads only that finds them.
 for (const complaint of [...failures, ...complaints]) console.log(`  FAIL  ${complaint}`);
 if (!staticOnly) console.log(`\nTests: ${passed} passed, ${total} failed`);

@@ -7,6 +7,7 @@ export const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/
 export interface Stage {
   name: string;
   args: string[];
+  environment?: Record<string, string>;
   applies?: () => boolean;
 }
 
@@ -36,7 +37,7 @@ export class StageRun {
     if (stage.applies?.() === false) return;
     const startedAt = Date.now();
     console.log(`\n── ${stage.name}`);
-    const ok = this.#stopped === undefined && (await this.#run(stage.args));
+    const ok = this.#stopped === undefined && (await this.#run(stage));
     const result = { name: stage.name, ok, ms: Date.now() - startedAt };
     this.#results.push(result);
     console.log(line(result));
@@ -50,9 +51,10 @@ export class StageRun {
     return this.#results.map(line).join('\n');
   }
 
-  #run(args: string[]): Promise<boolean> {
+  #run({ args, environment }: Stage): Promise<boolean> {
     return new Promise((resolve) => {
-      const child = spawn(process.execPath, args, { cwd: root, stdio: 'inherit' });
+      const env = { ...process.env, ...environment };
+      const child = spawn(process.execPath, args, { cwd: root, env, stdio: 'inherit' });
       this.#child = child;
       child.once('error', (error) => {
         console.error(error.message);

@@ -18,7 +18,7 @@ import type { OperationServices } from '../../src/operations/services.ts';
 import type * as executions from '../../src/store/executions.ts';
 import { type Case, type EndedCase, runCases } from './support/cases.ts';
 import { type FaultName, faultNames } from './support/faults.ts';
-import { everyFault, everyPair, judge } from './support/plan.ts';
+import { everyFault, everyPair, inTurn, judge } from './support/plan.ts';
 import type { Broken } from './support/workshop.ts';
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
@@ -54,7 +54,7 @@ test('undisturbed, every one ends where the tables allow', () => {
 describe('each step of each operation', () => {
   let tried: EndedCase[];
   beforeAll(async () => {
-    tried = await runCases(everyFault(undisturbed));
+    tried = await runCases(inTurn(everyFault(undisturbed)));
   });
 
   test.each(faultNames)('%s', (fault) => {

@@ -1,0 +1,18 @@
+import { expect, it } from 'vitest';
+import { isItsTurn } from './turn.ts';
+
+const names = Array.from({ length: 300 }, (_, i) => `a story, told without rule ${i}`);
+
+it('has a turn for everything, exactly one in three, and about as much in each', () => {
+  const told = ['0', '1', '2'].map((turn) => names.filter((name) => isItsTurn(name, turn)));
+  expect(told.flat().toSorted()).toEqual(names.toSorted());
+  for (const third of told) expect(third.length).toBeGreaterThan(names.length / 5);
+});
+
+it('comes round with every third commit', () => {
+  for (const name of names) expect(isItsTurn(name, '7')).toBe(isItsTurn(name, '4'));
+});
+
+it('is always the turn of what is run by itself', () => {
+  expect(names.every((name) => isItsTurn(name, undefined))).toBe(true);
+});
