@@ -131,7 +131,7 @@ it('keeps a fence that came while the credential was looked up', async () => {
   let once = false;
   const sessions = createAgentSessions(
     watched(async (text) => {
-      if (once || !text.includes('credential_hash = $1 or')) return;
+      if (once || !text.includes('credential_hash = any($1) or')) return;
       once = true;
       await db.query('update instances set fenced_at = now(), fence_reason = $2 where node_instance_id = $1', [
         id,
@@ -162,4 +162,40 @@ it('a name at a front door is free for the next one, though the former was asked
   const session = await sessions.findAtDoor({ door, pool, name });
   expect(session).toMatchObject({ node_id: next.node_id, fence: { kind: 'none' } });
   expect(await sessions.findAtDoor({ door, pool, name })).toBe(session);
+});
+
+it('learns any number of agents by one question', async () => {
+  const nodes = await Promise.all([1, 2, 3, 4, 5].map(readyNode));
+  const texts: string[] = [];
+  const sessions = createAgentSessions(watched((text) => texts.push(text)));
+  const learn = () => Promise.all(nodes.map((node) => mustFind(sessions, node)));
+  const found = await learn();
+  expect(found.map((each) => each.node_id)).toEqual(nodes.map((node) => node.node_id));
+  expect(texts, 'who they are, and that they were seen for the first time').toHaveLength(2);
+  for (const [index, node] of nodes.entries()) expect(sessions.known(credentialOf(node))).toBe(found[index]);
+
+  texts.length = 0;
+  for (const node of nodes) {
+    await silence(node);
+    for (const fact of await factsOf(node)) sessions.observe(fact);
+    expect(sessions.known(credentialOf(node)), 'nobody answers by what is doubted').toBeUndefined();
+  }
+  expect((await learn()).map((each) => each.node_status)).toEqual(nodes.map(() => 'offline'));
+  expect(texts, 'and what became of all of them').toHaveLength(1);
+});
+
+it('forgets every credential of an instance', async () => {
+  const node = await readyNode();
+  const sessions = createAgentSessions(db);
+  await mustFind(sessions, node);
+  const next = `the next ${credentialOf(node)}`;
+  await db.query('update instances set next_credential_hash = $2 where node_instance_id = $1', [
+    node.node_instance_id,
+    hashSecret(next),
+  ]);
+  expect(await sessions.find(next, fleet.now())).toMatchObject({ node_id: node.node_id });
+  expect(sessions.known(credentialOf(node)), 'the former one').toBeUndefined();
+  expect(await sessions.find(credentialOf(node), fleet.now())).toBeUndefined();
+  sessions.forget(node.node_instance_id as NodeInstanceId);
+  expect(sessions.known(next)).toBeUndefined();
 });

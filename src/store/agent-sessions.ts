@@ -6,20 +6,24 @@
  * tells of, and what is remembered may be newer, from the row or from the agent's own claim. Taken at its word, an old fact
  * would tell an agent that it is starting after it was told that it is ready.
  */
+import { hash } from 'node:crypto';
 import { secondsLater } from '../base/clock.ts';
+import { gathered } from '../base/gathered.ts';
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Door } from '../contract/compat/door.ts';
 import type { Evidence } from '../contract/evidence.ts';
 import { heartbeatPolicy } from '../lifecycle/budgets.ts';
 import { type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
 import { type Cause, leavesVerdict } from '../lifecycle/transitions.ts';
-import { holderOf } from './allocations.ts';
 import type { Database } from './database.ts';
-import { hashSecret, type InstanceRow, instanceAtDoor, instanceByCredential } from './instances.ts';
+import { type InstanceRow, instanceByCredential } from './instances.ts';
+import { rowAtDoor, rowsByCredential, rowsByInstance, type SessionRow, type Shown } from './session-rows.ts';
 
+/** There are as many as agents, so each field here costs a million times its size. */
 export interface AgentSession {
-  node_id: NodeId;
-  node_instance_id: NodeInstanceId;
+  readonly node_id: NodeId;
+  readonly node_instance_id: NodeInstanceId;
+  pool: string;
   /** As it was last heard. Whoever keeps something under a tenant asks the row, which may know of another one by now. */
   allocation_id: string | null;
   correlation_id: string | null;
@@ -29,18 +33,22 @@ export interface AgentSession {
   verdict_rule: string | null;
   /** The boot stage its beats last named. */
   boot_stage: string | null;
-  agent_public_key: string | null;
   interval_seconds: number;
   stale_after_seconds: number;
   tasks_waiting: number;
-  /** What its instance said of itself at the front door that it came in by; see `InstanceRow`. */
-  door: Door | null;
+  /** Null for our own agents. */
+  at_door: DoorClient | null;
+  readonly fence: Fence;
+}
+
+/** What an instance said of itself at the front door that it came in by; see `InstanceRow`. */
+export interface DoorClient {
+  door: Door;
   name: string;
   announced_interval_seconds: number | null;
   client_instance: string | null;
   /** The interval that its beats were last judged by, by whichever replica. */
   kept_interval_seconds: number | null;
-  fence: Fence;
 }
 
 /** `heard_until`: what it still has to say is kept until then, as nobody's; null when nothing is kept any more. */
@@ -50,7 +58,11 @@ export type Fence = { kind: 'none' } | { kind: 'fenced'; reason: string; heard_u
 const heardAfterFenceSeconds = 600;
 
 export interface AgentSessions {
+  /** Whoever is remembered and not doubted, without a question to the store. */
+  known(credential: string): AgentSession | undefined;
   find(credential: string, now: Date): Promise<AgentSession | undefined>;
+  /** For whoever may speak for an instance without its credential. */
+  findInstance(id: NodeInstanceId): Promise<AgentSession | undefined>;
   /** Whoever came in by a front door and has no credential of its own: the one of that name in the pool that its token opens. */
   findAtDoor(place: { door: Door; pool: string; name: string }): Promise<AgentSession | undefined>;
   instance(credential: string, now: Date): Promise<InstanceRow | undefined>;
@@ -60,56 +72,94 @@ export interface AgentSessions {
   renew(session: AgentSession): Promise<void>;
 }
 
-interface SessionRow {
-  node_status: NodeStatus;
-  reported_status: string | null;
-  verdict_rule: string | null;
-  current_instance: string | null;
-  correlation_id: string | null;
-  allocation_id: string | null;
-  heartbeat: { interval_seconds?: number; stale_after_seconds?: number } | null;
-  tasks_waiting: number;
-  name: string;
-  kept_interval_seconds: number | null;
-}
-
 const mostSessions = 1_200_000;
+/** A replica that has forgotten everybody learns as many of them by one statement as a relay sends at once. */
+const together = { most: 1_000, at_once: 2 };
 const endsSession = new Set(['instance.fenced', 'instance.revoked', 'credential.replaced']);
 const holdsNode = new Set(['allocation.provisioning', 'allocation.active']);
 const nodeKinds = new Set(nodeStatusNames.map((status) => `node.${status}`));
+const unfenced: Fence = { kind: 'none' };
 
-const load = `
-  select node.status as node_status, node.reported_status, node.verdict ->> 'rule' as verdict_rule, node.node_instance_id as current_instance, node.correlation_id, node.name,
-    (select interval_seconds from heartbeats where node_instance_id = $2) as kept_interval_seconds,
-    generation.document -> 'heartbeat' as heartbeat,
-    ${holderOf('node.node_id')} as allocation_id,
-    (select count(*)::int from tasks where node_instance_id = $2 and status = 'queued') as tasks_waiting
-  from nodes node join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
-  where node.node_id = $1`;
-
-const fenceOf = (instance: InstanceRow, row: SessionRow): Fence => {
-  const isLast = row.current_instance === instance.node_instance_id;
-  const { fenced_at, fence_reason, revoked_at } = instance;
+const fenceOf = (row: SessionRow): Fence => {
+  const isLast = row.current_instance === row.node_instance_id;
+  const { fenced_at, fence_reason, revoked_at } = row;
   if (fenced_at) {
     // Cut off with nobody after it: it is proven that nothing speaks for the node any more.
     const heard_until = isLast && revoked_at ? null : secondsLater(fenced_at, heardAfterFenceSeconds);
     return { kind: 'fenced', reason: fence_reason ?? 'it was fenced', heard_until };
   }
-  return isLast ? { kind: 'none' } : { kind: 'fenced', reason: 'the node has a newer instance', heard_until: null };
+  return isLast ? unfenced : { kind: 'fenced', reason: 'the node has a newer instance', heard_until: null };
 };
 
-/** What the row says of a session. */
-const standing = (row: SessionRow) => ({
-  allocation_id: row.allocation_id,
-  correlation_id: row.correlation_id,
-  node_status: row.node_status,
-  reported_status: row.reported_status,
-  verdict_rule: row.verdict_rule,
-  tasks_waiting: row.tasks_waiting,
-  name: row.name,
-  kept_interval_seconds: row.kept_interval_seconds,
-  ...heartbeatPolicy(row.heartbeat ?? {}),
-});
+/** The same few words come with every row; one copy of each is enough. */
+const words = new Map<string, string>();
+function shared<Word extends string | null>(word: Word): Word {
+  if (word === null) return word;
+  const kept = words.get(word);
+  if (kept !== undefined) return kept as Word;
+  if (words.size < 10_000) words.set(word, word);
+  return word;
+}
+
+const doorClientOf = (row: SessionRow): DoorClient | null =>
+  row.door && {
+    door: row.door,
+    name: row.name,
+    announced_interval_seconds: row.announced_interval_seconds,
+    client_instance: row.client_instance,
+    kept_interval_seconds: row.kept_interval_seconds,
+  };
+
+/** One object for each agent, with all that is remembered of it: its keys as well, so that it can be forgotten. */
+class Remembered implements AgentSession {
+  readonly node_id: NodeId;
+  readonly node_instance_id: NodeInstanceId;
+  pool = '';
+  allocation_id: string | null = null;
+  correlation_id: string | null = null;
+  node_status: NodeStatus = 'provisioning';
+  reported_status: string | null = null;
+  verdict_rule: string | null = null;
+  boot_stage: string | null = null;
+  interval_seconds = 0;
+  stale_after_seconds = 0;
+  tasks_waiting = 0;
+  at_door: DoorClient | null = null;
+  readonly fence: Fence;
+  /** By which it is found. Nearly all have one; while a credential is replaced there may be another. */
+  key: string | null = null;
+  more_keys: string[] | null = null;
+  /** A fact contradicts it: one of them is old, and the row knows which. */
+  doubted = false;
+
+  constructor(row: SessionRow) {
+    this.node_id = row.node_id;
+    this.node_instance_id = row.node_instance_id;
+    this.fence = fenceOf(row);
+    this.stand(row);
+  }
+
+  /** As the row says. */
+  stand(row: SessionRow): void {
+    const { interval_seconds, stale_after_seconds } = heartbeatPolicy(row.heartbeat ?? {});
+    this.pool = shared(row.pool);
+    this.allocation_id = row.allocation_id;
+    this.correlation_id = row.correlation_id;
+    this.node_status = shared(row.node_status);
+    this.reported_status = shared(row.reported_status);
+    this.verdict_rule = shared(row.verdict_rule);
+    this.tasks_waiting = row.tasks_waiting;
+    this.interval_seconds = interval_seconds;
+    this.stale_after_seconds = stale_after_seconds;
+    this.at_door = doorClientOf(row);
+    this.doubted = false;
+  }
+
+  isFoundBy(key: string): void {
+    if (this.key === null || this.key === key) this.key = key;
+    else if (!this.more_keys?.includes(key)) this.more_keys = [...(this.more_keys ?? []), key];
+  }
+}
 
 /** What a fact says of a session; nothing where it speaks of something else. */
 function toldBy({ kind, data, allocation_id }: Evidence): Partial<AgentSession> {
@@ -130,125 +180,128 @@ function toldBy({ kind, data, allocation_id }: Evidence): Partial<AgentSession> 
 const contradicts = (session: AgentSession, told: Partial<AgentSession>): boolean =>
   Object.entries(told).some(([name, value]) => session[name as keyof AgentSession] !== value);
 
-interface Known {
-  session: AgentSession;
-  keys: Set<string>;
-  /** A fact contradicts it: one of them is old, and the row knows which. */
-  doubted: boolean;
-}
+/** Half of a hash tells a million credentials apart as well as the whole, and is never guessed. */
+const keyOf = (credentialHash: Buffer): string => credentialHash.toString('latin1', 0, 16);
+const hashOf = (credential: string): Buffer => hash('sha256', credential, 'buffer');
 
 export function createAgentSessions(db: Database): AgentSessions {
   /** By credential, or by door and name. */
-  const byKey = new Map<string, Known>();
-  const byInstance = new Map<NodeInstanceId, Known>();
+  const byKey = new Map<string, Remembered>();
+  const byInstance = new Map<string, Remembered>();
 
   /** Which fact spoke last of an instance, by number, while sessions were being loaded: what was read before may be older. */
   const lastSpoken = new Map<string, number>();
   let facts = 0;
   let loading = 0;
 
-  const forget = (id: NodeInstanceId) => {
-    for (const key of byInstance.get(id)?.keys ?? []) byKey.delete(key);
+  const forget = (id: string) => {
+    const known = byInstance.get(id);
+    if (!known) return;
+    for (const key of [known.key, ...(known.more_keys ?? [])]) if (key !== null) byKey.delete(key);
     byInstance.delete(id);
   };
 
-  const remember = (key: string, session: AgentSession): AgentSession => {
-    if (byInstance.size >= mostSessions) {
-      const oldest = byInstance.keys().next();
-      if (!oldest.done) forget(oldest.value);
+  const remember = (row: SessionRow, key: string | null): Remembered => {
+    let known = byInstance.get(row.node_instance_id);
+    if (!known) {
+      if (byInstance.size >= mostSessions) {
+        const oldest = byInstance.keys().next();
+        if (!oldest.done) forget(oldest.value);
+      }
+      known = new Remembered(row);
+      byInstance.set(row.node_instance_id, known);
+    } else if (known.doubted) known.stand(row);
+    if (key !== null) {
+      known.isFoundBy(key);
+      byKey.set(key, known);
     }
-    const known = byInstance.get(session.node_instance_id) ?? { session, keys: new Set(), doubted: false };
-    known.keys.add(key);
-    byInstance.set(session.node_instance_id, known);
-    byKey.set(key, known);
-    return known.session;
+    return known;
   };
 
-  /** Reads until no fact spoke of the instance meanwhile. */
-  const settled = async <T>(read: () => Promise<T>, idOf: (found: T) => NodeInstanceId | undefined): Promise<T> => {
+  /** Reads until no fact spoke meanwhile of an instance that was found; answers in the order of the keys. */
+  const settled = async <Key>(
+    keys: readonly Key[],
+    read: (keys: readonly Key[]) => Promise<(SessionRow | undefined)[]>,
+  ): Promise<(SessionRow | undefined)[]> => {
+    const found: (SessionRow | undefined)[] = keys.map(() => undefined);
+    let open = keys.map((_, index) => index);
     loading++;
     try {
-      for (;;) {
+      while (open.length > 0) {
         const begun = facts;
-        const found = await read();
-        if ((lastSpoken.get(idOf(found) ?? '') ?? 0) <= begun) return found;
+        const rows = await read(open.map((index) => keys[index] as Key));
+        for (const [place, index] of open.entries()) found[index] = rows[place];
+        open = open.filter((index) => (lastSpoken.get(found[index]?.node_instance_id ?? '') ?? 0) > begun);
       }
+      return found;
     } finally {
       loading--;
       if (loading === 0) lastSpoken.clear();
     }
   };
 
-  const rowOf = async (node_id: NodeId, id: NodeInstanceId): Promise<SessionRow | undefined> =>
-    (await db.query<SessionRow>(load, [node_id, id]))[0];
+  const byCredential = gathered(
+    (shown: Shown[]) =>
+      // The first use of a new credential ends the former one, here as in the table.
+      settled(shown, (asked) => rowsByCredential(db, asked, forget)),
+    together,
+  );
+  const byId = gathered((ids: string[]) => settled(ids, (asked) => rowsByInstance(db, asked)), together);
 
   const renew = async (session: AgentSession): Promise<void> => {
-    const { node_id, node_instance_id: id } = session;
+    const { node_instance_id: id } = session;
     const known = byInstance.get(id);
-    if (known?.session === session && !known.doubted) return;
-    const row = await settled(
-      () => rowOf(node_id, id),
-      () => id,
-    );
+    if (known === session && !known.doubted) return;
+    const row = await byId(id);
     if (!row) return;
     if (row.current_instance !== id) forget(id);
-    Object.assign(session, standing(row));
-    if (known?.session === session) known.doubted = false;
+    (session as Remembered).stand(row);
   };
 
-  const found = async (
-    key: string,
-    whose: () => Promise<InstanceRow | undefined>,
-    keeps: (session: AgentSession) => boolean = () => true,
-  ): Promise<AgentSession | undefined> => {
-    const cached = byKey.get(key);
-    if (cached && !cached.doubted) return cached.session;
-    if (cached) {
-      await renew(cached.session);
-      // It may have been fenced or have got another credential meanwhile.
-      if (byKey.get(key) === cached) return cached.session;
-    }
-    const loaded = await settled(
-      async () => {
-        const instance = await whose();
-        return instance && { instance, row: await rowOf(instance.node_id, instance.node_instance_id) };
-      },
-      (each) => each?.instance.node_instance_id,
-    );
-    if (!loaded?.row) return undefined;
-    const { instance, row } = loaded;
-    const session: AgentSession = {
-      node_id: instance.node_id,
-      node_instance_id: instance.node_instance_id,
-      boot_stage: null,
-      agent_public_key: instance.agent_public_key,
-      door: instance.door,
-      announced_interval_seconds: instance.announced_interval_seconds,
-      client_instance: instance.client_instance,
-      ...standing(row),
-      fence: fenceOf(instance, row),
-    };
-    return keeps(session) ? remember(key, session) : session;
+  /** Undefined where it has to be looked up. */
+  const atHand = async (
+    find: () => Remembered | undefined,
+    known: Remembered | undefined,
+  ): Promise<Remembered | undefined> => {
+    if (!known?.doubted) return known;
+    await renew(known);
+    // It may have been fenced or have got another credential meanwhile.
+    return find() === known ? known : undefined;
+  };
+
+  const known = (key: string) => {
+    const found = byKey.get(key);
+    return found && !found.doubted ? found : undefined;
   };
 
   return {
     forget,
     renew,
+    known: (credential) => known(keyOf(hashOf(credential))),
     instance: (credential, now) => instanceByCredential(db, credential, now),
-    find: (credential, now) =>
-      found(hashSecret(credential).toString('base64'), async () => {
-        const instance = await instanceByCredential(db, credential, now);
-        // The first use of a new credential ends the former one, here as in the table.
-        if (instance?.next_credential_hash) forget(instance.node_instance_id);
-        return instance;
-      }),
-    findAtDoor: (place) =>
-      found(
-        `${place.door} ${place.pool} ${place.name}`,
-        () => instanceAtDoor(db, place),
-        // A credential is that of its instance for ever; a name will be another one's when this one has gone.
-        ({ fence }) => fence.kind === 'none',
-      ),
+    async find(credential, now) {
+      const whole = hashOf(credential);
+      const key = keyOf(whole);
+      const cached = await atHand(() => byKey.get(key), byKey.get(key));
+      if (cached) return cached;
+      const row = await byCredential({ hash: whole, now });
+      return row && remember(row, key);
+    },
+    async findInstance(id) {
+      const cached = await atHand(() => byInstance.get(id), byInstance.get(id));
+      if (cached) return cached;
+      const row = await byId(id);
+      return row && remember(row, null);
+    },
+    async findAtDoor(place) {
+      const key = `${place.door} ${place.pool} ${place.name}`;
+      const cached = await atHand(() => byKey.get(key), byKey.get(key));
+      if (cached) return cached;
+      const [row] = await settled([place], async ([asked]) => [asked && (await rowAtDoor(db, asked))]);
+      if (!row) return undefined;
+      // A credential is that of its instance for ever; a name will be another one's when this one has gone.
+      return fenceOf(row).kind === 'none' ? remember(row, key) : new Remembered(row);
+    },
     observe(fact) {
       facts++;
       const id = fact.node_instance_id as NodeInstanceId | null;
@@ -256,9 +309,9 @@ export function createAgentSessions(db: Database): AgentSessions {
       const known = id && byInstance.get(id);
       if (!id || !known) return;
       if (endsSession.has(fact.kind)) forget(id);
-      else if (contradicts(known.session, toldBy(fact))) known.doubted = true;
-      else if (fact.kind === 'task.queued' || fact.kind === 'task.requeued') known.session.tasks_waiting++;
-      else if (fact.kind === 'task.leased') known.session.tasks_waiting = Math.max(0, known.session.tasks_waiting - 1);
+      else if (contradicts(known, toldBy(fact))) known.doubted = true;
+      else if (fact.kind === 'task.queued' || fact.kind === 'task.requeued') known.tasks_waiting++;
+      else if (fact.kind === 'task.leased') known.tasks_waiting = Math.max(0, known.tasks_waiting - 1);
     },
   };
 }

@@ -219,31 +219,41 @@ export async function instanceByCredential(
     [hash],
   );
   if (!row) return undefined;
-  if (row.next_credential_hash?.equals(hash)) {
-    const replaced = await db.query(
-      `update instances set credential_hash = $2, next_credential_hash = null, credential_used_at = $3
-       where node_instance_id = $1 and next_credential_hash = $2 returning node_instance_id`,
-      [row.node_instance_id, hash, now],
-    );
-    // Replicas remember credentials; this fact makes them forget the former one.
-    if (replaced.length > 0)
-      await recordEvidence(db, [
-        {
-          at: now,
-          layer: 'node',
-          kind: 'credential.replaced',
-          summary: 'the new credential is in use, the former one is void',
-          node_id: row.node_id,
-          node_instance_id: row.node_instance_id,
-        },
-      ]);
-  } else if (!row.credential_used_at) {
-    await db.query(
-      'update instances set credential_used_at = $2 where node_instance_id = $1 and credential_used_at is null',
-      [row.node_instance_id, now],
-    );
-  }
+  if (row.next_credential_hash?.equals(hash)) await replaceCredential(db, row, hash, now);
+  else if (!row.credential_used_at) await firstUse(db, [row.node_instance_id], now);
   return row;
+}
+
+export async function replaceCredential(
+  db: Queryable,
+  { node_id, node_instance_id }: Pick<InstanceRow, 'node_id' | 'node_instance_id'>,
+  hash: Buffer,
+  now: Date,
+): Promise<void> {
+  const replaced = await db.query(
+    `update instances set credential_hash = $2, next_credential_hash = null, credential_used_at = $3
+     where node_instance_id = $1 and next_credential_hash = $2 returning node_instance_id`,
+    [node_instance_id, hash, now],
+  );
+  // Replicas remember credentials; this fact makes them forget the former one.
+  if (replaced.length > 0)
+    await recordEvidence(db, [
+      {
+        at: now,
+        layer: 'node',
+        kind: 'credential.replaced',
+        summary: 'the new credential is in use, the former one is void',
+        node_id,
+        node_instance_id,
+      },
+    ]);
+}
+
+export async function firstUse(db: Queryable, ids: readonly NodeInstanceId[], now: Date): Promise<void> {
+  await db.query(
+    'update instances set credential_used_at = $2 where node_instance_id = any($1) and credential_used_at is null',
+    [ids, now],
+  );
 }
 
 export async function rotateCredential(db: Queryable, id: NodeInstanceId): Promise<string> {

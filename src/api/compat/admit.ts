@@ -27,7 +27,7 @@ const isCredential = (secret: string) => secret.startsWith('swc_');
 
 /** One that came in by another door, or speaks our own protocol, is not known here. */
 export function mustCount(session: AgentSession | undefined, door: Door): AgentSession {
-  if (!session || session.door !== door) throw new ApiProblem('credential_unknown');
+  if (!session || session.at_door?.door !== door) throw new ApiProblem('credential_unknown');
   if (session.fence.kind === 'fenced')
     throw new ApiProblem('instance_fenced', `This instance no longer counts: ${session.fence.reason}.`);
   return session;

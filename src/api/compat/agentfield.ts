@@ -57,7 +57,8 @@ const unknownNode = (id: string) =>
 /** Whose beat it is: of the instance that its name is bound to. One of a process that another has replaced must register first. */
 async function sessionOf(call: DoorCall, services: DoorServices, process?: string | null): Promise<AgentSession> {
   const place = { door, pool: call.joined().pool, name: nameFor(call.id) } as const;
-  const isOther = ({ client_instance }: AgentSession) => process && client_instance && client_instance !== process;
+  const isOther = ({ at_door }: AgentSession) =>
+    process && at_door?.client_instance && at_door.client_instance !== process;
   let session = await services.sessions.findAtDoor(place);
   if (session && isOther(session)) {
     // It may have registered with another replica a moment ago.

@@ -32,7 +32,7 @@ const mostTasks = 1_000_000;
 
 /** Whoever shows the token of one workspace speaks for that one only. */
 function mustBe(session: AgentSession | null, id: string): AgentSession {
-  if (!session || session.name !== id.toLowerCase())
+  if (!session || session.at_door?.name !== id.toLowerCase())
     throw new ApiProblem('credential_mismatch', `This auth_token is not that of the workspace ${id}.`);
   return session;
 }

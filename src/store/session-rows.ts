@@ -1,0 +1,96 @@
+/** What the tables say of agents, for as many as are asked for by one statement. */
+import type { NodeId, NodeInstanceId } from '../base/ids.ts';
+import type { Door } from '../contract/compat/door.ts';
+import type { HeartbeatSettings } from '../lifecycle/budgets.ts';
+import type { NodeStatus } from '../lifecycle/states.ts';
+import { holderOf } from './allocations.ts';
+import type { Queryable } from './database.ts';
+import { firstUse, replaceCredential } from './instances.ts';
+
+export interface SessionRow {
+  node_instance_id: NodeInstanceId;
+  node_id: NodeId;
+  credential_hash: Buffer | null;
+  next_credential_hash: Buffer | null;
+  credential_used_at: Date | null;
+  fenced_at: Date | null;
+  fence_reason: string | null;
+  revoked_at: Date | null;
+  door: Door | null;
+  announced_interval_seconds: number | null;
+  client_instance: string | null;
+  pool: string;
+  name: string;
+  node_status: NodeStatus;
+  reported_status: string | null;
+  verdict_rule: string | null;
+  /** Which instance its node has now. */
+  current_instance: string | null;
+  correlation_id: string | null;
+  allocation_id: string | null;
+  heartbeat: HeartbeatSettings | null;
+  kept_interval_seconds: number | null;
+  tasks_waiting: number;
+}
+
+const rowsWhere = (which: string) => `
+  select instance.node_instance_id, instance.node_id, instance.credential_hash, instance.next_credential_hash, instance.credential_used_at,
+    instance.fenced_at, instance.fence_reason, instance.revoked_at, instance.door, instance.announced_interval_seconds, instance.client_instance,
+    node.pool, node.name, node.status as node_status, node.reported_status, node.verdict ->> 'rule' as verdict_rule,
+    node.node_instance_id as current_instance, node.correlation_id, ${holderOf('node.node_id')} as allocation_id,
+    generation.document -> 'heartbeat' as heartbeat,
+    (select interval_seconds from heartbeats where node_instance_id = instance.node_instance_id) as kept_interval_seconds,
+    (select count(*)::int from tasks where node_instance_id = instance.node_instance_id and status = 'queued') as tasks_waiting
+  from instances instance join nodes node on node.node_id = instance.node_id
+    join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
+  where ${which}`;
+
+const byCredential = rowsWhere('instance.credential_hash = any($1) or instance.next_credential_hash = any($1)');
+const byInstance = rowsWhere('instance.node_instance_id = any($1)');
+const atDoor = rowsWhere(
+  `node.pool = $1 and node.name = $2 and node.status <> 'retired' and node.node_instance_id = instance.node_instance_id and instance.door = $3`,
+);
+
+export interface Shown {
+  hash: Buffer;
+  now: Date;
+}
+
+/** In the order of the hashes. Showing a credential for the first time is a use of it, and that of a new one ends the former. */
+export async function rowsByCredential(
+  db: Queryable,
+  shown: readonly Shown[],
+  onReplaced: (id: NodeInstanceId) => void,
+): Promise<(SessionRow | undefined)[]> {
+  const rows = await db.query<SessionRow>(byCredential, [shown.map((each) => each.hash)]);
+  const byHash = new Map<string, SessionRow>();
+  for (const row of rows)
+    for (const hash of [row.credential_hash, row.next_credential_hash])
+      if (hash) byHash.set(hash.toString('latin1'), row);
+  const unused: NodeInstanceId[] = [];
+  const found = shown.map(({ hash }) => byHash.get(hash.toString('latin1')));
+  for (const [index, row] of found.entries()) {
+    const { hash, now } = shown[index] as Shown;
+    if (row?.next_credential_hash?.equals(hash)) {
+      onReplaced(row.node_instance_id);
+      await replaceCredential(db, row, hash, now);
+    } else if (row && !row.credential_used_at) unused.push(row.node_instance_id);
+  }
+  if (unused.length > 0) await firstUse(db, unused, (shown[0] as Shown).now);
+  return found;
+}
+
+/** In the order of the ids. */
+export async function rowsByInstance(db: Queryable, ids: readonly string[]): Promise<(SessionRow | undefined)[]> {
+  const rows = await db.query<SessionRow>(byInstance, [ids]);
+  const byId = new Map(rows.map((row) => [row.node_instance_id as string, row]));
+  return ids.map((id) => byId.get(id));
+}
+
+/** Whoever came in by a front door and has no credential of its own: the one of that name in the pool that its token opens. */
+export async function rowAtDoor(
+  db: Queryable,
+  { door, pool, name }: { door: Door; pool: string; name: string },
+): Promise<SessionRow | undefined> {
+  return (await db.query<SessionRow>(atDoor, [pool, name, door]))[0];
+}
