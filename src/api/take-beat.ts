@@ -17,40 +17,63 @@ function assignedPace(session: AgentSession, { fleetLoad }: ApiServices): Pace {
 /** What a client of another kind said besides, in its own words. */
 export type SaidBeat = Heartbeat & { said?: Record<string, unknown> };
 
-/** `pace`: of a client that keeps its own and is not told ours. */
-export async function takeBeat(
-  session: AgentSession,
-  { node_instance_id: meant, ...beat }: SaidBeat,
-  services: ApiServices,
-  pace: Pace = assignedPace(session, services),
-): Promise<HeartbeatReply> {
-  if (meant !== undefined && meant !== session.node_instance_id)
-    throw new ApiProblem('credential_mismatch', `The credential is not that of the instance ${meant}.`);
-  const { interval_seconds, stale_seconds } = pace;
-  const { status: _, ...reported } = beat;
+function hear(session: AgentSession, beat: SaidBeat, services: ApiServices, pace: Pace): void {
+  const { status: _, node_instance_id: __, ...reported } = beat;
   services.beats.add({
     node_instance_id: session.node_instance_id,
     received_ms: services.clock.nowMs(),
-    interval_seconds,
-    stale_seconds,
+    interval_seconds: pace.interval_seconds,
+    stale_seconds: pace.stale_seconds,
     reported: Object.keys(reported).length > 0 ? reported : null,
   });
-  if (isNews(session, beat)) {
-    const { node_id, node_instance_id } = session;
-    const claiming = { node_id, node_instance_id, stale_seconds };
-    const outcome = await recordClaim(services.db, claiming, beat, now(services.clock), services.environment);
-    if (outcome.fenced) {
-      services.sessions.forget(session.node_instance_id);
-      throw new ApiProblem('instance_fenced');
-    }
-    session.node_status = outcome.status;
-    session.reported_status = outcome.reported_status;
-    session.verdict_rule = outcome.verdict_rule;
-    session.boot_stage = beat.boot_stage ?? session.boot_stage;
+}
+
+const replyTo = (session: AgentSession, { interval_seconds }: Pace): HeartbeatReply => ({
+  node_status: session.node_status,
+  heartbeat_interval_seconds: interval_seconds,
+  tasks_waiting: session.tasks_waiting,
+});
+
+/** Takes a beat that changes nothing, which nearly all do. Undefined for one that is news: nothing has been done with it yet. */
+export function takeAtOnce(
+  session: AgentSession,
+  beat: SaidBeat,
+  services: ApiServices,
+  pace: Pace = assignedPace(session, services),
+): HeartbeatReply | undefined {
+  const { node_instance_id: meant } = beat;
+  if (meant !== undefined && meant !== session.node_instance_id)
+    throw new ApiProblem('credential_mismatch', `The credential is not that of the instance ${meant}.`);
+  if (isNews(session, beat)) return undefined;
+  hear(session, beat, services, pace);
+  return replyTo(session, pace);
+}
+
+async function takeNews(session: AgentSession, beat: SaidBeat, services: ApiServices, pace: Pace): Promise<void> {
+  hear(session, beat, services, pace);
+  const { node_id, node_instance_id } = session;
+  const { node_instance_id: _, ...claim } = beat;
+  const claiming = { node_id, node_instance_id, stale_seconds: pace.stale_seconds };
+  const outcome = await recordClaim(services.db, claiming, claim, now(services.clock), services.environment);
+  if (outcome.fenced) {
+    services.sessions.forget(node_instance_id);
+    throw new ApiProblem('instance_fenced');
   }
-  return {
-    node_status: session.node_status,
-    heartbeat_interval_seconds: interval_seconds,
-    tasks_waiting: session.tasks_waiting,
-  };
+  session.node_status = outcome.status;
+  session.reported_status = outcome.reported_status;
+  session.verdict_rule = outcome.verdict_rule;
+  session.boot_stage = beat.boot_stage ?? session.boot_stage;
+}
+
+/** `pace`: of a client that keeps its own and is not told ours. */
+export async function takeBeat(
+  session: AgentSession,
+  beat: SaidBeat,
+  services: ApiServices,
+  pace: Pace = assignedPace(session, services),
+): Promise<HeartbeatReply> {
+  const reply = takeAtOnce(session, beat, services, pace);
+  if (reply) return reply;
+  await takeNews(session, beat, services, pace);
+  return replyTo(session, pace);
 }

@@ -101,6 +101,7 @@ export const HeartbeatBatch = Type.Object(
   },
   { ...strict, $id: 'HeartbeatBatch' },
 );
+export type HeartbeatBatch = Static<typeof HeartbeatBatch>;
 export const HeartbeatBatchReply = Type.Object(
   {
     results: Type.Array(
@@ -109,6 +110,7 @@ export const HeartbeatBatchReply = Type.Object(
   },
   { $id: 'HeartbeatBatchReply' },
 );
+export type HeartbeatResult = Static<typeof HeartbeatBatchReply>['results'][number];
 
 /** What is signed, as canonical JSON, is this object without `signature`. */
 export const SignedTask = Type.Object(

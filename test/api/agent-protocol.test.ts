@@ -169,6 +169,23 @@ it('a rotated credential replaces the former one at its first use', async () => 
 });
 
 describe('heartbeats', () => {
+  it('beats of one instance in a batch keep their order, however many others have news as well', async () => {
+    const machines = await Promise.all(
+      Array.from({ length: 6 }, (_, index) => readyMachine(server, `ordered-${index}`)),
+    );
+    const turns = ['degraded', 'ready', 'stopping', 'ready', 'degraded'] as const;
+    const beats = turns.flatMap((status) => machines.map(({ credential }) => ({ credential, status })));
+    const { body } = await callRoute(server.url, 'agent-heartbeats', { body: { beats } });
+    const { results } = body as unknown as { results: { node_status: string }[] };
+    const heard = machines.map((_, index) =>
+      turns.map((__, turn) => results[turn * machines.length + index]?.node_status),
+    );
+    expect(heard).toEqual(machines.map(() => ['degraded', 'ready', 'offline', 'ready', 'degraded']));
+    expect(await Promise.all(machines.map(statusOf)), 'and all of it is durable').toEqual(
+      machines.map(() => 'degraded'),
+    );
+  });
+
   it('of a batch each have their own result', async () => {
     const [well, leaving] = [await readyMachine(server, 'well'), await readyMachine(server, 'leaving')];
     const beats = [

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { now } from '../../base/clock.ts';
 import { ShippedLine } from '../../contract/agent.ts';
-import { ApiProblem, errorCatalogue } from '../../contract/errors.ts';
+import { ApiProblem } from '../../contract/errors.ts';
 import type { BootStage } from '../../contract/node.ts';
 import { nameAllocations } from '../../store/amend-node.ts';
 import { storeBootStages } from '../../store/boot-stages.ts';
@@ -14,6 +14,7 @@ import { reportPrerequisites } from '../../store/prerequisites.ts';
 import { bearerOf, fencedProblem } from '../auth.ts';
 import { refuseOwnKinds } from '../outside-kinds.ts';
 import type { ApiServices, Handlers } from '../services.ts';
+import { takeBatch } from '../take-batch.ts';
 import { takeBeat } from '../take-beat.ts';
 import { compileCheck } from '../validation.ts';
 
@@ -113,19 +114,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
   },
   'agent-heartbeat': ({ agent, body }, services) => takeBeat(agent(), body ?? {}, services),
   async 'agent-heartbeats'({ body }, services) {
-    const results = [];
-    for (const { credential, ...beat } of body.beats) {
-      try {
-        const session = await services.sessions.find(credential, now(services.clock));
-        if (!session) throw new ApiProblem('credential_unknown');
-        if (session.fence.kind === 'fenced') throw new ApiProblem('instance_fenced', session.fence.reason);
-        results.push(await takeBeat(session, beat, services));
-      } catch (error) {
-        if (!(error instanceof ApiProblem)) throw error;
-        results.push({ code: error.code, status: errorCatalogue[error.code].status, detail: error.message });
-      }
-    }
-    return { results };
+    return { results: await takeBatch(body.beats, services) };
   },
   async 'agent-logs'({ agent, request }, services) {
     const session = agent();
