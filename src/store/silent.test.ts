@@ -57,6 +57,13 @@ describe('who is looked at', () => {
     expect(await suspectsAt(stale / 2)).toEqual([]);
     expect(await suspectsAt(stale / 2 + 1)).toEqual([quiet]);
   });
+
+  test('is not whoever beat before we were away ourselves, until half of its time has passed since', async () => {
+    const id = await beatAt(0);
+    await db.query(`insert into ingest_gaps (started_at, ended_at, cause) values ($1, $2, 'test')`, [at(1), at(600)]);
+    expect(await suspectsAt(600 + stale / 2)).toEqual([]);
+    expect(await suspectsAt(600 + stale / 2 + 1)).toEqual([id]);
+  });
 });
 
 describe('silence', () => {

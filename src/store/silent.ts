@@ -40,7 +40,8 @@ export async function tightestHeartbeat(
 
 /**
  * Those that serve and have been silent for half of their stale time; `earliest` is half of the shortest one ago. The machine is
- * looked up for each beat found, which are few: joined freely, the whole fleet would be read for them.
+ * looked up for each beat found, which are few: joined freely, the whole fleet would be read for them. While we could not hear,
+ * nobody was silent: otherwise after our own absence the whole fleet would be suspected, and each of a million machines probed.
  */
 export async function scanSuspects(db: Queryable, earliest: Date, now: Date): Promise<NodeId[]> {
   const rows = await db.query<{ node_id: NodeId }>(
@@ -48,7 +49,8 @@ export async function scanSuspects(db: Queryable, earliest: Date, now: Date): Pr
        select node.node_id from instances instance join nodes node on node.node_id = instance.node_id
          and node.node_instance_id = instance.node_instance_id
        where instance.node_instance_id = beat.node_instance_id and node.status in ('ready', 'degraded') offset 0) found
-     where not beat.over and beat.last_seen_at < $1 and beat.last_seen_at + make_interval(secs => beat.stale_seconds / 2) < $2`,
+     where not beat.over and beat.last_seen_at < $1 
+       and greatest(beat.last_seen_at, (select max(ended_at) from ingest_gaps)) + make_interval(secs => beat.stale_seconds / 2) < $2`,
     [earliest, now],
   );
   return rows.map((row) => row.node_id);
