@@ -36,7 +36,7 @@ const store = await openStore(directory, options);
 try {
   let server: Awaited<ReturnType<typeof startServer>> | undefined;
   const startSeconds = await secondsOf(async () => {
-    server = await startServer(directory, store);
+    server = await startServer(directory, store, options.rate);
   });
   if (!server) throw new Error('no server');
   const { url, pid } = server;

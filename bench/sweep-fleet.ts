@@ -67,20 +67,14 @@ export interface FleetSize {
   inFlight: number;
   /** How often they have beaten until now; without it, so seldom that nobody falls silent. */
   pace?: Pace;
-  /** What else their pools ask for. */
-  pool?: Partial<PoolDocument>;
 }
 
 /** Answers the nodes in flight, in no order that the tables share. */
-export async function fillFleet(
-  db: Database,
-  { idle, inFlight, pace = restingPace, pool: more = {} }: FleetSize,
-): Promise<NodeId[]> {
+export async function fillFleet(db: Database, { idle, inFlight, pace = restingPace }: FleetSize): Promise<NodeId[]> {
   const now = present(await databaseClock(db));
   const document: PoolDocument = {
     driver: 'external',
     budgets: { provision_seconds: 720, rescue_seconds: 3600 },
-    ...more,
   };
   for (let pool = 0; pool < pools; pool++) await db.transaction((tx) => declarePool(tx, `pool-${pool}`, document, now));
   const last = idle + inFlight;

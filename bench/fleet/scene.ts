@@ -46,9 +46,8 @@ export async function openStore(directory: string, options: FleetOptions): Promi
     await migrate(owner);
     const interval_seconds = intervalSeconds(options);
     const pace = { interval_seconds, stale_seconds: effectiveStaleSeconds(0, interval_seconds) };
-    const heartbeat = { interval_seconds, stale_after_seconds: pace.stale_seconds };
     const db = store.open();
-    await fillFleet(db, { idle: options.nodes, inFlight: 0, pace, pool: { heartbeat } });
+    await fillFleet(db, { idle: options.nodes, inFlight: 0, pace });
     await db.close();
     await formerReplica(store);
     return store;
@@ -58,5 +57,8 @@ export async function openStore(directory: string, options: FleetOptions): Promi
   }
 }
 
-export const startServer = (directory: string, store: Store, name = 'server'): Promise<Replica> =>
-  startReplica(join(directory, name), store.arguments(), { SLIPWAY_ADMIN_TOKEN: adminToken });
+/** `rate`: beats a second that this one is set to ask for. */
+export const startServer = (directory: string, store: Store, rate: number, name = 'server'): Promise<Replica> =>
+  startReplica(join(directory, name), [...store.arguments(), '--beat-rate', String(rate)], {
+    SLIPWAY_ADMIN_TOKEN: adminToken,
+  });
