@@ -235,7 +235,11 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
       return { database: { ok: detail === null, detail } };
     },
     sweeps: () => runner.statuses(),
-    metrics: createMetrics(db, clock, { ...nodeLogs.figures, sweeps: () => runner.statuses() }),
+    metrics: createMetrics(db, clock, {
+      ...nodeLogs.figures,
+      sweeps: () => runner.statuses(),
+      streams: () => feed.figures(),
+    }),
   };
   const { tls_cert, tls_key } = settings;
   const tls = tls_cert && tls_key ? { cert: await readFile(tls_cert), key: await readFile(tls_key) } : null;

@@ -1,6 +1,6 @@
 /**
  * The live feed of one replica: facts from the evidence tail, joined once with the current shape of what they are about,
- * and fanned out in memory, in commit order. A thousand readers cost the database no more than one.
+ * and shown to its audience in commit order. A thousand readers cost the database no more than one.
  */
 import type { Clock } from '../base/clock.ts';
 import { now } from '../base/clock.ts';
@@ -14,6 +14,7 @@ import { readNodes } from '../store/nodes.ts';
 import { readOperations } from '../store/operations.ts';
 import type { EvidenceTail } from '../store/tail.ts';
 import { startProgressTicks } from './progress-ticks.ts';
+import { type AudienceFigures, createAudience, type StreamReader } from './stream-audience.ts';
 
 export interface FeedBatch {
   facts: Evidence[];
@@ -24,16 +25,37 @@ export interface FeedBatch {
   moved?: string[];
 }
 
+/** Since the start of this replica; seconds are summed over batches. */
+export interface FeedFigures extends AudienceFigures {
+  batches: number;
+  facts: number;
+  /** Readers who were let go because they did not keep up. */
+  dropped: number;
+  /** From a fact's own time until the tail had it. */
+  tail_seconds: number;
+  /** Gathering what comes together. */
+  gather_seconds: number;
+  join_seconds: number;
+}
+
 export interface LiveFeed {
-  subscribe(listener: (batch: FeedBatch) => void): () => void;
+  /** From now on the reader is shown what comes. Returns the way to end it. */
+  add(reader: StreamReader): () => void;
   readers(): number;
+  /** Every fact up to here was shown or is being shown; who begins here gets the next batch as a whole. */
+  position(): string;
+  noteDropped(): void;
+  figures(): FeedFigures;
   /** The same joining, for facts read from the store to catch up. */
   join(facts: Evidence[]): Promise<FeedBatch>;
   stop(): void;
 }
 
-/** Facts that come together are joined together; a person does not notice, the database does. */
-const gatherMs = 10;
+/**
+ * Facts that come together are joined and sent together; a person does not notice, the database and the sockets do. What serving the
+ * last ones took is left to everything else before the next, so that many readers cost latency before they cost the whole replica.
+ */
+const gatherMs = { least: 10, most: 200 };
 const retryMs = 1_000;
 
 const idsOf = (facts: Evidence[], key: 'node_id' | 'allocation_id' | 'workflow_id') => [
@@ -47,8 +69,12 @@ export function createLiveFeed(options: {
   onError: (error: unknown) => void;
 }): LiveFeed {
   const { db, tail, clock } = options;
-  const listeners = new Set<(batch: FeedBatch) => void>();
+  const audience = createAudience(clock);
+  const spent = { batches: 0, facts: 0, dropped: 0, tail_seconds: 0, gather_seconds: 0, join_seconds: 0 };
   let gathered: Evidence[] = [];
+  let position = '';
+  let gatheredSinceMs = 0;
+  let restMs = gatherMs.least;
   let scheduled: (() => void) | undefined;
   let delivering = false;
 
@@ -78,17 +104,26 @@ export function createLiveFeed(options: {
   /** One batch after the other, and one that failed again before the next: readers drop what comes out of order. */
   const deliver = async () => {
     delivering = true;
-    while (gathered.length > 0 && !scheduled) {
-      const facts = gathered;
-      gathered = [];
-      try {
-        const batch = await join(facts);
-        for (const listener of listeners) listener(batch);
-      } catch (error) {
-        options.onError(error);
-        gathered = [...facts, ...gathered];
-        schedule(retryMs);
-      }
+    const facts = gathered;
+    gathered = [];
+    position = facts.at(-1)?.cursor ?? position;
+    const sinceMs = gatheredSinceMs;
+    const beganMs = clock.monotonicMs();
+    try {
+      const batch = await join(facts);
+      const joinedMs = clock.monotonicMs();
+      await audience.show(batch);
+      const shownMs = clock.monotonicMs();
+      restMs = Math.min(Math.max(shownMs - beganMs, gatherMs.least), gatherMs.most);
+      spent.batches++;
+      spent.facts += facts.length;
+      spent.gather_seconds += (beganMs - sinceMs) / 1000;
+      spent.join_seconds += (joinedMs - beganMs) / 1000;
+      if (gathered.length > 0) schedule(restMs);
+    } catch (error) {
+      options.onError(error);
+      gathered = [...facts, ...gathered];
+      schedule(retryMs);
     }
     delivering = false;
   };
@@ -96,37 +131,46 @@ export function createLiveFeed(options: {
   const schedule = (ms: number) => {
     scheduled = clock.after(ms, () => {
       scheduled = undefined;
-      if (!delivering) void deliver();
+      void deliver();
     });
   };
 
   const stopTicking = startProgressTicks({
     db,
     clock,
-    hasReaders: () => listeners.size > 0,
+    hasReaders: () => audience.readers() > 0,
     onError: options.onError,
     async deliver(moved) {
       const ids = (key: 'node_id' | 'allocation_id') => moved.flatMap((each) => each[key] ?? []);
       const joined = await joinIds({ nodes: ids('node_id'), allocations: ids('allocation_id'), operations: [] });
       const operations = new Map(moved.map((each) => [each.workflow_id, each]));
       const batch = { ...joined, facts: [], operations, moved: [...operations.keys()] };
-      for (const listener of listeners) listener(batch);
+      await audience.show(batch);
     },
   });
 
   const unsubscribe = tail.subscribe((fact) => {
-    if (listeners.size === 0) return;
+    if (audience.readers() === 0) {
+      position = fact.cursor;
+      return;
+    }
+    if (gathered.length === 0) {
+      gatheredSinceMs = clock.monotonicMs();
+      spent.tail_seconds += Math.max(0, clock.nowMs() - Date.parse(fact.at)) / 1000;
+    }
     gathered.push(fact);
-    if (!scheduled && !delivering) schedule(gatherMs);
+    if (!scheduled && !delivering) schedule(restMs);
   });
 
   return {
     join,
-    readers: () => listeners.size,
-    subscribe(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
+    add: (reader) => audience.add(reader),
+    readers: () => audience.readers(),
+    position: () => position || tail.position(),
+    noteDropped() {
+      spent.dropped++;
     },
+    figures: () => ({ ...audience.figures(), ...spent }),
     stop() {
       unsubscribe();
       stopTicking();

@@ -21,7 +21,16 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-const own = { sweeps: () => [], intake: () => ({ held_bytes: 0, refused: 0 }), forwarders: () => [] };
+const streams = {
+  ...{ readers: 3, questions: 2, batches: 5, facts: 7, bytes: 11, dropped: 1 },
+  ...{ tail_seconds: 0, gather_seconds: 0, join_seconds: 0, render_seconds: 0, write_seconds: 0.25 },
+};
+const own = {
+  sweeps: () => [],
+  intake: () => ({ held_bytes: 0, refused: 0 }),
+  forwarders: () => [],
+  streams: () => streams,
+};
 
 test('ages and counts of what is fenced or parked, by pool', async () => {
   const scrape = createMetrics(db, clock, own);
@@ -64,4 +73,16 @@ test('what was found is counted while it is open', async () => {
   expect(await scrape()).toContain('slipway_findings{kind="drift"} 0\n');
   await note(secondsLater(now, 1));
   expect(await scrape()).toContain('slipway_findings{kind="drift"} 1\n');
+});
+
+test('who reads the stream, and what that costs', async () => {
+  const text = await createMetrics(db, clock, own)();
+  for (const line of [
+    'readers 3',
+    'questions 2',
+    'dropped_total 1',
+    'facts_total 7',
+    'seconds_total{part="write"} 0.25',
+  ])
+    expect(text).toContain(`\nslipway_stream_${line}\n`);
 });

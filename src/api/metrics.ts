@@ -11,6 +11,7 @@ import { countOpenFindings } from '../store/findings.ts';
 import { countNodes } from '../store/nodes.ts';
 import { countOperations } from '../store/operations.ts';
 import { countOpenResidue } from '../store/residue.ts';
+import type { FeedFigures } from './live-feed.ts';
 import type { IntakeFigures } from './log-intake.ts';
 
 const fencedBy = ['pool', 'status'];
@@ -34,6 +35,7 @@ export interface ReplicaFigures {
   sweeps(): SweepFigures[];
   intake(): IntakeFigures;
   forwarders(): ForwardFigures[];
+  streams(): FeedFigures;
 }
 
 export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures): () => Promise<string> {
@@ -75,6 +77,27 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
     receivers,
   );
   const forwardWaiting = gauge('slipway_logs_forward_waiting_lines', 'Log lines that wait to be forwarded', receivers);
+
+  const streamReaders = gauge('slipway_stream_readers', 'Readers of the stream on this replica', []);
+  const streamQuestions = gauge('slipway_stream_questions', 'Different things that readers of the stream ask for', []);
+  const streamDropped = gauge('slipway_stream_dropped_total', 'Readers that did not keep up and were let go', []);
+  const streamFacts = gauge('slipway_stream_facts_total', 'Facts that were shown to readers', []);
+  const streamBatches = gauge('slipway_stream_batches_total', 'Batches in which they were shown', []);
+  const streamBytes = gauge('slipway_stream_bytes_total', 'Bytes that were sent to readers', []);
+  const streamSeconds = gauge('slipway_stream_seconds_total', 'How long each part of showing took, over all batches', [
+    'part',
+  ]);
+
+  const fillStreams = (streams: FeedFigures) => {
+    streamReaders.set(streams.readers);
+    streamQuestions.set(streams.questions);
+    streamDropped.set(streams.dropped);
+    streamFacts.set(streams.facts);
+    streamBatches.set(streams.batches);
+    streamBytes.set(streams.bytes);
+    for (const part of ['tail', 'gather', 'join', 'render', 'write'] as const)
+      streamSeconds.set({ part }, streams[`${part}_seconds`]);
+  };
 
   const fill = (target: Gauge, counts: Record<string, number>) => {
     target.reset();
@@ -118,6 +141,7 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
       residue.set({ driver: each.driver }, each.open);
       residueAge.set({ driver: each.driver }, Math.max(0, secondsBetween(each.oldest_since, now(clock))));
     }
+    fillStreams(own.streams());
     const { held_bytes, refused } = own.intake();
     logsHeld.set(held_bytes);
     logsRefused.set(refused);

@@ -13,7 +13,7 @@ import type { ApiServices } from './services.ts';
 
 export interface NodeLogs {
   services: Pick<ApiServices, 'arrivals' | 'logs' | 'intake'>;
-  figures: Omit<ReplicaFigures, 'sweeps'>;
+  figures: Pick<ReplicaFigures, 'intake' | 'forwarders'>;
   /** Once nothing comes any more: what was begun is finished, and what waits to be sent on has its last try. */
   stop(): Promise<void>;
 }

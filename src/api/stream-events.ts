@@ -1,4 +1,4 @@
-/** Which facts a reader of the stream gets, and how they look on the wire. */
+/** Which facts a reader of the stream gets, and how they look on the wire. What several readers get is written once. */
 import type { Evidence } from '../contract/evidence.ts';
 import type { FeedBatch } from './live-feed.ts';
 
@@ -11,6 +11,10 @@ export interface Wanted {
   workflow_id?: string;
   pool?: string;
 }
+
+/** Two readers for whom this is the same are sent the same. */
+export const questionOf = ({ topics, tenant, node_id, allocation_id, workflow_id, pool }: Wanted): string =>
+  JSON.stringify([[...topics].toSorted(), tenant, node_id, allocation_id, workflow_id, pool]);
 
 const isOwn = (allocation_id: string | null, batch: FeedBatch, { tenant }: Wanted): boolean =>
   tenant === null || (allocation_id !== null && batch.allocations.get(allocation_id)?.tenant === tenant);
@@ -47,24 +51,57 @@ const event = (name: string, data: unknown, id?: string) =>
 
 export const position = (cursor: string) => event('position', {}, cursor);
 
-/** Current shapes first, then the facts with their cursors: whoever breaks off in between gets the facts again. */
-export function render(batch: FeedBatch, wanted: Wanted): string {
-  const facts = batch.facts.filter((fact) => isWanted(fact, batch, wanted));
+/** Remembers what was written for each thing of a batch. */
+function writtenOnce() {
+  const known = new Map<object, string>();
+  return (name: string, thing: object, id?: string): string => {
+    const written = known.get(thing) ?? event(name, thing, id);
+    known.set(thing, written);
+    return written;
+  };
+}
+
+/**
+ * Writes one batch for whoever wants what. Current shapes first, then the facts with their cursors: whoever breaks off in between
+ * gets the facts again. Nothing is written where nothing is wanted.
+ */
+export function renderer(batch: FeedBatch): (wanted: Wanted) => string {
+  const written = writtenOnce();
+  const known = {
+    node_id: new Set(batch.facts.map((fact) => fact.node_id)),
+    allocation_id: new Set(batch.facts.map((fact) => fact.allocation_id)),
+    workflow_id: new Set(batch.facts.map((fact) => fact.workflow_id)),
+  };
   const last = batch.facts.at(-1);
-  let text = '';
-  for (const { topic, name, key, of } of shapes) {
-    if (!wanted.topics.has(topic)) continue;
-    for (const id of new Set(facts.flatMap((fact) => fact[key] ?? []))) {
-      const shape = of(batch).get(id);
-      if (shape && isOwn(shape.allocation_id, batch, wanted)) text += event(name, shape);
+
+  /** Most of those who follow one thing among many are done with this. */
+  const mayConcern = (wanted: Wanted) =>
+    shapes.every(({ key }) => wanted[key] === undefined || known[key].has(wanted[key]));
+
+  const told = (wanted: Wanted): string => {
+    const facts = mayConcern(wanted) ? batch.facts.filter((fact) => isWanted(fact, batch, wanted)) : [];
+    if (!last || facts.length === 0) return '';
+    let text = '';
+    for (const { topic, name, key, of } of shapes) {
+      if (!wanted.topics.has(topic)) continue;
+      for (const id of new Set(facts.flatMap((fact) => fact[key] ?? []))) {
+        const shape = of(batch).get(id);
+        if (shape && isOwn(shape.allocation_id, batch, wanted)) text += written(name, shape);
+      }
     }
-  }
-  if (wanted.topics.has('operations'))
+    if (wanted.topics.has('evidence')) for (const fact of facts) text += written('evidence', fact, fact.cursor);
+    return text && text + position(last.cursor);
+  };
+
+  const moved = (wanted: Wanted): string => {
+    let text = '';
+    if (!wanted.topics.has('operations')) return text;
     for (const id of batch.moved ?? []) {
       const operation = batch.operations.get(id);
-      if (operation && isWanted(operation, batch, wanted)) text += event('operation', operation);
+      if (operation && isWanted(operation, batch, wanted)) text += written('operation', operation);
     }
-  if (wanted.topics.has('evidence')) for (const fact of facts) text += event('evidence', fact, fact.cursor);
-  // The position moves on even past facts that were not wanted, so that a resume does not read them again.
-  return last ? text + position(last.cursor) : text;
+    return text;
+  };
+
+  return (wanted) => (batch.moved ? moved(wanted) : told(wanted));
 }

@@ -1,12 +1,12 @@
 /** `GET /v1/stream`: live changes as server-sent events, resumed by cursor without loss or repeats. */
-import type { ServerResponse } from 'node:http';
+import type { Writable } from 'node:stream';
 import { now } from '../base/clock.ts';
 import { ApiProblem } from '../contract/errors.ts';
-import type { Evidence } from '../contract/evidence.ts';
-import { type Cursor, formatCursor, headCursor, parseCursor, readAfter } from '../store/evidence.ts';
+import { type Cursor, formatCursor, isAfter, parseCursor, readAfter, startCursor } from '../store/evidence.ts';
 import type { FeedBatch } from './live-feed.ts';
 import type { ApiServices, Handler, Person } from './services.ts';
-import { position, render, type Wanted } from './stream-events.ts';
+import type { Piece } from './stream-audience.ts';
+import { position, renderer, type Wanted } from './stream-events.ts';
 
 const aliveEveryMs = 5_000;
 const catchUpBatch = 500;
@@ -15,85 +15,110 @@ const mostUnsentBytes = 4 * 1024 * 1024;
 /** So is one that has taken nothing for this many signs of life. */
 const mostStalls = 12;
 
-/** Beyond this many at once a replica would serve its readers late; the next ones try again, or another replica. */
-const mostReaders = 1_000;
+/**
+ * Beyond this many at once a replica would serve its readers late; the next ones try again, or another replica. Twice as many as
+ * `bench/readers.ts` shows to be served in time while five hundred things a second change.
+ */
+const mostReaders = 2_000;
 const crowdedRetrySeconds = 5;
 
-const isAfter = (fact: Evidence, cursor: Cursor): boolean => {
-  const at = parseCursor(fact.cursor) ?? cursor;
-  return BigInt(at.xid) > BigInt(cursor.xid) || (at.xid === cursor.xid && BigInt(at.seq) > BigInt(cursor.seq));
-};
-
-const drained = (response: ServerResponse): Promise<void> =>
+const drained = (out: Writable): Promise<void> =>
   new Promise((resolve) => {
     const end = () => {
-      response.off('drain', end).off('close', end);
+      out.off('drain', end).off('close', end);
       resolve();
     };
-    response.on('drain', end).on('close', end);
+    out.on('drain', end).on('close', end);
   });
-
-/** A token that is revoked or expires takes its open streams with it. */
-const isRevocation = (fact: Evidence, person: Person) =>
-  fact.kind === 'token.revoked' && fact.data.token_id === person.token_id;
-
-/** Ends a stream that nobody reads or may read any more, and tells the others, now and then, that we are still here. */
-function keepAlive(response: ServerResponse, person: Person, services: ApiServices): () => void {
-  let stalls = 0;
-  let cancel = () => {};
-  const beat = () => {
-    stalls = response.writableNeedDrain ? stalls + 1 : 0;
-    if (stalls > mostStalls || (person.expires_at && person.expires_at <= now(services.clock))) response.destroy();
-    else {
-      response.write(': alive\n\n');
-      cancel = services.clock.after(aliveEveryMs, beat);
-    }
-  };
-  cancel = services.clock.after(aliveEveryMs, beat);
-  return () => cancel();
-}
 
 /**
  * One reader. Until it has caught up it reads from the store at its own pace and live batches are only noted; from then on
  * it gets them as they come. What it has had is never sent again, whichever way it comes.
  */
-function openReader(response: ServerResponse, person: Person, start: Cursor, wanted: Wanted, services: ApiServices) {
+function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted, services: ApiServices) {
+  const { feed, clock } = services;
   let reached = start;
+  /** What the reader itself knows of that, and would resume from. */
+  let told = start;
   let live = false;
   let missed = false;
+  let stalls = 0;
 
-  const write = (batch: FeedBatch): boolean => {
-    const last = batch.facts.at(-1);
-    reached = (last && parseCursor(last.cursor)) ?? reached;
-    return response.write(render(batch, wanted));
+  const letGo = () => {
+    feed.noteDropped();
+    out.destroy();
   };
-  const unsubscribe = services.feed.subscribe((batch) => {
-    if (batch.facts.some((fact) => isRevocation(fact, person))) response.destroy();
-    else if (!live) missed ||= batch.facts.length > 0;
-    else if (response.writableLength > mostUnsentBytes) response.destroy();
-    // Who is behind anyway is not burdened with what the next look shows as well.
-    else if (batch.moved) {
-      const text = response.writableNeedDrain ? '' : render(batch, wanted);
-      if (text) response.write(text);
-    } else {
-      const facts = batch.facts.filter((fact) => isAfter(fact, reached));
-      if (facts.length > 0) write({ ...batch, facts });
+
+  const sendOwn = (batch: FeedBatch, last: Cursor): boolean => {
+    reached = last;
+    const text = renderer(batch)(wanted);
+    if (text === '') return true;
+    told = last;
+    return out.write(text);
+  };
+
+  const takeFacts = ({ batch, bytes, first, last }: Piece) => {
+    if (isAfter(first, reached)) {
+      reached = last;
+      if (!bytes) return;
+      told = last;
+      out.write(bytes);
+    } else if (isAfter(last, reached)) {
+      const facts = batch.facts.filter((fact) => isAfter(parseCursor(fact.cursor) ?? reached, reached));
+      sendOwn({ ...batch, facts }, last);
     }
+  };
+
+  /** It is told where it stands also past what it did not want, so that a resume does not read that again. */
+  const showPosition = () => {
+    if (told !== reached) out.write(position(formatCursor(reached)));
+    told = reached;
+  };
+
+  const leave = feed.add({
+    wanted,
+    token_id: person.token_id,
+    end: () => out.destroy(),
+    take(piece) {
+      if (!live) missed ||= piece.batch.facts.length > 0;
+      else if (out.writableLength > mostUnsentBytes) letGo();
+      else if (!piece.batch.moved) takeFacts(piece);
+      // Who is behind anyway is not burdened with what the next look shows as well.
+      else if (piece.bytes && !out.writableNeedDrain) out.write(piece.bytes);
+    },
   });
-  const stopBeating = keepAlive(response, person, services);
-  response.on('close', () => {
-    unsubscribe();
-    stopBeating();
+
+  /** Ends a stream that nobody reads or may read any more, and tells the others, now and then, that we are still here. */
+  const showLife = () => {
+    stalls = out.writableNeedDrain ? stalls + 1 : 0;
+    if (stalls > mostStalls) letGo();
+    else if (person.expires_at && person.expires_at <= now(clock)) out.destroy();
+    else {
+      showPosition();
+      out.write(': alive\n\n');
+      cancel = clock.after(aliveEveryMs, showLife);
+    }
+  };
+  let cancel = clock.after(aliveEveryMs, showLife);
+  out.on('close', () => {
+    leave();
+    cancel();
   });
 
   return {
+    /** For one that begins where the feed is: nothing can be missing. */
+    beginHere() {
+      live = true;
+    },
     async catchUp() {
       do {
         missed = false;
         const { items } = await readAfter(services.db, reached, catchUpBatch);
-        if (items.length > 0 && !write(await services.feed.join(items))) await drained(response);
+        const last = parseCursor(items.at(-1)?.cursor ?? '');
+        if (last && !sendOwn(await feed.join(items), last)) await drained(out);
         if (items.length === catchUpBatch) missed = true;
-      } while (missed && !response.destroyed);
+      } while (missed && !out.destroyed);
+      showPosition();
       live = true;
     },
   };
@@ -110,19 +135,27 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
   if (asked !== '' && !given) throw new ApiProblem('invalid_cursor');
   if (services.feed.readers() >= mostReaders)
     throw new ApiProblem('rate_limited', { retry_after_seconds: crowdedRetrySeconds });
-  const start = given ?? (await headCursor(services.db));
+  const start = given ?? parseCursor(services.feed.position()) ?? startCursor;
 
   reply.hijack();
   const response = reply.raw;
+  // It ends with its connection, so nothing has to be counted into chunks, and the same bytes do for every reader.
+  response.removeHeader('transfer-encoding');
   response.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
+    connection: 'close',
     'x-accel-buffering': 'no',
     'x-content-type-options': 'nosniff',
     'x-correlation-id': request.correlation_id,
   });
   response.write(`retry: 1000\n${position(formatCursor(start))}`);
-  const reader = openReader(response, person(), start, wanted, services);
+  // Once the head has gone the body needs nothing that the response would add, which holds every piece back for a turn.
+  const reader = openReader(response.socket ?? response, person(), start, wanted, services);
+  if (!given) {
+    reader.beginHere();
+    return undefined;
+  }
   try {
     await reader.catchUp();
   } catch (error) {

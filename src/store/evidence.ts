@@ -36,6 +36,10 @@ export const startCursor: Cursor = { xid: '0', seq: '0' };
 
 export const formatCursor = (cursor: Cursor) => `${cursor.xid}-${cursor.seq}`;
 
+/** In the order of commits. */
+export const isAfter = (cursor: Cursor, other: Cursor): boolean =>
+  cursor.xid === other.xid ? BigInt(cursor.seq) > BigInt(other.seq) : BigInt(cursor.xid) > BigInt(other.xid);
+
 const highestXid = 2n ** 64n - 1n;
 const highestSeq = 2n ** 63n - 1n;
 
