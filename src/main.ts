@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { createAgentStreams } from './api/agent-stream/streams.ts';
 import { createLiveFeed } from './api/live-feed.ts';
 import { createMetrics } from './api/metrics.ts';
 import { openNodeLogs } from './api/node-logs.ts';
@@ -218,6 +219,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
   parts.defer(async () => feed.stop());
   const nodeLogs = openNodeLogs({ db, clock, log, settings, limits: opening.file.logs });
   parts.defer(() => nodeLogs.stop());
+  const agentStreams = createAgentStreams({ db, clock, tail, onError: onError('what broke could not be recorded') });
   const api: ApiServices = {
     ...services,
     log,
@@ -227,6 +229,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
     fleetLoad: () => ({ ...ingest.listened(), beat_rate: settings.beat_rate }),
     tail,
     feed,
+    agentStreams,
     tracer,
     ...nodeLogs.services,
     readiness: async () => {
@@ -239,12 +242,14 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
       ...nodeLogs.figures,
       sweeps: () => runner.statuses(),
       streams: () => feed.figures(),
+      agentStreams: () => agentStreams.figures(),
     }),
   };
   const { tls_cert, tls_key } = settings;
   const tls = tls_cert && tls_key ? { cert: await readFile(tls_cert), key: await readFile(tls_key) } : null;
   const app = await createApiServer(api, tls);
   parts.defer(() => app.close());
+  parts.defer(() => agentStreams.stop());
   return { app, settings: api.settings, scheme: tls ? 'https' : 'http' };
 }
 

@@ -5,8 +5,8 @@ import { ApiProblem } from '../contract/errors.ts';
 import type { Access } from '../contract/route.ts';
 import { roleAtLeast } from '../contract/token.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
-import { type TokenRow, tokenById, tokenBySecret } from '../store/tokens.ts';
-import type { ApiServices, Person } from './services.ts';
+import { relayPrefix, type TokenRow, tokenById, tokenBySecret } from '../store/tokens.ts';
+import type { ApiServices, Person, Relay } from './services.ts';
 
 export const sessionCookie = 'slipway_session';
 const sessionSeconds = 12 * 3600;
@@ -18,16 +18,33 @@ export function bearerOf(request: FastifyRequest): string | undefined {
   return header === undefined ? undefined : (bearer.exec(header)?.[1] ?? '');
 }
 
-function admit(token: TokenRow | undefined, at: Date): Person {
+function stillGood(token: TokenRow | undefined, at: Date): TokenRow {
   if (!token || token.revoked_at) throw new ApiProblem('token_unknown');
   if (token.expires_at && token.expires_at <= at) throw new ApiProblem('token_expired');
-  return {
-    token_id: token.token_id,
-    name: token.name,
-    role: token.role,
-    tenant: token.tenant,
-    expires_at: token.expires_at,
-  };
+  return token;
+}
+
+function admit(token: TokenRow | undefined, at: Date): Person {
+  const { token_id, name, role, tenant, expires_at } = stillGood(token, at);
+  if (role === 'relay')
+    throw new ApiProblem('role_insufficient', `The token ${name} is a relay's; it only passes on beats.`);
+  return { token_id, name, role, tenant, expires_at };
+}
+
+/** Its secret says what it is, so that whoever beats with a credential of its own costs no look at the tokens. */
+const isRelayToken = (secret: string): boolean => secret.startsWith(`${relayPrefix}_`);
+
+async function admitRelay(secret: string, services: ApiServices): Promise<Relay> {
+  const token = stillGood(await tokenBySecret(services.db, secret), now(services.clock));
+  const { token_id, name, pool, expires_at } = token;
+  if (pool === null) throw new ApiProblem('token_unknown');
+  return { token_id, name, pool, expires_at };
+}
+
+/** Undefined where the caller does not say that it is one. */
+export async function relayOf(request: FastifyRequest, services: ApiServices): Promise<Relay | undefined> {
+  const secret = bearerOf(request);
+  return secret !== undefined && isRelayToken(secret) ? admitRelay(secret, services) : undefined;
 }
 
 export async function personByToken(secret: string, services: ApiServices): Promise<Person> {
@@ -91,7 +108,8 @@ export async function authorize(request: FastifyRequest, access: Access, service
     case 'body':
       return;
     case 'agent':
-      request.agent_session = await identifyAgent(request, access, services);
+      if (access.relays) request.relay = (await relayOf(request, services)) ?? null;
+      if (!request.relay) request.agent_session = await identifyAgent(request, access, services);
       return;
     case 'person': {
       const person = await identify(request, services);

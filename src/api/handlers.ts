@@ -1,4 +1,6 @@
 /** Every route's handler. The type makes a route without one, or one without a route, a compile error. */
+
+import { agentStream } from './agent-stream/open-stream.ts';
 import { agentHandlers } from './routes/agent.ts';
 import { agentTaskHandlers } from './routes/agent-tasks.ts';
 import { allocationHandlers } from './routes/allocations.ts';
@@ -40,4 +42,5 @@ export const handlers: Handlers = {
   ...agentHandlers,
   ...agentTaskHandlers,
   'stream-open': streamOpen,
+  'agent-stream': agentStream,
 };

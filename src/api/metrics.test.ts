@@ -30,6 +30,7 @@ const own = {
   intake: () => ({ held_bytes: 0, refused: 0 }),
   forwarders: () => [],
   streams: () => streams,
+  agentStreams: () => ({ agents: 2, relays: 1 }),
 };
 
 test('ages and counts of what is fenced or parked, by pool', async () => {

@@ -36,6 +36,7 @@ export interface ReplicaFigures {
   intake(): IntakeFigures;
   forwarders(): ForwardFigures[];
   streams(): FeedFigures;
+  agentStreams(): { agents: number; relays: number };
 }
 
 export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures): () => Promise<string> {
@@ -67,6 +68,7 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
   ]);
   const sweepSeconds = gauge('slipway_sweep_last_seconds', 'How long the last run of a sweep took', ['sweep']);
 
+  const agentStreams = gauge('slipway_agent_streams', 'Open streams of agents and relays on this replica', ['of']);
   const logsHeld = gauge('slipway_logs_held_bytes', 'Log lines that are being stored by this replica', []);
   const logsRefused = gauge('slipway_logs_slowed_total', 'Batches of log lines that were told to come later', []);
   const receivers = ['receiver'];
@@ -142,6 +144,9 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
       residueAge.set({ driver: each.driver }, Math.max(0, secondsBetween(each.oldest_since, now(clock))));
     }
     fillStreams(own.streams());
+    const { agents, relays } = own.agentStreams();
+    agentStreams.set({ of: 'agent' }, agents);
+    agentStreams.set({ of: 'relay' }, relays);
     const { held_bytes, refused } = own.intake();
     logsHeld.set(held_bytes);
     logsRefused.set(refused);

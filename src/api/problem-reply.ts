@@ -52,15 +52,15 @@ export function problemBody(problem: ApiProblem, correlation_id: string): Proble
 }
 
 /** A defect is logged whole here, and told in one sentence. */
-export function problemOf(error: unknown, request: FastifyRequest): { problem: ApiProblem; body: Problem } {
+export function problemOf(
+  error: unknown,
+  asked: Pick<FastifyRequest, 'correlation_id' | 'operation'> & { log: Pick<FastifyRequest['log'], 'error'> },
+): { problem: ApiProblem; body: Problem } {
   const known = asProblem(error);
-  if (!known)
-    request.log.error(
-      { error, correlation_id: request.correlation_id, operation: request.operation },
-      'a request met a defect',
-    );
+  const { correlation_id, operation } = asked;
+  if (!known) asked.log.error({ error, correlation_id, operation }, 'a request met a defect');
   const problem = known ?? new ApiProblem('internal_error');
-  return { problem, body: problemBody(problem, request.correlation_id) };
+  return { problem, body: problemBody(problem, correlation_id) };
 }
 
 export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): ApiProblem {

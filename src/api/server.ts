@@ -7,6 +7,7 @@ import { strict } from '../contract/primitives.ts';
 import type { RouteDeclaration } from '../contract/route.ts';
 import { type OperationName, routes } from '../contract/routes.ts';
 import { answersHead, refuseUnrouted } from './addresses.ts';
+import { isUpgrade, serveUpgrades } from './agent-stream/open-stream.ts';
 import { authorize, checkOrigin } from './auth.ts';
 import { checkBodyKind, readBodies, readTextBody } from './bodies.ts';
 import { answerBadAddress, answerBrokenBytes } from './broken-requests.ts';
@@ -25,6 +26,8 @@ import { compileCheck, compileReply } from './validation.ts';
 const bodyLimitBytes = 256 * 1024;
 /** For the whole request to arrive; what is slower is not a client but a way to hold connections. */
 const requestTimeoutMs = 60_000;
+/** A request without Host is refused by our own check, which says why. */
+const connecting = { requireHostHeader: false, shouldUpgradeCallback: isUpgrade };
 const nothing = Type.Object({}, strict);
 
 export interface TlsFiles {
@@ -108,8 +111,7 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
     rewriteUrl,
     clientErrorHandler: answerBrokenBytes,
     frameworkErrors: answerBadAddress,
-    // A request without Host is refused by our own check, which says why.
-    ...(tls ? { https: { ...tls, requireHostHeader: false } } : { http: { requireHostHeader: false } }),
+    ...(tls ? { https: { ...tls, ...connecting } } : { http: connecting }),
     return503OnClosing: false,
     forceCloseConnections: true,
   } as object) as unknown as FastifyInstance;
@@ -121,6 +123,7 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
   app.decorateRequest('operation', null);
   app.decorateRequest('person', null);
   app.decorateRequest('agent_session', null);
+  app.decorateRequest('relay', null);
   await app.register(cookie);
   readBodies(app);
 
@@ -166,6 +169,7 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
     return reply;
   });
   for (const name of Object.keys(routes) as OperationName[]) addRoute(app, name, services);
+  serveUpgrades(app);
   await serveDoors(app, services, tellRefusal);
   await serveDocs(app, services.settings.version);
   await serveConsole(app, services.settings.console_dir);

@@ -14,6 +14,7 @@ import type { AgentSession, AgentSessions } from '../store/agent-sessions.ts';
 import type { HeartbeatBuffer } from '../store/heartbeat-buffer.ts';
 import type { LogWriter } from '../store/log-writer.ts';
 import type { EvidenceTail } from '../store/tail.ts';
+import type { AgentStreams } from './agent-stream/streams.ts';
 import type { LiveFeed } from './live-feed.ts';
 import type { LogArrivals } from './log-arrivals.ts';
 import type { LogIntake } from './log-intake.ts';
@@ -47,6 +48,7 @@ export interface ApiServices extends OperationServices {
   /** Null where no collector is named. */
   tracer: Tracer | null;
   arrivals: LogArrivals;
+  agentStreams: AgentStreams;
   logs: LogWriter;
   intake: LogIntake;
   readiness(): Promise<Record<string, { ok: boolean; detail: string | null }>>;
@@ -64,7 +66,19 @@ export interface Person {
   expires_at: Date | null;
 }
 
-export const actorOf = (person: Person): Actor => ({ kind: 'token', id: person.token_id, name: person.name });
+/** Passes on the beats of a pool's machines. */
+export interface Relay {
+  token_id: string;
+  name: string;
+  pool: string;
+  expires_at: Date | null;
+}
+
+export const actorOf = (person: Pick<Person, 'token_id' | 'name'>): Actor => ({
+  kind: 'token',
+  id: person.token_id,
+  name: person.name,
+});
 
 export interface Call<Name extends OperationName> {
   params: ParamsOf<Routes[Name]>;
@@ -91,6 +105,7 @@ declare module 'fastify' {
     operation: OperationName | DoorOperation | null;
     person: Person | null;
     agent_session: AgentSession | null;
+    relay: Relay | null;
     /** The ids of what it was about, as far as they are known by now. */
     touched: KnownIds;
     span_id: string;

@@ -3,13 +3,12 @@
  * news is written a few at a time, each durable before the batch is answered. Beats of one instance keep their order.
  */
 import { now } from '../base/clock.ts';
-import type { HeartbeatBatch, HeartbeatResult } from '../contract/agent.ts';
+import type { NodeInstanceId } from '../base/ids.ts';
+import type { BatchBeat, HeartbeatResult } from '../contract/agent.ts';
 import { ApiProblem, errorCatalogue } from '../contract/errors.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
-import type { ApiServices } from './services.ts';
+import type { ApiServices, Relay } from './services.ts';
 import { takeAtOnce, takeBeat } from './take-beat.ts';
-
-type BatchedBeat = HeartbeatBatch['beats'][number];
 
 /** News of one batch that are written at the same time: the store's connections are there for everybody. */
 const newsAtOnce = 4;
@@ -19,29 +18,52 @@ function refused(error: unknown): HeartbeatResult {
   return { code: error.code, status: errorCatalogue[error.code].status, detail: error.message };
 }
 
-const sessionsOf = (beats: readonly BatchedBeat[], services: ApiServices): Promise<(AgentSession | undefined)[]> => {
-  const at = now(services.clock);
+/** Whose beats they are: their own credentials say so, or a relay that may speak for its pool. */
+const sessionsOf = (
+  beats: readonly BatchBeat[],
+  relay: Relay | undefined,
+  { sessions, clock }: ApiServices,
+): Promise<(AgentSession | undefined)[]> => {
+  const at = now(clock);
   return Promise.all(
-    beats.map(({ credential }) => services.sessions.known(credential) ?? services.sessions.find(credential, at)),
+    beats.map(({ credential, node_instance_id }) => {
+      if (credential !== undefined) return sessions.known(credential) ?? sessions.find(credential, at);
+      return relay && node_instance_id !== undefined
+        ? sessions.findInstance(node_instance_id as NodeInstanceId)
+        : undefined;
+    }),
   );
 };
 
-function mustCount(session: AgentSession | undefined): AgentSession {
+function mustCount(
+  session: AgentSession | undefined,
+  { credential }: BatchBeat,
+  relay: Relay | undefined,
+): AgentSession {
+  if (credential === undefined && !relay)
+    throw new ApiProblem('token_missing', 'A beat needs its own credential, or the batch the token of a relay.');
   if (!session) throw new ApiProblem('credential_unknown');
+  if (relay && session.pool !== relay.pool)
+    throw new ApiProblem('scope_insufficient', `The relay ${relay.name} speaks for the pool ${relay.pool} alone.`);
   if (session.fence.kind === 'fenced') throw new ApiProblem('instance_fenced', session.fence.reason);
   return session;
 }
 
 /** A beat without whose it is. */
-const said = ({ credential: _, ...beat }: BatchedBeat) => beat;
+const said = ({ credential: _, ...beat }: BatchBeat) => beat;
 
-export async function takeBatch(beats: readonly BatchedBeat[], services: ApiServices): Promise<HeartbeatResult[]> {
-  const sessions = await sessionsOf(beats, services);
+/** `relay`: undefined where the batch came without the token of one. */
+export async function takeBatch(
+  beats: readonly BatchBeat[],
+  relay: Relay | undefined,
+  services: ApiServices,
+): Promise<HeartbeatResult[]> {
+  const sessions = await sessionsOf(beats, relay, services);
   const results: HeartbeatResult[] = [];
   const news = new Map<AgentSession, number[]>();
   for (const [index, beat] of beats.entries()) {
     try {
-      const session = mustCount(sessions[index]);
+      const session = mustCount(sessions[index], beat, relay);
       const before = news.get(session);
       const reply = before ? undefined : takeAtOnce(session, said(beat), services);
       if (reply) results[index] = reply;
@@ -56,7 +78,7 @@ export async function takeBatch(beats: readonly BatchedBeat[], services: ApiServ
   const write = async () => {
     for (const [session, indexes] of left)
       for (const index of indexes)
-        results[index] = await takeBeat(session, said(beats[index] as BatchedBeat), services).catch(refused);
+        results[index] = await takeBeat(session, said(beats[index] as BatchBeat), services).catch(refused);
   };
   await Promise.all(Array.from({ length: Math.min(newsAtOnce, news.size) }, write));
   return results;

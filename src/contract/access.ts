@@ -8,4 +8,5 @@ export const fleetViewer: Access = { kind: 'person', role: 'viewer', tenants: 'n
 export const fleetOperator: Access = { kind: 'person', role: 'operator', tenants: 'none' };
 export const admin: Access = { kind: 'person', role: 'admin', tenants: 'none' };
 export const instance: Access = { kind: 'agent' };
+export const instanceOrRelay: Access = { kind: 'agent', relays: true };
 export const instanceOrFormer: Access = { kind: 'agent', fenced: 'heard' };

@@ -74,6 +74,7 @@ export const addresses = {
   'agent-register': { method: 'POST', path: '/v1/agent/register' },
   'agent-heartbeat': { method: 'POST', path: '/v1/agent/heartbeat' },
   'agent-heartbeats': { method: 'POST', path: '/v1/agent/heartbeats' },
+  'agent-stream': { method: 'GET', path: '/v1/agent/stream' },
   'agent-task-next': { method: 'GET', path: '/v1/agent/tasks/next' },
   'agent-task-progress': { method: 'POST', path: '/v1/agent/tasks/{id}/progress' },
   'agent-task-result': { method: 'POST', path: '/v1/agent/tasks/{id}/result' },

@@ -89,19 +89,19 @@ export const HeartbeatReply = Type.Object(
 );
 export type HeartbeatReply = Static<typeof HeartbeatReply>;
 
-export const HeartbeatBatch = Type.Object(
+const BatchBeat = Type.Object(
   {
-    beats: Type.Array(
-      Type.Object({ credential: Type.String({ minLength: 1, maxLength: 512 }), ...beatFields }, strict),
-      {
-        minItems: 1,
-        maxItems: 1000,
-      },
+    credential: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 512, description: 'May be left out under the token of a relay.' }),
     ),
+    ...beatFields,
   },
-  { ...strict, $id: 'HeartbeatBatch' },
+  strict,
 );
-export type HeartbeatBatch = Static<typeof HeartbeatBatch>;
+export type BatchBeat = Static<typeof BatchBeat>;
+const batchFields = { beats: Type.Array(BatchBeat, { minItems: 1, maxItems: 1000 }) };
+
+export const HeartbeatBatch = Type.Object(batchFields, { ...strict, $id: 'HeartbeatBatch' });
 export const HeartbeatBatchReply = Type.Object(
   {
     results: Type.Array(
@@ -111,6 +111,16 @@ export const HeartbeatBatchReply = Type.Object(
   { $id: 'HeartbeatBatchReply' },
 );
 export type HeartbeatResult = Static<typeof HeartbeatBatchReply>['results'][number];
+
+/** Chosen by whoever sends a frame, and repeated in its answer. */
+const seq = { seq: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })) };
+
+/** What goes up an agent's stream: beats, and that it has time for a task. A relay's carries batches. docs/agent.md shows them all. */
+export const BeatFrame = Type.Object({ ...seq, ...beatFields }, strict);
+export const TasksFrame = Type.Object({ tasks: Type.Literal(true) }, strict);
+export const BatchFrame = Type.Object({ ...seq, ...batchFields }, strict);
+export type BeatFrame = Static<typeof BeatFrame>;
+export type BatchFrame = Static<typeof BatchFrame>;
 
 /** What is signed, as canonical JSON, is this object without `signature`. */
 export const SignedTask = Type.Object(

@@ -15,6 +15,7 @@ export const ownNouns = [
   'brake',
   'budget',
   'client',
+  'connection',
   'credential',
   'driver',
   'evidence',

@@ -8,14 +8,15 @@ import type { Role } from './token.ts';
  * - person: a token or session with at least `role`; `tenants: 'own'` means that a tenant's token is let in and sees only
  *   its own, `'none'` that only tokens for all tenants are
  * - agent: an instance credential; with `fenced: 'heard'` the handler is also asked for an instance that counts no more, keeps what it says
- *   as nobody's, and refuses it all the same
+ *   as nobody's, and refuses it all the same; with `relays` the token of a relay is let in as well
  * - body: the credential is part of the body, and the handler judges it: a token that is exchanged for a session, an
- *   enrolment or join token (or the instance credential as bearer), or one instance credential for each beat of a batch
+ *   enrolment or join token (or the instance credential as bearer), or one instance credential for each beat of a batch (or the
+ *   token of a relay as bearer)
  */
 export type Access =
   | { kind: 'public' }
   | { kind: 'person'; role: Role; tenants: 'own' | 'none' }
-  | { kind: 'agent'; fenced?: 'heard' }
+  | { kind: 'agent'; fenced?: 'heard'; relays?: true }
   | { kind: 'body'; credential: 'token' | 'enrolment' | 'instances' };
 
 /** A fault in the body that has a code of its own, because whoever sent it has something else to do about it. */

@@ -1,18 +1,24 @@
 /** Tokens of people and programs, and the console's session. */
 import { type Static, Type } from 'typebox';
 import { Name, nullable, PositiveSeconds, pageOf, strict, Timestamp } from './primitives.ts';
-import { roles } from './roles.ts';
+import { roles, tokenRoles } from './roles.ts';
 
 export type Role = (typeof roles)[number];
 export const Role = Type.Enum([...roles]);
+
+export type TokenRole = (typeof tokenRoles)[number];
+const TokenRole = Type.Enum([...tokenRoles]);
 
 export const roleAtLeast = (role: Role, needed: Role) => roles.indexOf(role) >= roles.indexOf(needed);
 
 export const TokenCreate = Type.Object(
   {
     name: Name,
-    role: Role,
+    role: TokenRole,
     tenant: Type.Optional(Name),
+    pool: Type.Optional(
+      Type.String({ ...Name, description: 'For the role relay, and only for it: whose machines it may speak for.' }),
+    ),
     ttl_seconds: Type.Optional(PositiveSeconds),
   },
   { ...strict, $id: 'TokenCreate' },
@@ -21,8 +27,9 @@ export const Token = Type.Object(
   {
     token_id: Type.String(),
     name: Type.String(),
-    role: Role,
+    role: TokenRole,
     tenant: nullable(Type.String()),
+    pool: nullable(Type.String()),
     created_at: Timestamp,
     expires_at: nullable(Timestamp),
     token: Type.Optional(Type.String({ description: 'Shown once, when it is made.' })),

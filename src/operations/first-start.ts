@@ -33,7 +33,7 @@ export async function ensureAdminToken(db: Database, clock: Clock, path: string,
     const token_id = newTokenId(clock);
     await createToken(
       tx,
-      { token_id, name: 'admin', role: 'admin', tenant: null, created_at: at, expires_at: null },
+      { token_id, name: 'admin', role: 'admin', tenant: null, pool: null, created_at: at, expires_at: null },
       secret,
     );
     await recordEvidence(tx, [

@@ -61,7 +61,7 @@ export interface AgentSessions {
   /** Whoever is remembered and not doubted, without a question to the store. */
   known(credential: string): AgentSession | undefined;
   find(credential: string, now: Date): Promise<AgentSession | undefined>;
-  /** For whoever may speak for an instance without its credential. */
+  /** For whoever may speak for an instance without its credential: one that has got one, and so has once spoken for itself. */
   findInstance(id: NodeInstanceId): Promise<AgentSession | undefined>;
   /** Whoever came in by a front door and has no credential of its own: the one of that name in the pool that its token opens. */
   findAtDoor(place: { door: Door; pool: string; name: string }): Promise<AgentSession | undefined>;
@@ -291,7 +291,7 @@ export function createAgentSessions(db: Database): AgentSessions {
       const cached = await atHand(() => byInstance.get(id), byInstance.get(id));
       if (cached) return cached;
       const row = await byId(id);
-      return row && remember(row, null);
+      return row?.credential_hash && !row.door ? remember(row, null) : undefined;
     },
     async findAtDoor(place) {
       const key = `${place.door} ${place.pool} ${place.name}`;

@@ -1,15 +1,21 @@
 /** Tokens of people and programs, and join tokens. Only hashes are stored; a secret is shown once. */
 import type { TokenId } from '../base/ids.ts';
 import type { JoinToken } from '../contract/pool.ts';
-import type { Role, Token } from '../contract/token.ts';
+import type { Token, TokenRole } from '../contract/token.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { hashSecret } from './instances.ts';
+
+/** What the secret of a token begins with. */
+export const tokenPrefix = 'swt';
+export const relayPrefix = 'swr';
 
 export interface TokenRow {
   token_id: TokenId;
   name: string;
-  role: Role;
+  role: TokenRole;
   tenant: string | null;
+  /** Of a relay: whose machines it speaks for. */
+  pool: string | null;
   created_at: Date;
   expires_at: Date | null;
   revoked_at: Date | null;
@@ -20,14 +26,24 @@ export const tokenWire = (row: TokenRow): Token => ({
   name: row.name,
   role: row.role,
   tenant: row.tenant,
+  pool: row.pool,
   created_at: row.created_at.toISOString(),
   expires_at: row.expires_at?.toISOString() ?? null,
 });
 
 export async function createToken(db: Queryable, fresh: Omit<TokenRow, 'revoked_at'>, secret: string): Promise<void> {
   await db.query(
-    'insert into tokens (token_id, name, secret_hash, role, tenant, created_at, expires_at) values ($1, $2, $3, $4, $5, $6, $7)',
-    [fresh.token_id, fresh.name, hashSecret(secret), fresh.role, fresh.tenant, fresh.created_at, fresh.expires_at],
+    'insert into tokens (token_id, name, secret_hash, role, tenant, pool, created_at, expires_at) values ($1, $2, $3, $4, $5, $6, $7, $8)',
+    [
+      fresh.token_id,
+      fresh.name,
+      hashSecret(secret),
+      fresh.role,
+      fresh.tenant,
+      fresh.pool,
+      fresh.created_at,
+      fresh.expires_at,
+    ],
   );
 }
 

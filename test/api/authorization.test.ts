@@ -13,7 +13,7 @@ import { examplesFor } from './support/examples.ts';
 import { readyMachine, type TenantWorld, tenantWorld } from './support/tenants.ts';
 
 let world: TenantWorld;
-const bearers = { viewer: '', operator: '', admin: '', expired: '', revoked: '', machine: '', fenced: '' };
+const bearers = { viewer: '', operator: '', admin: '', expired: '', revoked: '', machine: '', fenced: '', relay: '' };
 let examples: Record<OperationName, Input>;
 
 /** An open stream does not end by itself. */
@@ -42,6 +42,7 @@ beforeAll(async () => {
   const revoked = await world.tokenFor('admin');
   await world.client.call('token-delete', { params: { id: revoked.token_id } });
   bearers.revoked = revoked.token;
+  bearers.relay = (await world.tokenFor('relay', { pool: 'outside' })).token;
   bearers.machine = world.acme.machine.credential;
   const join = await world.client.call('join-token-create', { params: { pool: 'outside' } });
   const task_id = await answeredPing();
@@ -77,6 +78,7 @@ describe.each(withAccess('person'))('$name', ({ name, access }) => {
     await refuses(name, { bearer: bearers.expired }, 'token_expired');
     await refuses(name, { bearer: bearers.revoked }, 'token_unknown');
     await refuses(name, { bearer: bearers.machine }, 'token_unknown');
+    await refuses(name, { bearer: bearers.relay }, 'role_insufficient');
   });
 
   it('refuses a foreign page', async () => {
@@ -118,7 +120,10 @@ describe.each(withAccess('person'))('$name', ({ name, access }) => {
     });
 });
 
-describe.each(withAccess('agent'))('$name', ({ name }) => {
+/** What the token of a relay opens besides the batches, of which it names whose each beat is. */
+const forRelays: OperationName[] = ['agent-stream'];
+
+describe.each(withAccess('agent'))('$name', ({ name, access }) => {
   it('refuses whoever is no live machine', async () => {
     await refuses(name, {}, 'token_missing');
     await refuses(name, { bearer: 'swc_wrong' }, 'credential_unknown');
@@ -126,6 +131,8 @@ describe.each(withAccess('agent'))('$name', ({ name }) => {
     await refuses(name, { bearer: world.acme.token }, 'credential_unknown');
     await refuses(name, { headers: { cookie: 'slipway_session=sws_forged.forged' } }, 'token_missing');
     await refuses(name, { bearer: bearers.fenced }, 'instance_fenced');
+    expect(access.relays ?? false).toBe(forRelays.includes(name));
+    if (!access.relays) await refuses(name, { bearer: bearers.relay }, 'credential_unknown');
   });
 });
 
@@ -159,12 +166,16 @@ describe('credentials in the body', () => {
     ]);
   });
 
-  it.each(['expired', 'revoked', 'machine'] as const)('a session is not opened by a token that is %s', async (kind) => {
-    const answer = await callRoute(world.url, 'session-create', { body: { token: bearers[kind] } });
-    expectProblem(answer, kind === 'expired' ? 'token_expired' : 'token_unknown');
-    expect(answer.headers.get('set-cookie')).toBeNull();
-    await refuses('session-create', {}, 'token_unknown');
-  });
+  it.each(['expired', 'revoked', 'machine', 'relay'] as const)(
+    'a session is not opened by a token that is %s',
+    async (kind) => {
+      const answer = await callRoute(world.url, 'session-create', { body: { token: bearers[kind] } });
+      const codes = { expired: 'token_expired', relay: 'role_insufficient' } as const;
+      expectProblem(answer, (codes as Partial<Record<string, ErrorCode>>)[kind] ?? 'token_unknown');
+      expect(answer.headers.get('set-cookie')).toBeNull();
+      await refuses('session-create', {}, 'token_unknown');
+    },
+  );
 
   it('a registration is not taken from a stranger', async () => {
     await refuses('agent-register', {}, 'join_token_invalid');

@@ -1,8 +1,8 @@
 /** Every token, without its secret: whose, what it may do, until when; and the way to end it. */
 import { Button } from '@mantine/core';
-import { IconEye, IconKey, IconTool } from '@tabler/icons-react';
+import { IconEye, IconKey, IconTool, IconTransfer } from '@tabler/icons-react';
 import { useMemo } from 'react';
-import type { Role, Token } from '../../../src/contract/token.ts';
+import type { Token, TokenRole } from '../../../src/contract/token.ts';
 import type { Look } from '../status-looks.ts';
 import { roleWords } from '../words/tokens.ts';
 import { Ago } from './Ago.tsx';
@@ -10,10 +10,11 @@ import { CopyId } from './CopyId.tsx';
 import { type Column, DataTable } from './DataTable.tsx';
 import { StatusBadge } from './StatusBadge.tsx';
 
-const roleLooks: Record<Role, Look> = {
+const roleLooks: Record<TokenRole, Look> = {
   viewer: { tone: 'idle', icon: IconEye, letter: 'V' },
   operator: { tone: 'busy', icon: IconTool, letter: 'O' },
   admin: { tone: 'held', icon: IconKey, letter: 'A' },
+  relay: { tone: 'idle', icon: IconTransfer, letter: 'R' },
 };
 
 interface Props {
@@ -42,7 +43,12 @@ const columnsFor = (own: string, onRevoke: Props['onRevoke']): Column<Token>[] =
     by: ({ role }) => role,
     cell: ({ role }) => <StatusBadge look={roleLooks[role]} status={role} means={roleWords[role]} />,
   },
-  { key: 'tenant', heading: 'Tenant', by: ({ tenant }) => tenant ?? '', cell: ({ tenant }) => tenant ?? 'all' },
+  {
+    key: 'tenant',
+    heading: 'Tenant',
+    by: ({ tenant }) => tenant ?? '',
+    cell: ({ tenant, pool }) => (pool ? `pool ${pool}` : (tenant ?? 'all')),
+  },
   {
     key: 'created',
     heading: 'Made',

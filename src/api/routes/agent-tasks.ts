@@ -1,27 +1,12 @@
 /** Tasks as an agent meets them: leased signed, renewed, answered. */
 import { now, secondsLater } from '../../base/clock.ts';
-import { traceparentOfTask } from '../../base/trace.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import { isFenced, type NodeStatus } from '../../lifecycle/states.ts';
 import type { AgentSession } from '../../store/agent-sessions.ts';
-import { answerTask, leaseNext, renewLease, type TaskRow } from '../../store/tasks.ts';
-import type { ApiServices, Handlers } from '../services.ts';
+import { answerTask, renewLease } from '../../store/tasks.ts';
+import { leaseSigned } from '../hand-tasks.ts';
+import type { Handlers } from '../services.ts';
 import { untilFact } from '../until-fact.ts';
-
-const signedWire = (task: TaskRow, services: ApiServices) =>
-  services.installation.signTask({
-    task_id: task.task_id as string,
-    type: task.type,
-    params: task.params,
-    node_id: task.node_id as string,
-    node_instance_id: task.node_instance_id as string,
-    correlation_id: task.correlation_id as string | null,
-    allocation_id: task.allocation_id as string | null,
-    workflow_id: task.workflow_id as string | null,
-    lease_seconds: task.lease_seconds,
-    traceparent: traceparentOfTask(task),
-    expires_at: task.expires_at.toISOString(),
-  });
 
 /** Where the work of taking it down is still to come. */
 const takenDown: readonly NodeStatus[] = ['draining', 'cleaning'];
@@ -54,13 +39,8 @@ export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-p
               (fact) => wakes(fact.kind) && fact.node_instance_id === session.node_instance_id,
             )
           : undefined;
-      // What the node stands at may have changed while this was waiting.
-      await services.sessions.renew(session);
-      const task = await services.db.transaction((tx) =>
-        leaseNext(tx, session.node_instance_id, at, isFenced(session.node_status)),
-      );
-      if (task) return { task: signedWire(task, services) };
-      session.tasks_waiting = 0;
+      const task = await leaseSigned(session, services);
+      if (task) return { task };
       if (!next || request.raw.destroyed) {
         refuseBarred(session);
         return { task: null };

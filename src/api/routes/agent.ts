@@ -11,7 +11,7 @@ import { recordEvidence } from '../../store/evidence.ts';
 import { rotateCredential } from '../../store/instances.ts';
 import { lastStoredSeq } from '../../store/node-logs.ts';
 import { reportPrerequisites } from '../../store/prerequisites.ts';
-import { bearerOf, fencedProblem } from '../auth.ts';
+import { bearerOf, fencedProblem, relayOf } from '../auth.ts';
 import { refuseOwnKinds } from '../outside-kinds.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { takeBatch } from '../take-batch.ts';
@@ -113,8 +113,8 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     };
   },
   'agent-heartbeat': ({ agent, body }, services) => takeBeat(agent(), body ?? {}, services),
-  async 'agent-heartbeats'({ body }, services) {
-    return { results: await takeBatch(body.beats, services) };
+  async 'agent-heartbeats'({ body, request }, services) {
+    return { results: await takeBatch(body.beats, await relayOf(request, services), services) };
   },
   async 'agent-logs'({ agent, request }, services) {
     const session = agent();

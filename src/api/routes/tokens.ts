@@ -5,7 +5,8 @@ import { ApiProblem } from '../../contract/errors.ts';
 import type { Session } from '../../contract/token.ts';
 import { recordEvidence } from '../../store/evidence.ts';
 import { newSecret } from '../../store/instances.ts';
-import { createToken, listTokens, revokeToken, tokenWire } from '../../store/tokens.ts';
+import { currentPool } from '../../store/pools.ts';
+import { createToken, listTokens, relayPrefix, revokeToken, tokenPrefix, tokenWire } from '../../store/tokens.ts';
 import { openSession, personByToken, sessionCookie } from '../auth.ts';
 import { type ApiServices, actorOf, type Handlers, type Person } from '../services.ts';
 
@@ -18,6 +19,15 @@ const sessionWire = (person: Person, expires_at: Date | null, services: ApiServi
   installation_id: services.installation.installation_id,
   version: services.settings.version,
 });
+
+/** A relay has a pool and no tenant; nobody else has a pool. */
+const scopeProblem = (key: 'pool' | 'tenant', wanted: boolean) => {
+  const message = wanted ? 'must name a pool for a token of a relay' : 'does not go with this role';
+  return new ApiProblem('invalid_request', {
+    detail: `/body/${key} ${message}.`,
+    errors: [{ path: `/body/${key}`, message }],
+  });
+};
 
 type TokenRoutes = 'session-create' | 'session-get' | 'session-delete' | 'token-create' | 'token-list' | 'token-delete';
 
@@ -33,12 +43,18 @@ export const tokenHandlers: Pick<Handlers, TokenRoutes> = {
   },
   async 'token-create'({ body, person, correlation_id }, services) {
     const at = now(services.clock);
-    const token = newSecret('swt');
+    const isRelay = body.role === 'relay';
+    if (isRelay !== (body.pool !== undefined)) throw scopeProblem('pool', isRelay);
+    if (isRelay && body.tenant !== undefined) throw scopeProblem('tenant', false);
+    if (body.pool !== undefined && !(await currentPool(services.db, body.pool)))
+      throw new ApiProblem('pool_not_found', `There is no pool named ${body.pool}; the relay could speak for nobody.`);
+    const token = newSecret(isRelay ? relayPrefix : tokenPrefix);
     const row = {
       token_id: newTokenId(services.clock),
       name: body.name,
       role: body.role,
       tenant: body.tenant ?? null,
+      pool: body.pool ?? null,
       created_at: at,
       expires_at: body.ttl_seconds === undefined ? null : secondsLater(at, body.ttl_seconds),
     };
@@ -50,7 +66,7 @@ export const tokenHandlers: Pick<Handlers, TokenRoutes> = {
           layer: 'operator',
           kind: 'token.created',
           summary: `token ${body.name} (${body.role}) was made`,
-          data: { token_id: row.token_id, role: body.role, tenant: row.tenant },
+          data: { token_id: row.token_id, role: body.role, tenant: row.tenant, pool: row.pool },
           actor: actorOf(person()),
           correlation_id,
         },

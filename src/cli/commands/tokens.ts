@@ -1,8 +1,8 @@
 /** `slipway tokens`: who may talk to the server. */
 import { randomUUID } from 'node:crypto';
 import { Option } from 'commander';
-import { roles } from '../../contract/roles.ts';
-import type { Role } from '../../contract/token.ts';
+import { tokenRoles } from '../../contract/roles.ts';
+import type { Token, TokenRole } from '../../contract/token.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../command.ts';
 import { duration } from '../option-values.ts';
 import { printListing } from '../print-listing.ts';
@@ -12,10 +12,13 @@ import { printJson, printLines } from '../terminal.ts';
 
 interface CreateOptions {
   name: string;
-  role: Role;
+  role: TokenRole;
   tenant?: string;
+  pool?: string;
   ttl?: number;
 }
+
+const scopeOf = ({ tenant, pool }: Token) => (pool ? `pool ${pool}` : tenant ? `tenant ${tenant}` : 'all tenants');
 
 const makeList = (cli: Cli) =>
   new SlipwayCommand('tokens list').description('List the tokens, without their secrets.').action(
@@ -34,20 +37,30 @@ const makeCreate = (cli: Cli) =>
   new SlipwayCommand('tokens create')
     .description('Make a token. It is shown once.')
     .requiredOption('-n, --name <name>', 'what it is for')
-    .addOption(new Option('-r, --role <role>', 'what it may do').choices(roles).makeOptionMandatory())
+    .addOption(new Option('-r, --role <role>', 'what it may do').choices(tokenRoles).makeOptionMandatory())
     .option('--tenant <tenant>', 'only this tenant’s allocations; without it, everything')
+    .option('--pool <pool>', 'of a relay: the pool whose beats it may pass on')
     .option('--ttl <time>', 'how long it holds: 12h, 30d; without it, until it is deleted', duration)
-    .examples('slipway tokens create --name ci --role operator --tenant team-a --ttl 30d > ci.token')
+    .examples(
+      'slipway tokens create --name ci --role operator --tenant team-a --ttl 30d > ci.token',
+      'slipway tokens create --name rack-7 --role relay --pool metal > relay.token',
+    )
     .action(
-      cli.run<CreateOptions>(async (session, { name, role, tenant, ttl }) => {
-        const body = { name, role, ...(tenant && { tenant }), ...(ttl !== undefined && { ttl_seconds: ttl }) };
+      cli.run<CreateOptions>(async (session, { name, role, tenant, pool, ttl }) => {
+        const body = {
+          name,
+          role,
+          ...(tenant && { tenant }),
+          ...(pool && { pool }),
+          ...(ttl !== undefined && { ttl_seconds: ttl }),
+        };
         const token = await session.call('token-create', { body, idempotency_key: randomUUID() });
         const { out, err } = session.terminal;
         if (session.json) {
           printJson(out, token);
           return;
         }
-        const scope = token.tenant ? `tenant ${token.tenant}` : 'all tenants';
+        const scope = scopeOf(token);
         const end = token.expires_at ? `expires ${relative(token.expires_at, session.clock.nowMs())}` : 'never expires';
         // The secret alone goes to stdout, so that it can be sent into a file without ever being seen.
         printLines(err, [

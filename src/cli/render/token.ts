@@ -7,7 +7,7 @@ export const tokenColumns = (nowMs: number): Column<Token>[] => [
   { title: 'TOKEN', value: (token) => token.token_id },
   { title: 'NAME', value: (token) => token.name, shrinks_to: 10 },
   { title: 'ROLE', value: (token) => token.role },
-  { title: 'TENANT', value: (token) => token.tenant ?? '(all)', shrinks_to: 8 },
+  { title: 'TENANT', value: ({ tenant, pool }) => (pool ? `pool ${pool}` : (tenant ?? '(all)')), shrinks_to: 8 },
   {
     title: 'EXPIRES',
     value: (token) => (token.expires_at ? relative(token.expires_at, nowMs) : 'never'),

@@ -1,6 +1,6 @@
 /** What agents call. */
 
-import { instance, instanceOrFormer, open } from '../access.ts';
+import { instance, instanceOrFormer, instanceOrRelay, open } from '../access.ts';
 import * as agent from '../agent.ts';
 import { readBootReport } from '../boot-report.ts';
 import { IdParams } from '../primitives.ts';
@@ -9,7 +9,8 @@ import type { Refusal, RouteDeclaration } from '../route.ts';
 const megabyte = 1024 * 1024;
 
 const outOfRange = (at: string): Refusal => ({ at, when: ['minimum', 'maximum'], code: 'claim_out_of_range' });
-const badBeats = (at: string): Refusal[] => [
+/** What a claim is refused for, wherever in a body it stands. */
+export const badBeats = (at: string): Refusal[] => [
   { at: `${at}/status`, when: ['enum'], code: 'claim_status_unknown' },
   outOfRange(`${at}/health_score`),
   outOfRange(`${at}/error_rate`),
@@ -52,7 +53,7 @@ export const agentRoutes = {
   'agent-heartbeats': {
     method: 'POST',
     path: '/v1/agent/heartbeats',
-    summary: "A relay's batch, each beat with its own credential",
+    summary: "A relay's batch, each beat with its own credential, or all under the token of a relay",
     tag: 'agent',
     access: { kind: 'body', credential: 'instances' },
     body: agent.HeartbeatBatch,
@@ -60,6 +61,14 @@ export const agentRoutes = {
     body_limit_bytes: megabyte,
     success: 200,
     reply: agent.HeartbeatBatchReply,
+  },
+  'agent-stream': {
+    method: 'GET',
+    path: '/v1/agent/stream',
+    summary: 'One connection (WebSocket) for beats up and tasks down, or for the batches of a relay',
+    tag: 'agent',
+    access: instanceOrRelay,
+    success: 101,
   },
   'agent-task-next': {
     method: 'GET',

@@ -107,6 +107,7 @@ export function examplesFor(
     'agent-register': { body: { join_token: `${join_token}x`, name: 'stranger', version: '1' } },
     'agent-heartbeat': { body: { status: 'stopping' } },
     'agent-heartbeats': { body: { beats: [{ credential: 'swc_wrong', status: 'stopping' }] } },
+    'agent-stream': {},
     'agent-task-next': {},
     'agent-task-progress': { ...task, body: {} },
     'agent-task-result': { ...task, body: { status: 'succeeded' } },

@@ -1,7 +1,7 @@
 /** A server with two tenants, each with a machine of its own in an external pool. */
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import type { Client } from '../../../src/contract/client.ts';
-import type { Role } from '../../../src/contract/token.ts';
+import type { TokenRole } from '../../../src/contract/token.ts';
 import { inProcessServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { type Machine, startMachine } from './machine.ts';
@@ -17,7 +17,10 @@ export interface Tenant {
 
 export interface TenantWorld extends TestServer {
   tables: Tables;
-  tokenFor(role: Role, more?: { tenant?: string; ttl_seconds?: number }): Promise<{ token: string; token_id: string }>;
+  tokenFor(
+    role: TokenRole,
+    more?: { tenant?: string; pool?: string; ttl_seconds?: number },
+  ): Promise<{ token: string; token_id: string }>;
   join_token: string;
   acme: Tenant;
   globex: Tenant;

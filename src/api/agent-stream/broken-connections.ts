@@ -1,0 +1,91 @@
+/**
+ * A connection that broke is evidence, and never by itself a verdict: whether a machine lives, its beats say. The first of an instance is
+ * a row, repeats are counted; many that break at once are written together, and beyond a bound they are only counted.
+ */
+import { type Clock, now } from '../../base/clock.ts';
+import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
+import type { Actor } from '../../contract/evidence.ts';
+import { nameAllocations } from '../../store/amend-node.ts';
+import type { Database } from '../../store/database.ts';
+import { type Fact, recordEvidence } from '../../store/evidence.ts';
+import { createToldOnce } from '../told-once.ts';
+import type { Ending } from './wire.ts';
+
+export type BrokenConnection = Ending & { correlation_id: CorrelationId } & (
+    | { of: 'agent'; node_id: NodeId; node_instance_id: NodeInstanceId }
+    | { of: 'relay'; actor: Actor }
+  );
+
+const gatherMs = 500;
+const mostWaiting = 2_000;
+
+export interface BrokenConnections {
+  tell(connection: BrokenConnection): void;
+  stop(): Promise<void>;
+}
+
+export function createBrokenConnections(options: {
+  db: Database;
+  clock: Clock;
+  onError: (error: unknown) => void;
+}): BrokenConnections {
+  const { db, clock, onError } = options;
+  const toldOnce = createToldOnce(clock);
+  let waiting: Fact[] = [];
+  let beyond = 0;
+  let cancel: (() => void) | undefined;
+  let writing: Promise<void> = Promise.resolve();
+
+  const write = async (facts: Fact[], uncounted: number) => {
+    if (uncounted > 0)
+      facts.push({
+        at: now(clock),
+        layer: 'transport',
+        kind: 'connection.broken',
+        summary: `${uncounted} more connections broke at the same time`,
+        data: { connections: uncounted },
+      });
+    await db.transaction(async (tx) => {
+      await nameAllocations(tx, facts);
+      await recordEvidence(tx, facts);
+    });
+  };
+  const flush = () => {
+    cancel?.();
+    cancel = undefined;
+    const [facts, uncounted] = [waiting, beyond];
+    waiting = [];
+    beyond = 0;
+    if (facts.length > 0) writing = writing.then(() => write(facts, uncounted)).catch(onError);
+  };
+
+  return {
+    tell({ correlation_id, lasted_seconds, why, ...whose }) {
+      const actor = whose.of === 'agent' ? whose.node_instance_id : whose.actor.id;
+      const telling = toldOnce({ actor, what: 'connection.broken', target: null });
+      if (!telling) return;
+      if (waiting.length >= mostWaiting) {
+        beyond++;
+        return;
+      }
+      const ids =
+        whose.of === 'agent'
+          ? { node_id: whose.node_id, node_instance_id: whose.node_instance_id }
+          : { actor: whose.actor };
+      waiting.push({
+        at: now(clock),
+        layer: 'transport',
+        kind: 'connection.broken',
+        summary: `the stream of ${whose.of === 'agent' ? 'the agent' : 'a relay'} broke after ${lasted_seconds} s: ${why}`,
+        data: { of: whose.of, lasted_seconds, why, ...telling },
+        ...ids,
+        correlation_id,
+      });
+      cancel ??= clock.after(gatherMs, flush);
+    },
+    async stop() {
+      flush();
+      await writing;
+    },
+  };
+}

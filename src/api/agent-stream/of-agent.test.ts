@@ -1,0 +1,72 @@
+/** When the server speaks first on an agent's stream: a much shorter interval, and the end of its patience. */
+import { expect, test, vi } from 'vitest';
+import type { WebSocket } from 'ws';
+import { virtualClock } from '../../base/virtual-clock.ts';
+import type { ApiServices } from '../services.ts';
+import { serveAgent } from './of-agent.ts';
+import { createAgentStreams } from './streams.ts';
+import { FakeSocket } from './testing/fake-socket.ts';
+
+const session = {
+  node_id: 'node_1',
+  node_instance_id: 'inst_1',
+  pool: 'metal',
+  node_status: 'ready',
+  reported_status: 'ready',
+  verdict_rule: null,
+  boot_stage: null,
+  interval_seconds: 10,
+  stale_after_seconds: 30,
+  tasks_waiting: 0,
+  fence: { kind: 'none' },
+};
+
+function streaming(nodes: number) {
+  const clock = virtualClock();
+  const tail = { subscribe: () => () => {} };
+  const streams = createAgentStreams({ db: {} as never, clock, tail: tail as never, onError: () => {} });
+  const load = { nodes, replicas: 1, beat_rate: 100 };
+  const services = {
+    clock,
+    agentStreams: streams,
+    log: {},
+    sessions: { known: () => session },
+    beats: { add: vi.fn() },
+    fleetLoad: () => load,
+  } as unknown as ApiServices;
+  const socket = new FakeSocket();
+  const caller = { session, credential: 'swc_1', correlation_id: 'c' };
+  serveAgent(socket as unknown as WebSocket, caller as never, services);
+  return { clock, socket, load, streams };
+}
+
+test('a much shorter interval is told at once, a longer one with the next answer', async () => {
+  const { clock, socket, load } = streaming(6_000);
+  socket.hear({ seq: 1 });
+  await vi.waitFor(() => expect(socket.sent).toHaveLength(1));
+  expect(socket.sent[0]).toMatchObject({ seq: 1, node_status: 'ready' });
+  expect(socket.sent[0]?.heartbeat_interval_seconds).toBeGreaterThan(50);
+  load.nodes = 5_000;
+  await clock.advance(6_000);
+  expect(socket.sent, 'a little shorter').toHaveLength(1);
+  load.nodes = 2_000;
+  await clock.advance(6_000);
+  expect(socket.sent[1]).toEqual({ heartbeat_interval_seconds: 20 });
+  load.nodes = 9_000;
+  await clock.advance(12_000);
+  expect(socket.sent, 'longer').toHaveLength(2);
+});
+
+test('whoever says nothing for three intervals is let go, and one that beats is not', async () => {
+  const { clock, socket, streams } = streaming(1);
+  for (let beats = 0; beats < 6; beats++) {
+    socket.hear({});
+    await clock.advance(10_000);
+  }
+  expect(socket.closed).toBeNull();
+  expect(streams.figures()).toEqual({ agents: 1, relays: 0 });
+  await clock.advance(36_000);
+  expect(socket.closed).toEqual([4408, 'stream_silent']);
+  expect(streams.figures()).toEqual({ agents: 0, relays: 0 });
+  await streams.stop();
+});

@@ -1,0 +1,112 @@
+/** The stream of one agent: its beats up, answers and tasks down. What it says passes the same way as a beat by HTTP. */
+import type { WebSocket } from 'ws';
+import { now } from '../../base/clock.ts';
+import type { CorrelationId } from '../../base/ids.ts';
+import { BeatFrame, TasksFrame } from '../../contract/agent.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import type { Evidence } from '../../contract/evidence.ts';
+import { badBeats } from '../../contract/routes/agent.ts';
+import { assignedIntervalSeconds } from '../../lifecycle/pace.ts';
+import type { AgentSession } from '../../store/agent-sessions.ts';
+import { fencedProblem } from '../auth.ts';
+import { handTasks } from '../hand-tasks.ts';
+import type { ApiServices } from '../services.ts';
+import { takeBeat } from '../take-beat.ts';
+import { compileCheck } from '../validation.ts';
+import { openWire } from './wire.ts';
+
+export interface AgentCaller {
+  session: AgentSession;
+  credential: string;
+  correlation_id: CorrelationId;
+}
+
+const checkBeat = compileCheck(BeatFrame, 'body', 'invalid_request', badBeats(''));
+const checkTasks = compileCheck(TasksFrame, 'body');
+const limits = { waiting_frames: 32, unsent_bytes: 256 * 1024 };
+
+/** The same patience as with its beats, and never less than this: they may come by HTTP meanwhile. */
+const leastQuietMs = 30_000;
+const intervalsOfQuiet = 3;
+
+/**
+ * Only a much shorter interval is worth a word before the next beat. A longer one must not be: what was stored with the last beat would
+ * take an agent for silent that kept to it; so it comes with the next answer.
+ */
+const muchShorter = 1.5;
+/** Each agent spreads by itself what it is told. */
+const unspread = 0.5;
+
+const isTasks = (frame: unknown) => typeof frame === 'object' && frame !== null && 'tasks' in frame;
+
+/** What ends a credential ends its stream; told as the same problem that its next call would meet. */
+const endings: Record<string, (fact: Evidence) => ApiProblem> = {
+  'instance.fenced': ({ summary }) => fencedProblem(summary),
+  'instance.revoked': ({ summary }) => fencedProblem(summary),
+  'credential.replaced': () => new ApiProblem('credential_unknown'),
+};
+
+export function serveAgent(socket: WebSocket, caller: AgentCaller, services: ApiServices): void {
+  const { clock, log, agentStreams } = services;
+  const { credential, correlation_id } = caller;
+  const { node_id, node_instance_id } = caller.session;
+  let { session: last } = caller;
+  let told_seconds = last.interval_seconds;
+
+  const sessionNow = async () => {
+    const session = services.sessions.known(credential) ?? (await services.sessions.find(credential, now(clock)));
+    if (!session) throw new ApiProblem('credential_unknown');
+    if (session.fence.kind === 'fenced') throw fencedProblem(session.fence.reason);
+    last = session;
+    return session;
+  };
+  const tasks = handTasks({
+    services,
+    session: sessionNow,
+    hand: (task) => wire.send({ task }),
+    onError: (error) => wire.refuse(error),
+  });
+
+  const take = async (frame: unknown) => {
+    if (isTasks(frame)) {
+      checkTasks(frame);
+      tasks.want();
+      return;
+    }
+    const { seq, ...beat } = checkBeat(frame) as BeatFrame;
+    const session = await sessionNow();
+    const reply = await takeBeat(session, beat, services);
+    told_seconds = reply.heartbeat_interval_seconds;
+    wire.send(seq === undefined ? reply : { seq, ...reply });
+    if (session.tasks_waiting > 0) tasks.look();
+  };
+
+  const wire = openWire(socket, {
+    clock,
+    log,
+    correlation_id,
+    limits,
+    take,
+    onEnd(ending) {
+      leave();
+      if (ending.broken) agentStreams.tellBroken({ ...ending, of: 'agent', node_id, node_instance_id, correlation_id });
+    },
+  });
+  const leave = agentStreams.addAgent(node_instance_id, {
+    end: wire.close,
+    cut: wire.cut,
+    observe(fact) {
+      const problem = endings[fact.kind]?.(fact);
+      if (problem) wire.refuse(problem);
+      else if (fact.kind.startsWith('task.') || fact.kind.startsWith('node.')) tasks.look();
+    },
+    look(at_ms) {
+      const patienceMs = Math.max(leastQuietMs, intervalsOfQuiet * told_seconds * 1000);
+      if (at_ms - wire.heardMs() > patienceMs) return wire.close('stream_silent');
+      const assigned = assignedIntervalSeconds(last.interval_seconds, services.fleetLoad(), unspread);
+      if (assigned * muchShorter > told_seconds) return;
+      told_seconds = assigned;
+      wire.send({ heartbeat_interval_seconds: assigned });
+    },
+  });
+}

@@ -1,0 +1,52 @@
+/** The stream of a relay: batches of beats up, their results down, as by `POST /v1/agent/heartbeats` under its token. */
+import type { WebSocket } from 'ws';
+import { now } from '../../base/clock.ts';
+import type { CorrelationId } from '../../base/ids.ts';
+import { BatchFrame } from '../../contract/agent.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import { badBeats } from '../../contract/routes/agent.ts';
+import { type ApiServices, actorOf, type Relay } from '../services.ts';
+import { takeBatch } from '../take-batch.ts';
+import { compileCheck } from '../validation.ts';
+import { openWire } from './wire.ts';
+
+const checkBatch = compileCheck(BatchFrame, 'body', 'invalid_request', badBeats('/beats/*'));
+const limits = { waiting_frames: 16, unsent_bytes: 4 * 1024 * 1024 };
+
+/** A relay without agents says nothing; asked, it answers. */
+const askAfterMs = 20_000;
+const quietMs = 60_000;
+
+export function serveRelay(
+  socket: WebSocket,
+  { relay, correlation_id }: { relay: Relay; correlation_id: CorrelationId },
+  services: ApiServices,
+): void {
+  const { clock, log, agentStreams } = services;
+  const wire = openWire(socket, {
+    clock,
+    log,
+    correlation_id,
+    limits,
+    async take(frame) {
+      const { seq, beats } = checkBatch(frame) as BatchFrame;
+      const results = await takeBatch(beats, relay, services);
+      wire.send(seq === undefined ? { results } : { seq, results });
+    },
+    onEnd(ending) {
+      leave();
+      if (ending.broken) agentStreams.tellBroken({ ...ending, of: 'relay', actor: actorOf(relay), correlation_id });
+    },
+  });
+  const leave = agentStreams.addRelay(relay.token_id, {
+    end: wire.close,
+    cut: wire.cut,
+    observe: () => wire.refuse(new ApiProblem('token_unknown', 'The token of this relay was revoked.')),
+    look(at_ms) {
+      const quiet = at_ms - wire.heardMs();
+      if (relay.expires_at && relay.expires_at <= now(clock)) wire.refuse(new ApiProblem('token_expired'));
+      else if (quiet > quietMs) wire.close('stream_silent');
+      else if (quiet > askAfterMs) wire.ping();
+    },
+  });
+}

@@ -1,0 +1,64 @@
+/**
+ * `GET /v1/agent/stream`: the way from an HTTP request to a WebSocket. The request takes the way of every other one, with the same checks
+ * and the same problems as ordinary replies; only when all is well does the connection become a stream.
+ */
+import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { FastifyInstance } from 'fastify';
+import { ApiProblem } from '../../contract/errors.ts';
+import { agentRoutes } from '../../contract/routes/agent.ts';
+import { bearerOf } from '../auth.ts';
+import type { Handler } from '../services.ts';
+import type { Upgrade } from './acceptor.ts';
+import { serveAgent } from './of-agent.ts';
+import { serveRelay } from './of-relay.ts';
+
+const crowdedRetrySeconds = 10;
+const stoppingRetrySeconds = 1;
+
+const upgrades = new WeakMap<IncomingMessage, Upgrade>();
+
+const asksForWebSocket = ({ headers }: IncomingMessage) =>
+  headers.upgrade?.toLowerCase() === 'websocket' &&
+  headers['sec-websocket-version'] === '13' &&
+  /^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '');
+
+/** Any other request that would like another protocol is served in this one. */
+export const isUpgrade = (request: IncomingMessage): boolean =>
+  request.method === 'GET' &&
+  request.url?.split('?', 1)[0] === agentRoutes['agent-stream'].path &&
+  asksForWebSocket(request);
+
+export function serveUpgrades(app: FastifyInstance): void {
+  (app.server as Server).on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    upgrades.set(request, { request, socket, head });
+    // Whoever leaves before the answer needs none; without a listener its error would be everybody's.
+    socket.on('error', () => socket.destroy());
+    const response = new ServerResponse(request);
+    response.shouldKeepAlive = false;
+    response.assignSocket(socket as never);
+    response.on('finish', () => socket.end());
+    app.routing(request, response);
+  });
+}
+
+export const agentStream: Handler<'agent-stream'> = async ({ request, reply, correlation_id }, services) => {
+  const { relay, agent_session: session } = request;
+  const { agentStreams } = services;
+  const upgrade = upgrades.get(request.raw);
+  if (!upgrade) {
+    reply.header('upgrade', 'websocket').header('sec-websocket-version', '13');
+    throw new ApiProblem('upgrade_required');
+  }
+  const accept = await agentStreams.acceptor.load();
+  if (agentStreams.isStopping()) throw new ApiProblem('not_ready', { retry_after_seconds: stoppingRetrySeconds });
+  if (!agentStreams.hasRoom()) throw new ApiProblem('rate_limited', { retry_after_seconds: crowdedRetrySeconds });
+
+  reply.hijack();
+  reply.raw.detachSocket(upgrade.socket as never);
+  const credential = bearerOf(request) ?? '';
+  if (relay) accept('relay', upgrade, (socket) => serveRelay(socket, { relay, correlation_id }, services));
+  else if (session)
+    accept('agent', upgrade, (socket) => serveAgent(socket, { session, credential, correlation_id }, services));
+  return undefined;
+};

@@ -1,0 +1,23 @@
+/** A WebSocket without a network: what was sent, and how it was closed. */
+import { EventEmitter } from 'node:events';
+
+export class FakeSocket extends EventEmitter {
+  readonly OPEN = 1;
+  readyState = 1;
+  bufferedAmount = 0;
+  sent: Record<string, unknown>[] = [];
+  closed: [number, string] | null = null;
+  send(text: string) {
+    this.sent.push(JSON.parse(text));
+  }
+  close(code: number, reason: string) {
+    this.closed = [code, reason];
+  }
+  terminate() {
+    this.readyState = 3;
+    this.emit('close', 1006, Buffer.alloc(0));
+  }
+  hear(frame: unknown) {
+    this.emit('message', Buffer.from(JSON.stringify(frame)), false);
+  }
+}

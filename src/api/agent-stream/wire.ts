@@ -1,0 +1,147 @@
+/**
+ * One WebSocket as frames of JSON, bounded both ways: frames are served one after the other, and whoever sends more than is served,
+ * or does not read what is answered, is let go. It knows nothing of beats.
+ */
+import type { WebSocket } from 'ws';
+import type { Clock } from '../../base/clock.ts';
+import type { CorrelationId } from '../../base/ids.ts';
+import type { Log } from '../../base/log.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import { type ClosingCode, isClosing, streamClosings } from '../../contract/stream-closings.ts';
+import { problemOf } from '../problem-reply.ts';
+
+export interface Wire {
+  send(frame: object): void;
+  /** Tells what is wrong; where that is the end of the connection, closes it. */
+  refuse(error: unknown, seq?: number): void;
+  close(code: ClosingCode): void;
+  /** Without a goodbye. */
+  cut(): void;
+  ping(): void;
+  /** When the other side was last heard, on the clock that only grows. */
+  heardMs(): number;
+}
+
+export interface Ending {
+  lasted_seconds: number;
+  why: string;
+  broken: boolean;
+}
+
+export interface WireParts {
+  clock: Clock;
+  log: Log;
+  correlation_id: CorrelationId;
+  limits: { waiting_frames: number; unsent_bytes: number };
+  take(frame: unknown): Promise<void>;
+  onEnd(ending: Ending): void;
+}
+
+/** For the other side to answer a goodbye; whoever does not is gone already. */
+const goodbyeMs = 2_000;
+
+/** It said goodbye by itself, and not because something was wrong. */
+const goodbyes: readonly number[] = [1000, 1001];
+const withoutGoodbye = 1006;
+
+const seqOf = (frame: unknown): number | undefined => {
+  const { seq } = (frame ?? {}) as { seq?: unknown };
+  return typeof seq === 'number' ? seq : undefined;
+};
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) throw new ApiProblem('malformed_json', 'A frame is not JSON.');
+    throw error;
+  }
+}
+
+export function openWire(socket: WebSocket, parts: WireParts): Wire {
+  const { clock, log, correlation_id, limits } = parts;
+  const openedMs = clock.monotonicMs();
+  const waiting: string[] = [];
+  let working = false;
+  let heardMs = openedMs;
+  let closing: ClosingCode | undefined;
+  let fault: string | undefined;
+  let cancelCut = () => {};
+
+  const isOpen = () => socket.readyState === socket.OPEN;
+  const close = (code: ClosingCode) => {
+    if (closing) return;
+    closing = code;
+    waiting.length = 0;
+    socket.close(streamClosings[code].close_code, code);
+    cancelCut = clock.after(goodbyeMs, () => socket.terminate());
+  };
+  const send = (frame: object) => {
+    if (closing || !isOpen()) return;
+    socket.send(JSON.stringify(frame));
+    if (socket.bufferedAmount <= limits.unsent_bytes) return;
+    closing = 'stream_overrun';
+    // It does not read, so it would not read why either.
+    socket.terminate();
+  };
+  const refuse = (error: unknown, seq?: number) => {
+    const { problem, body } = problemOf(error, { log, correlation_id, operation: 'agent-stream' });
+    send(seq === undefined ? { problem: body } : { seq, problem: body });
+    if (isClosing(problem.code)) close(problem.code);
+  };
+
+  const work = async () => {
+    working = true;
+    for (let text = waiting.shift(); text !== undefined && !closing; text = waiting.shift()) {
+      let frame: unknown;
+      try {
+        frame = parsed(text);
+        await parts.take(frame);
+      } catch (error) {
+        refuse(error, seqOf(frame));
+      }
+    }
+    working = false;
+  };
+
+  socket.on('message', (data, isBinary) => {
+    heardMs = clock.monotonicMs();
+    if (closing) return;
+    if (isBinary) return close('unsupported_media_type');
+    if (waiting.length >= limits.waiting_frames) return refuse(new ApiProblem('stream_overrun'));
+    waiting.push(String(data));
+    if (!working) void work();
+  });
+  socket.on('pong', () => {
+    heardMs = clock.monotonicMs();
+  });
+  // The library closes the connection by itself; what was wrong is told with its end.
+  socket.on('error', (error: NodeJS.ErrnoException) => {
+    fault = error.code ?? error.message;
+  });
+  socket.on('close', (code, reason) => {
+    cancelCut();
+    waiting.length = 0;
+    const lasted_seconds = Math.round(clock.monotonicMs() - openedMs) / 1000;
+    if (closing) parts.onEnd({ lasted_seconds, why: closing, broken: streamClosings[closing].broken });
+    else if (fault) parts.onEnd({ lasted_seconds, why: fault, broken: true });
+    else if (code === withoutGoodbye) parts.onEnd({ lasted_seconds, why: 'it ended without a goodbye', broken: true });
+    else
+      parts.onEnd({
+        lasted_seconds,
+        why: `it was closed with ${code}${reason.length > 0 ? ` (${reason})` : ''}`,
+        broken: !goodbyes.includes(code),
+      });
+  });
+
+  return {
+    send,
+    refuse,
+    close,
+    cut: () => socket.terminate(),
+    ping: () => {
+      if (isOpen()) socket.ping();
+    },
+    heardMs: () => heardMs,
+  };
+}

@@ -1,0 +1,81 @@
+/** Hands a task to whoever said that it has time for one, as soon as there is one: leased and signed, as by the long poll. */
+import { now } from '../base/clock.ts';
+import { traceparentOfTask } from '../base/trace.ts';
+import type { SignedTask } from '../contract/agent.ts';
+import { isFenced } from '../lifecycle/states.ts';
+import type { AgentSession } from '../store/agent-sessions.ts';
+import { leaseNext, type TaskRow } from '../store/tasks.ts';
+import type { ApiServices } from './services.ts';
+
+const signedWire = (task: TaskRow, services: ApiServices): SignedTask =>
+  services.installation.signTask({
+    task_id: task.task_id as string,
+    type: task.type,
+    params: task.params,
+    node_id: task.node_id as string,
+    node_instance_id: task.node_instance_id as string,
+    correlation_id: task.correlation_id as string | null,
+    allocation_id: task.allocation_id as string | null,
+    workflow_id: task.workflow_id as string | null,
+    lease_seconds: task.lease_seconds,
+    traceparent: traceparentOfTask(task),
+    expires_at: task.expires_at.toISOString(),
+  });
+
+/** Null where none waits that the node may have; what it stands at may have changed since its session was asked for. */
+export async function leaseSigned(session: AgentSession, services: ApiServices): Promise<SignedTask | null> {
+  await services.sessions.renew(session);
+  const task = await services.db.transaction((tx) =>
+    leaseNext(tx, session.node_instance_id, now(services.clock), isFenced(session.node_status)),
+  );
+  if (task) return signedWire(task, services);
+  session.tasks_waiting = 0;
+  return null;
+}
+
+export interface TaskHanding {
+  /** It has time for one; said again while one is on its way, it is still one. */
+  want(): void;
+  /** There may be one. */
+  look(): void;
+}
+
+export function handTasks(parts: {
+  services: ApiServices;
+  session(): Promise<AgentSession>;
+  hand(task: SignedTask): void;
+  onError(error: unknown): void;
+}): TaskHanding {
+  let wanted = false;
+  let looking = false;
+  let again = false;
+
+  const lookUntilQuiet = async () => {
+    looking = true;
+    try {
+      do {
+        again = false;
+        const task = await leaseSigned(await parts.session(), parts.services);
+        if (task) {
+          wanted = false;
+          parts.hand(task);
+        }
+      } while (wanted && again);
+    } catch (error) {
+      parts.onError(error);
+    } finally {
+      looking = false;
+    }
+  };
+  const look = () => {
+    again = true;
+    if (wanted && !looking) void lookUntilQuiet();
+  };
+  return {
+    want() {
+      wanted = true;
+      look();
+    },
+    look,
+  };
+}

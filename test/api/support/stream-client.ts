@@ -1,0 +1,58 @@
+/** A stream as an agent or a relay sees it: frames that came, and how it ended. */
+import { WebSocket } from 'ws';
+import { until } from '../../support/until.ts';
+
+export type Frame = Record<string, unknown>;
+
+export interface StreamClient {
+  socket: WebSocket;
+  frames: Frame[];
+  send(frame: object | string): void;
+  /** The first frame that fits, among those that came and those to come. */
+  frame(what: string, fits: (frame: Frame) => boolean): Promise<Frame>;
+  closed: Promise<{ code: number; reason: string }>;
+}
+
+/** What the server said instead of letting it in. */
+export interface Refused {
+  status: number;
+  body: Frame;
+}
+
+const addressOf = (url: string) => `${url.replace('http', 'ws')}/v1/agent/stream`;
+
+export function refusedStream(url: string, headers: Record<string, string>): Promise<Refused> {
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(addressOf(url), { headers });
+    socket.on('open', () => reject(new Error('it was let in')));
+    socket.on('error', reject);
+    socket.on('unexpected-response', (_, response) => {
+      let text = '';
+      response.on('data', (chunk) => {
+        text += chunk;
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: JSON.parse(text) }));
+    });
+  });
+}
+
+export async function openStream(url: string, bearer: string): Promise<StreamClient> {
+  const socket = new WebSocket(addressOf(url), { headers: { authorization: `Bearer ${bearer}` } });
+  const frames: Frame[] = [];
+  socket.on('message', (data) => frames.push(JSON.parse(String(data))));
+  const closed = new Promise<{ code: number; reason: string }>((resolve) => {
+    socket.on('close', (code, reason) => resolve({ code, reason: String(reason) }));
+  });
+  await new Promise<void>((resolve, reject) => {
+    socket.once('open', resolve);
+    socket.once('error', reject);
+  });
+  socket.on('error', () => {});
+  return {
+    socket,
+    frames,
+    closed,
+    send: (frame) => socket.send(typeof frame === 'string' ? frame : JSON.stringify(frame)),
+    frame: (what, fits) => until(what, () => frames.find(fits)),
+  };
+}
