@@ -82,6 +82,18 @@ function fromText(schema: TSchema, fields: Record<string, unknown>): Record<stri
   );
 }
 
+type Validator = ReturnType<typeof Compile<TSchema>>;
+const validators = new WeakMap<TSchema, Validator>();
+
+/** Compiled when it is first needed, and once for everybody who shares the schema. */
+function validatorOf(schema: TSchema): Validator {
+  const known = validators.get(schema);
+  if (known) return known;
+  const made = Compile(schema);
+  validators.set(schema, made);
+  return made;
+}
+
 /** Gives back the value when it fits; throws a problem that names every field that does not. */
 export function compileCheck(
   schema: TSchema,
@@ -89,7 +101,6 @@ export function compileCheck(
   code: ErrorCode = 'invalid_request',
   refusals: readonly Refusal[] = [],
 ): Check {
-  const validator = Compile(schema);
   const isText = where !== 'body';
   const refuse = (errors: FieldError[], own = code) => {
     const [first] = errors;
@@ -101,6 +112,7 @@ export function compileCheck(
     const fault = faultIn(value);
     if (fault) throw refuse([{ ...fault, path: `/${where}${fault.path}` }]);
     const read = isText ? fromText(schema, value as Record<string, unknown>) : value;
+    const validator = validatorOf(schema);
     if (validator.Check(read)) return read;
     const errors = validator.Errors(read);
     throw refuse(fieldErrors(errors, `/${where}`), codeOf(errors[0], refusals));
@@ -109,8 +121,8 @@ export function compileCheck(
 
 /** A reply that does not fit its schema is our defect, found here and not by a client. */
 export function compileReply(schema: TSchema): (value: unknown) => void {
-  const validator = Compile(schema);
   return (value) => {
+    const validator = validatorOf(schema);
     if (validator.Check(value)) return;
     throw new Error(`a reply does not match its schema: ${JSON.stringify(fieldErrors(validator.Errors(value), ''))}`);
   };

@@ -75,7 +75,16 @@ function describe(name: string, route: RouteDeclaration, components: Json): Json
   };
 }
 
+const made = new Map<string, Json>();
+
+/** Made once: it is the same for every server of a version. */
 export function openapiDocument(version: string): Json {
+  const known = made.get(version) ?? makeDocument(version);
+  made.set(version, known);
+  return known;
+}
+
+function makeDocument(version: string): Json {
   const components: Json = {};
   const paths: Record<string, Json> = {};
   for (const [name, route] of Object.entries(routes)) {
