@@ -40,7 +40,7 @@ test('a fresh directory serves its first query, keeps its data over a stop, and 
   expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
 });
 
-test('only the password opens it, and only over loopback', async () => {
+test('only the password opens it, over loopback or through a socket where nobody else may enter', async () => {
   const { url, application_url, clusterDir } = await startOwner(await newDirectory());
   for (const address of [url, application_url]) {
     const wrong = new URL(address);
@@ -53,7 +53,8 @@ test('only the password opens it, and only over loopback', async () => {
   await expect(query(application_url, 'CREATE TABLE own ()')).rejects.toMatchObject({ code: '42501' });
   expect(
     await query(url, "SELECT current_setting('listen_addresses') a, current_setting('unix_socket_directories') s"),
-  ).toEqual([{ a: '127.0.0.1', s: '' }]);
+  ).toEqual([{ a: '127.0.0.1', s: clusterDir }]);
+  expect(await query(url, 'SELECT inet_client_addr() AS through_the_network')).toEqual([{ through_the_network: null }]);
   const { uid, mode } = statSync(clusterDir);
   expect(uid).not.toBe(0);
   expect(mode & 0o077).toBe(0);

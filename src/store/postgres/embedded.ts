@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { Client } from 'pg';
@@ -16,7 +16,7 @@ import { application, ensureCluster, environment, readPassword, superuser } from
 import { EmbeddedPostgresError, isRefusal } from './embedded-error.ts';
 import { choosePlacement, type Placement } from './placement.ts';
 import { findPostmaster, isProcessAlive, type Postmaster, stopPostmaster } from './postmaster.ts';
-import { isDurable, type Settings, serverArguments } from './settings.ts';
+import { isDurable, type Settings, serverArguments, socketDirectory, socketPath } from './settings.ts';
 
 export interface EmbeddedPostgresOptions {
   dataDir: string;
@@ -57,8 +57,10 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 
   for (let attempt = 1; ; attempt++) {
     const running = await runningPostmaster(placement, settings, clock);
+    const { port } = running.postmaster;
+    const through = wayTo(placement.clusterDir, port);
     const address = (name: string, user = superuser, secret = password) =>
-      `postgres://${user}:${secret}@127.0.0.1:${running.postmaster.port}/${name}`;
+      `postgres://${user}:${secret}@127.0.0.1:${port}/${name}${through}`;
     // Made from the owner's, so that there is one secret to keep; it does not lead back to it.
     const secret = createHmac('sha256', password).update(application).digest('hex');
     try {
@@ -79,6 +81,12 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     }
   }
 }
+
+/** By its socket where it has one; a postmaster that an older server left may have none. */
+const wayTo = (clusterDir: string, port: number): string => {
+  const directory = socketDirectory(clusterDir, port);
+  return directory && existsSync(socketPath(directory, port)) ? `?host=${encodeURIComponent(directory)}` : '';
+};
 
 const isOwned = (error: unknown) => error instanceof EmbeddedPostgresError && error.code === 'data_directory_owned';
 
