@@ -30,8 +30,8 @@ interface VerdictRow {
 
 /** Where a node goes that is not well. Those that leave it otherwise are asked for by nobody here. */
 const verdicts = `
-  select node.name, fact.kind, fact.at, fact.summary, (fact.data ->> 'last_seen_at')::timestamptz as last_seen_at,
-    (fact.data ->> 'gap_end')::timestamptz as gap_end, (fact.data ->> 'stale_seconds')::double precision as stale_seconds
+  select node.name, fact.kind, fact.at, fact.summary, (fact.data -> 'evidence' ->> 'last_seen_at')::timestamptz as last_seen_at,
+    (fact.data -> 'evidence' ->> 'gap_end')::timestamptz as gap_end, (fact.data -> 'evidence' ->> 'stale_seconds')::double precision as stale_seconds
   from evidence fact join nodes node on node.node_id = fact.node_id
   where fact.at >= $1 and fact.kind in ('node.offline', 'node.degraded', 'node.failed', 'node.lost', 'node.quarantined')
   order by fact.at`;
