@@ -147,3 +147,37 @@ test('a migration that is cut off leaves nothing and bars nobody', async () => {
   expect(await db.query(`select 1 from pg_class where relname = 'half'`)).toEqual([]);
   expect(await migrate(url)).toEqual({ applied: [] });
 });
+
+test('a change that must wait for somebody lets everybody else by', async () => {
+  const { url, db } = await open(testDatabase());
+  const folder = await folderWith('0900-column.sql', 'alter table heartbeats add column extra integer');
+  const busy = await db.transaction(async (tx) => {
+    await tx.query('lock table heartbeats in row exclusive mode');
+    const migrating = migrate(url, { folder });
+    await until('it to wait', async () => {
+      const waiting = await db.query(
+        `select 1 from pg_stat_activity where datname = current_database() and application_name = 'slipway migrate' and wait_event_type = 'Lock'`,
+      );
+      return waiting.length > 0;
+    });
+    // Behind a change that waited for good, this would wait for good as well.
+    await db.query('update heartbeats set interval_seconds = 1');
+    return { migrating };
+  });
+  expect(await busy.migrating).toEqual({ applied: ['0900-column.sql'] });
+});
+
+test('an online file builds its index whoever else starts, and makes one anew that was left half built', async () => {
+  const { url, db } = await open(testDatabase());
+  const sql =
+    '-- online: told why\ncreate index concurrently if not exists extra on nodes (zone, name);\n\n-- The end.\n';
+  const folder = await folderWith('0900-index.sql', sql);
+  const results = await Promise.all([migrate(url, { folder }), migrate(url, { folder })]);
+  expect(results.flatMap(({ applied }) => applied)).toEqual(['0900-index.sql']);
+  await db.query(`delete from schema_migrations where version = 900`);
+  await db.query(`update pg_index set indisvalid = false where indexrelid = 'extra'::regclass`);
+  await migrate(url, { folder });
+  expect(await db.query(`select indisvalid from pg_index where indexrelid = 'extra'::regclass`)).toEqual([
+    { indisvalid: true },
+  ]);
+});

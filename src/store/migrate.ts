@@ -1,13 +1,25 @@
-/** Runs the forward migrations, one transaction each, one migrating replica at a time; refuses a schema newer than this code. */
+/**
+ * Runs the forward migrations, one transaction each, one migrating replica at a time; refuses a schema newer than this code.
+ *
+ * Others serve meanwhile, on the schema before and then on the new one. A change that waits for a lock makes everybody wait behind
+ * it, so it waits only a moment, lets them by and tries again. What takes long is written in a file that begins with `-- online`: its
+ * statements run one by one, each must be one that can be repeated, and an index in it is built `concurrently`.
+ */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
+import { pause, systemClock } from '../base/clock.ts';
 import { grantApplication } from './application-role.ts';
 import { type Queryable, single } from './database.ts';
 
 const ownMigrations = fileURLToPath(new URL('./migrations/', import.meta.url));
 const migrationLock = 7_213_001;
+/** For so long beats and claims may have to wait behind a change that itself waits. */
+const lockTimeoutMs = 500;
+const letByMs = 250;
+const mostTries = 240;
+const lockNotAvailable = '55P03';
 
 export class SchemaTooNew extends Error {
   override name = 'SchemaTooNew';
@@ -38,6 +50,57 @@ interface Migration {
   sql: string;
 }
 
+/** Asked again and again: one who waits inside a statement would be waited for by an index that is built meanwhile. */
+async function takeLock(client: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
+      migrationLock,
+    ]);
+    if (rows[0]?.taken) return;
+    await pause(systemClock, letByMs);
+  }
+}
+
+const noted = 'insert into schema_migrations (version, name) values ($1, $2)';
+
+async function applyAtOnce(client: pg.Client, { version, name, sql }: Migration): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await client.query('begin');
+      await client.query(`set local lock_timeout = ${lockTimeoutMs}`);
+      await client.query(sql);
+      await client.query(noted, [version, name]);
+      await client.query('commit');
+      return;
+    } catch (error) {
+      // A connection that broke has rolled back by itself; what broke it is what is told.
+      await client.query('rollback').catch(() => {});
+      const isBusy = error instanceof pg.DatabaseError && error.code === lockNotAvailable;
+      if (!isBusy || tries === mostTries) throw error;
+      await pause(systemClock, letByMs);
+    }
+  }
+}
+
+/** What a build that was cut off left behind is in nobody's use, and would pass for the index that is wanted. */
+async function dropHalfBuilt(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(
+    `select indexrelid::regclass::text as name from pg_index join pg_class on pg_class.oid = indexrelid
+     where not indisvalid and relnamespace = 'public'::regnamespace and relkind = 'i'`,
+  );
+  for (const { name } of rows) await client.query(`drop index concurrently if exists ${name}`);
+}
+
+async function applyOnline(client: pg.Client, { version, name, sql }: Migration): Promise<void> {
+  await dropHalfBuilt(client);
+  for (const statement of sql.split(/;\s*$/m))
+    if (/^\s*[a-z]/im.test(withoutComments(statement))) await client.query(statement);
+  await client.query(noted, [version, name]);
+}
+
+const withoutComments = (sql: string): string => sql.replaceAll(/^\s*--.*$/gm, '');
+const isOnline = ({ sql }: Migration): boolean => /^-- online\b/.test(sql);
+
 async function migrationsIn(folder: string): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort();
   return Promise.all(
@@ -60,9 +123,11 @@ export async function migrate(
     application_name: 'slipway migrate',
     connectionTimeoutMillis: 15_000,
   });
+  // What breaks it is told by the statement that it broke.
+  client.on('error', () => {});
   await client.connect();
   try {
-    await client.query('select pg_advisory_lock($1)', [migrationLock]);
+    await takeLock(client);
     const role = await application_role?.();
     await client.query(
       'create table if not exists schema_migrations (version integer primary key, name text not null, applied_at timestamptz not null default now())',
@@ -78,13 +143,7 @@ export async function migrate(
     }
     const applied: string[] = [];
     for (const migration of known.filter((each) => !done.has(each.version))) {
-      await client.query('begin');
-      await client.query(migration.sql);
-      await client.query('insert into schema_migrations (version, name) values ($1, $2)', [
-        migration.version,
-        migration.name,
-      ]);
-      await client.query('commit');
+      await (isOnline(migration) ? applyOnline(client, migration) : applyAtOnce(client, migration));
       applied.push(migration.name);
     }
     if (role !== undefined) await grantApplication(client, role, applied.length > 0);
