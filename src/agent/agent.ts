@@ -8,7 +8,7 @@ import { anyServer } from './any-server.ts';
 import { boot } from './boot.ts';
 import type { CallFailure } from './call-failure.ts';
 import type { AgentConfig } from './config.ts';
-import { type ControlPlane, controlPlane } from './control-plane.ts';
+import { type ControlPlane, type ControlPlaneParts, controlPlane } from './control-plane.ts';
 import { credentialDoubt } from './credential-doubt.ts';
 import { crashed, type Ending, ending } from './ending.ts';
 import type { AgentEnd } from './exit.ts';
@@ -29,11 +29,7 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
   const connect = (url: string) => transport(url, clock, time, config.ca);
   const http = anyServer([connect(config.server_url), ...config.other_server_urls.map(connect)]);
   const doubt = credentialDoubt(clock, timing.credential_doubt_ms);
-  const server = controlPlane({
-    transport: http,
-    credential: () => state.read().identity?.credential ?? null,
-    correlation_id: () => config.correlation_id,
-    timeout_ms: timing.call_timeout_ms,
+  const told: Pick<ControlPlaneParts, 'onAnswer' | 'onFailure'> = {
     onAnswer: doubt.dispelled,
     onFailure(failure) {
       // A fence is an answer, recorded where it was given; a node may stand behind one for days.
@@ -43,6 +39,13 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
       if (failure.code === 'instance_fenced') life.end({ code: 'instance_fenced', reason: failure.detail });
       if (doubt.confirmedBy(failure)) lost(failure);
     },
+  };
+  const server = controlPlane({
+    transport: http,
+    credential: () => state.read().identity?.credential ?? null,
+    correlation_id: () => config.correlation_id,
+    timeout_ms: timing.call_timeout_ms,
+    ...told,
   });
   const resumed = state.read().identity !== null;
   const gate = prerequisiteGate({ ...parts, signal: life.signal, first_start: !resumed, begin: work.begin });
@@ -60,7 +63,7 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
   let shipper: LogShipper | null = null;
   const live = async () => {
     if (!(await start(parts, server, gate, life))) return;
-    const loops = startLoops(parts, server, life.signal, tracer);
+    const loops = startLoops({ ...parts, ...told, server, signal: life.signal, tracer });
     shipper = loops.shipper;
     await loops.done;
   };

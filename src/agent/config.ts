@@ -18,6 +18,8 @@ export interface AgentConfig {
   server_url: string;
   /** PEM: an authority that vouches for the control plane, trusted besides the usual ones. */
   ca: string | null;
+  /** Keep one connection for beats and tasks, where the server lets us. */
+  stream: boolean;
   /** Other replicas of the control plane, for when that one is gone. */
   other_server_urls: string[];
   enrollment_token: string | null;
@@ -75,6 +77,7 @@ export function configFrom(value: unknown): AgentConfig {
     server_url: serverUrl(requiredText(value, 'server_url')),
     ca: authority(value),
     other_server_urls: (optional(value, 'other_server_urls', isTexts, 'a list of addresses') ?? []).map(serverUrl),
+    stream: optional(value, 'stream', isYesOrNo, 'true or false') ?? false,
     enrollment_token: optionalText(value, 'enrollment_token'),
     join_token: optionalText(value, 'join_token'),
     deadline_at: deadline(value),
@@ -113,6 +116,8 @@ const isStages = (value: unknown): value is SimulatedStage[] =>
 export const isPrerequisites = (value: unknown): value is Prerequisite[] =>
   Array.isArray(value) &&
   value.every((item) => isFields(item) && typeof item.name === 'string' && typeof item.check === 'string');
+
+const isYesOrNo = (value: unknown): value is boolean => typeof value === 'boolean';
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 

@@ -24,6 +24,8 @@ export interface HeartbeatParts {
 export interface HeartbeatLoop {
   /** Beats now, and resolves when that beat was answered or failed. */
   beat(): Promise<void>;
+  /** The server would like to hear us within this time, and cannot wait until the next beat to say so. */
+  sooner(seconds: number): void;
   done: Promise<void>;
 }
 
@@ -61,13 +63,27 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
     state.update({ task_keys });
   };
 
+  let due_ms = Number.POSITIVE_INFINITY;
   const run = async () => {
-    while (!signal.aborted) await rest.rest(await beat());
+    while (!signal.aborted) {
+      // What is asked for while a beat is under way is not met by it.
+      due_ms = Number.POSITIVE_INFINITY;
+      const wait_ms = await beat();
+      due_ms = clock.monotonicMs() + wait_ms;
+      await rest.rest(wait_ms);
+    }
   };
   claims.onChange(rest.wake);
   return {
     async beat() {
       await beat();
+    },
+    sooner(seconds) {
+      // All of a fleet are told at once, so each comes at a moment of its own.
+      const wait_ms = Math.random() * sane(seconds) * 1000;
+      if (clock.monotonicMs() + wait_ms >= due_ms) return;
+      due_ms = clock.monotonicMs() + wait_ms;
+      clock.after(wait_ms, rest.wake);
     },
     done: run(),
   };

@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import type { Tracer } from '../base/trace.ts';
 import type { AgentParts } from './agent-parts.ts';
 import { bootShipper } from './boot-stages.ts';
-import type { ControlPlane } from './control-plane.ts';
+import type { ControlPlane, ControlPlaneParts } from './control-plane.ts';
 import { factShipper } from './fact-shipper.ts';
 import { tenantForgetting } from './former-tenant.ts';
 import { heartbeatLoop } from './heartbeat.ts';
@@ -11,6 +11,7 @@ import { type LogShipper, logShipper } from './log-shipper.ts';
 import { prerequisiteShipper } from './prerequisite-shipper.ts';
 import { runShell, type ShellParts } from './shell.ts';
 import { agentDirectory } from './state-file.ts';
+import { keepStream, type Stream } from './stream.ts';
 import { type TaskLoopParts, taskLoop } from './task-loop.ts';
 import { openTaskResults } from './task-results.ts';
 import { spansOfTask } from './task-span.ts';
@@ -21,9 +22,26 @@ export interface Loops {
   done: Promise<unknown>;
 }
 
-export function startLoops(parts: AgentParts, server: ControlPlane, signal: AbortSignal, tracer: Tracer | null): Loops {
-  const { config, facts, work, claims, time } = parts;
-  const shared = { ...parts, server, signal };
+export interface LoopParts extends AgentParts, Pick<ControlPlaneParts, 'onAnswer' | 'onFailure'> {
+  server: ControlPlane;
+  signal: AbortSignal;
+  tracer: Tracer | null;
+}
+
+/** None, where the agent was not told to keep one. */
+function streamOf(parts: LoopParts, beatWithin: (seconds: number) => void): Stream | null {
+  const { config, state, server } = parts;
+  if (!config.stream) return null;
+  const server_urls = [config.server_url, ...config.other_server_urls] as const;
+  const credential = () => state.read().identity?.credential ?? null;
+  const told = { onInterval: beatWithin, onOpen: () => beatWithin(0) };
+  return keepStream({ ...parts, ...told, server_urls, ca: config.ca, credential }, server);
+}
+
+export function startLoops(parts: LoopParts): Loops {
+  const { config, facts, work, claims, time, tracer } = parts;
+  const stream = streamOf(parts, (seconds) => beats.sooner(seconds));
+  const shared = { ...parts, server: stream?.server ?? parts.server };
   const shipper = logShipper(shared);
   const factLoop = factShipper(shared);
   const bootLoop = bootShipper(shared);
@@ -43,7 +61,7 @@ export function startLoops(parts: AgentParts, server: ControlPlane, signal: Abor
   const onDone: TaskLoopParts['onDone'] = (task, outcome, start_ms) =>
     tracer?.record(spansOfTask(task, outcome, start_ms, time.nowMs()));
   const tasks = taskLoop({ ...shared, results, machine, refreshKeys, onActive: claims.activeTasks, onDone });
-  const others = [factLoop.done, bootLoop.done, prerequisiteLoop.done];
+  const others = [factLoop.done, bootLoop.done, prerequisiteLoop.done, stream?.done];
   return { shipper, done: Promise.all([beats.done, tasks.done, shipper.done, ...others]) };
 }
 

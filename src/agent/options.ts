@@ -16,6 +16,7 @@ export const usage = `Usage: slipway agent --server URL (--join-token T | --enro
   --name N               the node's name (with a join token; default: this host's name)
   --base-url URL         where the node's own service is reached
   --ca FILE              an authority that vouches for the control plane (PEM); also read from SLIPWAY_CA
+  --stream               keep one connection open for beats and tasks, instead of a call for each
   --otlp-endpoint URL    an OpenTelemetry collector that is sent what was done for tasks; also read from SLIPWAY_OTLP_ENDPOINT
   --dir D                where the agent keeps its state (default: .slipway-agent)
   -- command …           what to supervise; the node is ready once it has been up for a moment, or,
@@ -33,6 +34,7 @@ const flags = {
   'base-url': { type: 'string' },
   ca: { type: 'string' },
   'otlp-endpoint': { type: 'string' },
+  stream: { type: 'boolean' },
   dir: { type: 'string' },
   help: { type: 'boolean' },
 } as const;
@@ -58,6 +60,7 @@ export function configFromCommandLine(args: string[], env: NodeJS.ProcessEnv): A
     enrollment_token: values['enrollment-token'] ?? env.SLIPWAY_ENROLLMENT_TOKEN,
     name: values.name ?? (join_token ? nodeNameFrom(hostname()) : null),
     base_url: values['base-url'],
+    stream: values.stream,
     otlp_endpoint: values['otlp-endpoint'] ?? env.SLIPWAY_OTLP_ENDPOINT,
     ca: readAuthority(values.ca ?? env.SLIPWAY_CA),
     dir: resolve(values.dir ?? '.slipway-agent'),

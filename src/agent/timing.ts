@@ -12,6 +12,11 @@ export interface Timing {
   beat_retry: Span;
   ship_retry: Span;
   task_retry: Span;
+  stream_retry: Span;
+  /** A stream that was open for so long was not in vain: the next one is tried soon. */
+  stream_steady_ms: number;
+  /** Within which an agent comes back to a server that said it stops, at a moment of its own. */
+  stream_return_ms: number;
   /** Lines that come within this time travel together. */
   log_gather_ms: number;
   call_timeout_ms: number;
@@ -38,6 +43,9 @@ export const defaultTiming: Timing = {
   beat_retry: { first_ms: 500, most_ms: 10_000 },
   ship_retry: { first_ms: 500, most_ms: 15_000 },
   task_retry: { first_ms: 500, most_ms: 15_000 },
+  stream_retry: { first_ms: 1_000, most_ms: 300_000 },
+  stream_steady_ms: 30_000,
+  stream_return_ms: 10_000,
   log_gather_ms: 150,
   call_timeout_ms: 10_000,
   task_wait_seconds: 30,

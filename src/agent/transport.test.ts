@@ -6,6 +6,7 @@ import { mayPass } from './call-failure.ts';
 import { agentCalls } from './control-plane.ts';
 import { readAcknowledged } from './replies.ts';
 import { serverTime } from './server-time.ts';
+import { streamPath } from './stream-connection.ts';
 import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
 import { transport } from './transport.ts';
 
@@ -25,7 +26,7 @@ async function failureAt(url: string, timeout_ms = 5_000) {
 }
 
 test('the names and paths of the calls are those of the route table', () => {
-  for (const [name, path] of Object.entries(agentCalls)) {
+  for (const [name, path] of Object.entries({ ...agentCalls, 'agent-stream': streamPath })) {
     expect(routes).toHaveProperty([name, 'path'], path);
   }
 });

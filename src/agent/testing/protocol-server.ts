@@ -2,6 +2,8 @@
 import { generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { type WebSocket, WebSocketServer } from 'ws';
 import { moment, systemClock } from '../../base/clock.ts';
 import type {
   Heartbeat,
@@ -45,6 +47,11 @@ export interface ProtocolServer {
   progress: string[];
   node_status: string;
   interval_seconds: number;
+  /** Streams that are open, and the beats that came by one. */
+  streams: WebSocket[];
+  streamed: Heartbeat[];
+  /** What a stream is refused with; null: it is let in. */
+  refuse_stream: Said | null;
   credential: string;
   /** Makes, signs and queues a task. `lease_seconds` and what is under `for` are put into the task itself; `change` comes after signing. */
   queue(type: string, params?: Record<string, unknown>, change?: (task: SignedTask) => SignedTask): string;
@@ -102,6 +109,9 @@ export async function protocolServer(): Promise<ProtocolServer> {
     progress: [],
     node_status: 'starting',
     interval_seconds: 0.2,
+    streams: [],
+    streamed: [],
+    refuse_stream: null,
     credential: 'credential-1',
     queue(type, params = {}, change = (task) => task) {
       tasks += 1;
@@ -115,12 +125,14 @@ export async function protocolServer(): Promise<ProtocolServer> {
       override = by;
     },
     async stop() {
+      for (const stream of self.streams) stream.terminate();
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },
     start: () =>
       new Promise((resolve) => {
         server = createServer((request, response) => void serve(request, response));
+        server.on('upgrade', upgrade);
         server.listen(port, '127.0.0.1', () => {
           port = (server.address() as AddressInfo).port;
           self.url = `http://127.0.0.1:${port}`;
@@ -197,6 +209,38 @@ export async function protocolServer(): Promise<ProtocolServer> {
     const { status, body, type = 'application/json' } = told ?? (await answer(heard, response));
     response.writeHead(status, { 'content-type': type });
     response.end(typeof body === 'string' ? body : JSON.stringify(body));
+  };
+
+  const streamed = (socket: WebSocket, frame: { seq?: number; tasks?: true } & Heartbeat) => {
+    const say = (said: object) => socket.send(JSON.stringify(said));
+    if (frame.tasks) {
+      const give = (task: SignedTask) => say({ task });
+      const task = queued.shift();
+      if (task) give(task);
+      else waiting.push(give);
+      socket.once('close', () => waiting.splice(waiting.indexOf(give), waiting.includes(give) ? 1 : 0));
+      return;
+    }
+    const { seq, ...beat } = frame;
+    self.beats.push(beat);
+    self.streamed.push(beat);
+    const { node_status, interval_seconds: heartbeat_interval_seconds } = self;
+    say({ seq, node_status, heartbeat_interval_seconds, tasks_waiting: queued.length });
+  };
+  const accepting = new WebSocketServer({ noServer: true });
+  const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    const known = request.headers.authorization === `Bearer ${self.credential}`;
+    const refused = self.refuse_stream ?? (known ? null : problem('credential_unknown'));
+    if (refused) {
+      const body = JSON.stringify(refused.body);
+      socket.end(`HTTP/1.1 ${refused.status} no\r\nconnection: close\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+      return;
+    }
+    accepting.handleUpgrade(request, socket, head, (stream) => {
+      self.streams.push(stream);
+      stream.on('close', () => self.streams.splice(self.streams.indexOf(stream), 1));
+      stream.on('message', (data) => streamed(stream, JSON.parse(String(data))));
+    });
   };
 
   await self.start();

@@ -51,7 +51,9 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
   const { credential, correlation_id } = caller;
   const { node_id, node_instance_id } = caller.session;
   let { session: last } = caller;
-  let told_seconds = last.interval_seconds;
+  const assigned = () => assignedIntervalSeconds(last.interval_seconds, services.fleetLoad(), unspread);
+  // Somebody else may have told it last; from its first beat on we know.
+  let told_seconds = assigned();
 
   const sessionNow = async () => {
     const session = services.sessions.known(credential) ?? (await services.sessions.find(credential, now(clock)));
@@ -103,10 +105,10 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
     look(at_ms) {
       const patienceMs = Math.max(leastQuietMs, intervalsOfQuiet * told_seconds * 1000);
       if (at_ms - wire.heardMs() > patienceMs) return wire.close('stream_silent');
-      const assigned = assignedIntervalSeconds(last.interval_seconds, services.fleetLoad(), unspread);
-      if (assigned * muchShorter > told_seconds) return;
-      told_seconds = assigned;
-      wire.send({ heartbeat_interval_seconds: assigned });
+      const heartbeat_interval_seconds = assigned();
+      if (heartbeat_interval_seconds * muchShorter > told_seconds) return;
+      told_seconds = heartbeat_interval_seconds;
+      wire.send({ heartbeat_interval_seconds });
     },
   });
 }

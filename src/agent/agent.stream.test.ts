@@ -1,0 +1,77 @@
+/** An agent that keeps a stream: beats and tasks by it while it is open, by HTTP while it is not, and never both. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type AgentBench, type AgentProcess, agentBench, until } from './testing/agent-process.ts';
+import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
+
+let server: ProtocolServer;
+let bench: AgentBench;
+beforeEach(async () => {
+  server = await protocolServer();
+  bench = agentBench();
+});
+afterEach(async () => {
+  await bench.clear();
+  await server.stop();
+});
+
+const asked = (path: string) => server.heard.filter((heard) => heard.path === path);
+const byHttp = () => asked('/v1/agent/heartbeat').length;
+
+async function streaming(config: Record<string, unknown> = {}): Promise<AgentProcess> {
+  const agent = bench.start(bench.dir(), { server_url: server.url, stream: true, ...config });
+  await until(() => server.streamed.some(({ status }) => status === 'ready'), 'ready claimed by the stream');
+  return agent;
+}
+
+test('beats and tasks go by the stream alone, and goodbye is said', async () => {
+  const agent = await streaming();
+  const before = byHttp();
+  const seen = server.streamed.length;
+  const task_id = server.queue('ping', {});
+  await until(() => server.results.get(task_id)?.status === 'succeeded', 'the task to be answered');
+  await until(() => server.streamed.length > seen + 3, 'more beats');
+  expect(byHttp()).toBe(before);
+  agent.kill('SIGTERM');
+  expect((await agent.exit).code).toBe(0);
+  expect(server.beats.at(-1)?.status).toBe('stopping');
+  expect(server.streams).toEqual([]);
+});
+
+test('a stream that breaks is replaced by calls at once, and comes back', async () => {
+  await streaming();
+  const before = byHttp();
+  for (const stream of server.streams) stream.terminate();
+  await until(() => byHttp() > before, 'a beat by HTTP');
+  const task_id = server.queue('ping', {});
+  await until(() => server.results.get(task_id)?.status === 'succeeded', 'a task by HTTP');
+  await until(() => server.streams.length === 1, 'the stream again');
+  const again = server.streamed.length;
+  await until(() => server.streamed.length > again, 'a beat by the stream again');
+});
+
+test('where no stream is let in, all goes by HTTP, and that it failed is told', async () => {
+  server.refuse_stream = problem('not_found');
+  bench.start(bench.dir(), { server_url: server.url, stream: true });
+  await until(() => server.beats.some(({ status }) => status === 'ready'), 'ready claimed');
+  await until(() => server.facts.some(({ data }) => data.call === 'agent-stream'), 'the failure to be told');
+  expect(server.facts.find(({ data }) => data.call === 'agent-stream')?.data).toMatchObject({ code: 'not_found' });
+  expect(server.streamed).toEqual([]);
+});
+
+test('an interval that is pushed is obeyed before the next beat was due', async () => {
+  await streaming();
+  server.interval_seconds = 3600;
+  const told = server.streamed.length;
+  await until(() => server.streamed.length > told, 'the beat that is told the long interval');
+  const before = server.streamed.length;
+  server.streams[0]?.send(JSON.stringify({ heartbeat_interval_seconds: 0.05 }));
+  await until(() => server.streamed.length > before, 'a beat long before it was due');
+});
+
+test('an instance that is told by its stream that it counts no more ends', async () => {
+  const agent = await streaming();
+  server.interval_seconds = 3600;
+  server.streams[0]?.send(JSON.stringify({ problem: problem('instance_fenced').body }));
+  expect((await agent.exit).code).toBe(0);
+  expect(agent.exitFile()).toMatchObject({ code: 'instance_fenced' });
+});
