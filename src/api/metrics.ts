@@ -3,13 +3,11 @@ import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type Clock, now, secondsBetween } from '../base/clock.ts';
 import type { ForwardFigures } from '../base/log-forwarder.ts';
 import { findingKinds } from '../lifecycle/findings.ts';
-import { countAllocations } from '../store/allocations.ts';
-import { countHeld, openHolds } from '../store/brake.ts';
+import { openHolds } from '../store/brake.ts';
+import { countByStatus, countHeld } from '../store/counts.ts';
 import type { Queryable } from '../store/database.ts';
 import { type FencedAge, fencedAges } from '../store/fenced-ages.ts';
 import { countOpenFindings } from '../store/findings.ts';
-import { countNodes } from '../store/nodes.ts';
-import { countOperations } from '../store/operations.ts';
 import { countOpenResidue } from '../store/residue.ts';
 import type { FeedFigures } from './live-feed.ts';
 import type { IntakeFigures } from './log-intake.ts';
@@ -118,9 +116,9 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
 
   return async () => {
     const [byNode, byAllocation, byOperation, heldNodes, open, fenced, found, left] = await Promise.all([
-      countNodes(db),
-      countAllocations(db),
-      countOperations(db),
+      countByStatus(db, 'nodes'),
+      countByStatus(db, 'allocations'),
+      countByStatus(db, 'operations'),
       countHeld(db),
       openHolds(db),
       fencedAges(db),

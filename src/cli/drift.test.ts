@@ -54,7 +54,7 @@ describe('drift', () => {
       ours: { status: 'active', name: 'a' },
       theirs: { status: 'failed', name: null },
     };
-    let last = { compared: 3, untold: 1, items: [] as object[], next_cursor: null };
+    let last = { compared: 3, untold: 1, items: [] as object[], miscounted: [] as object[], next_cursor: null };
     server.on('store-verify', ({ query }) => ({ body: query.cursor ? last : page }));
     const sound = await slipway('verify-store');
     expect(sound).toMatchObject({
@@ -68,6 +68,15 @@ describe('drift', () => {
     const said = broken.stdout.replaceAll(/\s+/g, ' ');
     expect(said).toContain('the row says status active, name a; its evidence status failed, name none');
     expect(said).toContain('1 row of 502 did not come by the door.');
+    last = {
+      ...last,
+      items: [],
+      miscounted: [{ of: 'nodes', pool: 'p', zone: null, status: 'ready', counted: 4, there_are: 3 }],
+    };
+    const off = await slipway('verify-store');
+    expect(off.code).toBe(1);
+    expect(off.stdout).toContain('Counted are 4 nodes ready in p, and there are 3');
+    last = { ...last, items: [apart] };
     const { compared, differing } = JSON.parse((await slipway('verify-store', '--json')).stdout);
     expect({ compared, differing }).toEqual({ compared: 503, differing: [apart] });
   });

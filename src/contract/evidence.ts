@@ -15,6 +15,7 @@ export const ownNouns = [
   'brake',
   'budget',
   'client',
+  'count',
   'connection',
   'credential',
   'driver',

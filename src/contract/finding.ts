@@ -46,6 +46,20 @@ export const RowDifference = Type.Object(
 );
 export type RowDifference = Static<typeof RowDifference>;
 
+/** A count that is not what the rows say. */
+export const WrongCount = Type.Object(
+  {
+    of: Type.String(),
+    pool: nullable(Type.String()),
+    zone: nullable(Type.String()),
+    status: Type.String(),
+    counted: Type.Integer(),
+    there_are: Type.Integer(),
+  },
+  { $id: 'WrongCount' },
+);
+export type WrongCount = Static<typeof WrongCount>;
+
 export const StoreVerified = Type.Object(
   {
     compared: Type.Integer({ description: 'Rows on this page that were held against their evidence.' }),
@@ -53,6 +67,11 @@ export const StoreVerified = Type.Object(
       description: 'Of these no evidence is left, for its time was over; it says nothing about them.',
     }),
     items: Type.Array(RowDifference),
+    miscounted: Type.Optional(
+      Type.Array(WrongCount, {
+        description: 'On the last page: counts that differ from the rows. A sweep puts them right.',
+      }),
+    ),
     next_cursor: nullable(Type.String()),
   },
   { $id: 'StoreVerified' },

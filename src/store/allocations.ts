@@ -162,13 +162,6 @@ export async function listAllocations(db: Queryable, filter: AllocationFilter, n
   return { items, next_cursor: rows.length > filter.limit ? (items.at(-1)?.allocation_id ?? null) : null };
 }
 
-export async function countAllocations(db: Queryable): Promise<Record<string, number>> {
-  const rows = await db.query<{ status: string; count: number }>(
-    'select status, count(*)::int as count from allocations group by status',
-  );
-  return Object.fromEntries(rows.map((row) => [row.status, row.count]));
-}
-
 /**
  * The one answer to "whose node is this": the allocation that holds it, else the one that last failed on it and was not
  * followed by another. What a node says is kept under that allocation, and read by its tenant alone.

@@ -287,12 +287,6 @@ export async function resumeHolds(
   return rows;
 }
 
-export async function countHeld(db: Queryable): Promise<{ rule: string; kind: string; count: number }[]> {
-  return db.query(
-    `select held ->> 'rule' as rule, held ->> 'kind' as kind, count(*)::int as count from nodes where held is not null group by 1, 2 order by 1, 2`,
-  );
-}
-
 /** The hold that bars new launches into this pool, if one does. */
 export async function launchHold(
   db: Queryable,

@@ -10,12 +10,17 @@ export interface FencedAge {
   oldest_since: Date;
 }
 
-/** Read from two small indexes that hold nothing else. */
+/** As many as were counted; and the oldest of each pool and status is the first in an index that holds nothing else. */
 export const fencedAges = (db: Queryable): Promise<FencedAge[]> =>
   db.query<FencedAge>(
-    `select 'node' as of, pool, status, count(*)::int as count, min(status_since) as oldest_since from nodes
-     where status in ('failed', 'draining', 'cleaning', 'quarantined') group by pool, status
+    `with counted as (select of, pool, status, sum(change)::int as count from counts group by 1, 2, 3 having sum(change) > 0)
+     select 'node' as of, pool, status, count, oldest_since from counted
+     cross join lateral (select status_since as oldest_since from nodes where nodes.pool = counted.pool and nodes.status = counted.status
+       and nodes.status in ('failed', 'draining', 'cleaning', 'quarantined') order by status_since limit 1) oldest
+     where of = 'nodes' and status in ('failed', 'draining', 'cleaning', 'quarantined')
      union all
-     select 'allocation', pool, 'release_failed', count(*)::int, min(status_since) from allocations
-     where status = 'release_failed' group by pool`,
+     select 'allocation', pool, status, count, oldest_since from counted
+     cross join lateral (select status_since as oldest_since from allocations where allocations.pool = counted.pool
+       and allocations.status = 'release_failed' order by status_since limit 1) oldest
+     where of = 'allocations' and status = 'release_failed'`,
   );

@@ -222,13 +222,6 @@ export async function listNodes(db: Queryable, filter: NodeFilter): Promise<Page
   return { items, next_cursor: rows.length > filter.limit ? (items.at(-1)?.node_id ?? null) : null };
 }
 
-export async function countNodes(db: Queryable): Promise<Record<string, number>> {
-  const rows = await db.query<{ status: string; count: number }>(
-    'select status, count(*)::int as count from nodes group by status',
-  );
-  return Object.fromEntries(rows.map((row) => [row.status, row.count]));
-}
-
 /** Machines of these drivers that may come back for all that is known, and whose time is not up: silent ones first, then those that only time gave up. */
 export function machinesInDoubt(
   db: Queryable,
@@ -247,14 +240,18 @@ export function machinesInDoubt(
   );
 }
 
+/** A fleet whose agents all never say it is told of by so many of them. */
+const mostNeverReady = 10_000;
+
 /** Nodes that a rule had to promote because they never say ready, by pool and by the agent that does not say it. */
 export function countNeverReady(
   db: Queryable,
 ): Promise<{ pool: string; agent_version: string | null; nodes: number }[]> {
   return db.query(
-    `select node.pool, instance.agent_version, count(*)::int as nodes from nodes node
+    `select node.pool, instance.agent_version, count(*)::int as nodes
+     from (select pool, node_instance_id from nodes where (verdict ->> 'rule') = 'stuck-starting' limit ${mostNeverReady}) node
      join instances instance on instance.node_instance_id = node.node_instance_id
-     where (node.verdict ->> 'rule') = 'stuck-starting' group by 1, 2 order by 3 desc, 1, 2`,
+     group by 1, 2 order by 3 desc, 1, 2`,
   );
 }
 

@@ -161,13 +161,6 @@ export async function listOperations(db: Queryable, filter: OperationFilter, now
   return { items, next_cursor: rows.length > filter.limit ? (items.at(-1)?.workflow_id ?? null) : null };
 }
 
-export async function countOperations(db: Queryable): Promise<Record<string, number>> {
-  const rows = await db.query<{ status: string; count: number }>(
-    'select status, count(*)::int as count from operations group by status',
-  );
-  return Object.fromEntries(rows.map((row) => [row.status, row.count]));
-}
-
 /** The node that an operation works on becomes known after it was queued, or turns out not to be its to work on. */
 export async function bindOperationToNode(
   tx: Transaction,

@@ -120,12 +120,24 @@ interface CountedRow extends PoolRow {
   free: number;
 }
 
+/** So many nodes of a pool that are not up are asked who holds them; with more of them down, fewer are called free than are. */
+const mostNotUp = 5_000;
+
+const holding = `('provisioning', 'active', 'releasing', 'release_failed')`;
+
+/**
+ * Free is who is up and held by nobody: of the counted, those that are up, without those that are held; but whoever is held and not up was never
+ * among them, and only those have to be looked at one by one.
+ */
 const counts = `
-  select counted.*, coalesce(live.live, 0)::int as live, coalesce(live.free, 0)::int as free from (${current}) counted
-  left join lateral (
-    select count(*) as live, count(*) filter (where node.status in ('ready', 'degraded') and not exists (
-      select 1 from allocations holder where holder.node_id = node.node_id and holder.status in ('provisioning', 'active', 'releasing', 'release_failed'))) as free
-    from nodes node where node.pool = counted.name and node.status <> 'retired') live on true`;
+  select counted.*, coalesce(fleet.live, 0)::int as live, greatest(0, coalesce(fleet.up, 0) - coalesce(held.held, 0) + coalesce(down.held, 0))::int as free
+  from (${current}) counted
+  left join (select pool, sum(change) filter (where status <> 'retired') as live, sum(change) filter (where status in ('ready', 'degraded')) as up
+    from counts where of = 'nodes' group by pool) fleet on fleet.pool = counted.name
+  left join (select pool, sum(change) as held from counts where of = 'allocations' and on_node and status in ${holding} group by pool) held on held.pool = counted.name
+  left join lateral (select count(*) as held from (
+      select node_id from nodes where pool = counted.name and status in ('provisioning', 'starting', 'offline', 'failed', 'draining', 'cleaning', 'quarantined') limit ${mostNotUp}) node
+    where exists (select from allocations holder where holder.node_id = node.node_id and holder.status in ${holding})) down on true`;
 
 const toWire = (row: CountedRow): Pool => {
   const { name: _, learned: __, ...document } = row.document;
@@ -142,6 +154,11 @@ const toWire = (row: CountedRow): Pool => {
 export async function readPool(db: Queryable, name: string): Promise<Pool | undefined> {
   const [row] = await db.query<CountedRow>(`${counts} where counted.name = $1`, [name]);
   return row && toWire(row);
+}
+
+export async function countPools(db: Queryable): Promise<number> {
+  const [row] = await db.query<{ pools: number }>('select count(*)::int as pools from pools where deleted_at is null');
+  return row?.pools ?? 0;
 }
 
 export async function listPools(db: Queryable): Promise<Pool[]> {

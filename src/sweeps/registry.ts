@@ -3,6 +3,7 @@ import { absence } from './absence.ts';
 import { bootShift } from './boot-shift.ts';
 import { brakeWatch } from './brake-watch.ts';
 import { cleanDeadline } from './clean-deadline.ts';
+import { counts } from './counts.ts';
 import { drainDeadline } from './drain-deadline.ts';
 import { drained } from './drained.ts';
 import { drift } from './drift.ts';
@@ -59,4 +60,5 @@ export const sweepRegistry = (services: SweepServices): Sweep[] => [
   taskLease(services),
   orphans(services),
   housekeeping(services),
+  counts(services),
 ];

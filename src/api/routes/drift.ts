@@ -3,6 +3,7 @@ import { ApiProblem } from '../../contract/errors.ts';
 import type { Finding } from '../../contract/finding.ts';
 import { findingSays } from '../../lifecycle/finding-says.ts';
 import { acceptFinding, type FindingOutcome, repairFinding } from '../../operations/findings.ts';
+import { verifyCounts } from '../../store/counts.ts';
 import { type FindingRow, listFindings } from '../../store/findings.ts';
 import type { ComparedTable } from '../../store/row-comparison.ts';
 import { verifySlice } from '../../store/verify-rows.ts';
@@ -49,11 +50,14 @@ export const driftHandlers: Pick<Handlers, 'drift-list' | 'store-verify' | 'drif
     const slice = { cursor: after, limit: query?.limit ?? pageRows };
     const { compared, differing, untold, cursor } = await verifySlice(db, table, slice);
     const following = cursor ? `${table}:${cursor}` : tables[tables.indexOf(table) + 1];
+    const isLast = following === undefined;
+    const wrong = isLast ? await verifyCounts(db) : [];
     return {
       compared,
       untold,
       items: differing,
-      next_cursor: following === undefined ? null : following.includes(':') ? following : `${following}:`,
+      ...(isLast && { miscounted: wrong.map(({ held_rule: _, held_kind: __, on_node: ___, ...each }) => each) }),
+      next_cursor: isLast ? null : following.includes(':') ? following : `${following}:`,
     };
   },
   async 'drift-repair'(call, services) {

@@ -1,11 +1,9 @@
 /** The server's own state: health, readiness, metrics, counts. */
 import { now } from '../../base/clock.ts';
-import { countAllocations } from '../../store/allocations.ts';
-import { countHeld } from '../../store/brake.ts';
+import { countByStatus, countHeld } from '../../store/counts.ts';
 import { countOpenFindings } from '../../store/findings.ts';
-import { countNeverReady, countNodes } from '../../store/nodes.ts';
-import { countOperations } from '../../store/operations.ts';
-import { listPools } from '../../store/pools.ts';
+import { countNeverReady } from '../../store/nodes.ts';
+import { countPools } from '../../store/pools.ts';
 import { listReplicas } from '../../store/replicas.ts';
 import type { Handlers } from '../services.ts';
 
@@ -42,10 +40,10 @@ export const serverHandlers: Pick<
   async 'overview-get'(_, { db, clock }) {
     const at = now(clock);
     const [nodes, allocations, operations, pools, replicas, held, never_ready, findings] = await Promise.all([
-      countNodes(db),
-      countAllocations(db),
-      countOperations(db),
-      listPools(db),
+      countByStatus(db, 'nodes'),
+      countByStatus(db, 'allocations'),
+      countByStatus(db, 'operations'),
+      countPools(db),
       listReplicas(db, at),
       countHeld(db),
       countNeverReady(db),
@@ -56,7 +54,7 @@ export const serverHandlers: Pick<
       nodes,
       allocations,
       operations,
-      pools: pools.length,
+      pools,
       held: held.reduce((sum, { count }) => sum + count, 0),
       never_ready,
       findings: Object.fromEntries(findings.map(({ kind, count }) => [kind, count])),

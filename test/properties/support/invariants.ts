@@ -2,6 +2,7 @@
  * The invariants of the model, asked of all rows and of every fact of a round by statements. The facts of a round that tell of
  * a change are first copied into a table of their own, `told`; each question then answers the rows that break it.
  */
+import { verifyCounts } from '../../../src/store/counts.ts';
 import type { Database } from '../../../src/store/database.ts';
 import { rebuildAllocations, rebuildNodes } from '../../../src/store/projection.ts';
 import { modelEdges } from './model.ts';
@@ -111,8 +112,15 @@ export async function inventory(db: Database): Promise<Inventory> {
         id: 'evidence',
         what: `the facts of round ${round} are not what they were`,
       }));
+      const miscounted = (await verifyCounts(db)).map((wrong) => ({
+        invariant: 'what is counted is what there is',
+        sequence: -1,
+        id: `${wrong.of} ${wrong.pool} ${wrong.status}`,
+        what: `${wrong.counted} were counted, and there are ${wrong.there_are}`,
+      }));
       return [
         ...shrunk,
+        ...miscounted,
         ...(await differing(db, 'nodes', 'node_id', await rebuildNodes(db))),
         ...(await differing(db, 'allocations', 'allocation_id', await rebuildAllocations(db))),
       ];
