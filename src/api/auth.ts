@@ -1,4 +1,5 @@
 /** Who is calling: a person by token or session cookie, or an agent by its instance credential; and whether they may. */
+import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { moment, now, secondsLater } from '../base/clock.ts';
 import { ApiProblem } from '../contract/errors.ts';
@@ -13,7 +14,10 @@ const sessionSeconds = 12 * 3600;
 
 const bearer = /^Bearer +([!-~]{1,2048})$/i;
 
-export function bearerOf(request: FastifyRequest): string | undefined {
+/** What of a request says who asks, and from where. */
+export type Asking = Pick<IncomingMessage, 'headers'>;
+
+export function bearerOf(request: Asking): string | undefined {
   const header = request.headers.authorization;
   return header === undefined ? undefined : (bearer.exec(header)?.[1] ?? '');
 }
@@ -128,8 +132,8 @@ const loopbackNames = new Set(['localhost', '127.0.0.1', '[::1]', '::1']);
 const hostName = (host: string) => host.replace(/:\d+$/, '').toLowerCase();
 
 /** Keeps foreign pages out: neither a name that resolves to us nor another origin may use a person's session. */
-export function checkOrigin(request: FastifyRequest, services: ApiServices): void {
-  const { loopback_only, behind_proxy } = services.settings;
+export function checkOrigin(request: Asking, { settings }: Pick<ApiServices, 'settings'>): void {
+  const { loopback_only, behind_proxy } = settings;
   const forwarded = behind_proxy ? request.headers['x-forwarded-host'] : undefined;
   const host =
     String(forwarded ?? request.headers.host ?? '')

@@ -9,6 +9,7 @@ import { type OperationName, routes } from '../contract/routes.ts';
 import { answersHead, refuseUnrouted } from './addresses.ts';
 import { isUpgrade, serveUpgrades } from './agent-stream/open-stream.ts';
 import { authorize, checkOrigin } from './auth.ts';
+import { openBeatLane, readAgain } from './beat-lane.ts';
 import { checkBodyKind, readBodies, readTextBody } from './bodies.ts';
 import { answerBadAddress, answerBrokenBytes } from './broken-requests.ts';
 import { changeOnce, idsIn } from './changes.ts';
@@ -18,6 +19,7 @@ import { correlationOf } from './correlation.ts';
 import { handlers } from './handlers.ts';
 import { sendProblem } from './problem-reply.ts';
 import { createRefusalRecorder } from './refusals.ts';
+import { everyReply } from './reply-headers.ts';
 import { beginSpan, idsOfRequest, isTraced, spanOf } from './request-span.ts';
 import type { ApiServices, Call, Handler } from './services.ts';
 import { isConsolePage, serveConsole, serveDocs } from './static-files.ts';
@@ -67,6 +69,7 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
     url: route.path.replace(/\{(\w+)\}/g, ':$1'),
     bodyLimit: mostBodyBytes,
     exposeHeadRoute: answersHead(route),
+    ...(name === 'agent-heartbeat' && { preParsing: readAgain }),
     onRequest: async (request, reply) => {
       request.operation = name;
       checkOrigin(request, services);
@@ -135,9 +138,7 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
     request.correlation_id = correlationOf(request);
     reply.header('x-correlation-id', request.correlation_id);
     reply.header('traceparent', beginSpan(request));
-    reply.header('x-content-type-options', 'nosniff');
-    reply.header('referrer-policy', 'same-origin');
-    reply.header('cache-control', 'no-store');
+    reply.headers(everyReply);
     if (closing) throw new ApiProblem('not_ready', { retry_after_seconds: 1 });
     if (!request.is404 || isConsolePage(request, services.settings.console_dir)) return undefined;
     // Before the body is read: an address that is not there does not care what was sent to it.
@@ -173,5 +174,6 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
   await serveDoors(app, services, tellRefusal);
   await serveDocs(app, services.settings.version);
   await serveConsole(app, services.settings.console_dir);
+  openBeatLane(app.server, services, () => closing);
   return app;
 }

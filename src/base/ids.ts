@@ -1,6 +1,7 @@
 /** The identifiers of the model: branded strings whose prefix says what they name, sortable by the time of their birth. */
 import { randomBytes } from 'node:crypto';
 import { type Clock, moment } from './clock.ts';
+import { randomHex } from './random-hex.ts';
 
 declare const brand: unique symbol;
 type Id<Name extends string> = string & { readonly [brand]: Name };
@@ -71,7 +72,7 @@ export const newHoldId = (clock: Clock) => make(prefixes.hold, clock);
 export const newFindingId = (clock: Clock) => make(prefixes.finding, clock);
 
 /** A correlation id that we make is a W3C trace id, so that traces and evidence share one name. */
-export const newCorrelationId = () => randomBytes(16).toString('hex') as CorrelationId;
+export const newCorrelationId = () => randomHex(16) as CorrelationId;
 
 /** The five identifiers that every fact carries as far as it knows them; spelled alike in columns, JSON and log lines. */
 export interface KnownIds {

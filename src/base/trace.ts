@@ -2,7 +2,8 @@
  * W3C trace context, by our own ids: a trace is what one correlation id holds together, and an operation's span is known to whoever
  * knows the operation, so that nothing has to be stored for a task to name its parent. Pure but for new span ids.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
+import { randomHex } from './random-hex.ts';
 
 export interface TraceParent {
   trace_id: string;
@@ -30,7 +31,7 @@ const digest = (text: string, length: number) => createHash('sha256').update(tex
 export const traceIdOf = (correlation_id: string): string =>
   traceId.test(correlation_id) && !zeros.test(correlation_id) ? correlation_id : digest(correlation_id, 32);
 
-export const newSpanId = (): string => randomBytes(8).toString('hex');
+export const newSpanId = (): string => randomHex(8);
 
 export const operationSpanId = (workflow_id: string): string => digest(workflow_id, 16);
 export const stepSpanId = (workflow_id: string, step: string): string => digest(`${workflow_id}/${step}`, 16);

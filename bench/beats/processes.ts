@@ -1,0 +1,50 @@
+/** Servers in processes of their own, so that the processor time of each is its own. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { pause, systemClock } from '../../src/base/clock.ts';
+import { freePort } from '../../test/support/free-port.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+export interface Served {
+  pid: number;
+  port: number;
+  stop(): Promise<void>;
+}
+
+function answers(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
+}
+
+async function serve(args: string[], port: number): Promise<Served> {
+  const child: ChildProcess = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] });
+  while (!(await answers(port))) {
+    if (child.exitCode !== null) throw new Error(`${args[0]} ended with ${child.exitCode}`);
+    await pause(systemClock, 20);
+  }
+  return {
+    pid: child.pid ?? 0,
+    port,
+    async stop() {
+      const ended = once(child, 'exit');
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
+
+export async function serveRaw(): Promise<Served> {
+  const port = await freePort();
+  return serve(['bench/beats/raw-server.ts', String(port)], port);
+}
+
+export async function serveSlipway(data_dir: string, more: string[]): Promise<Served> {
+  const port = await freePort();
+  return serve(['src/main.ts', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error', ...more], port);
+}

@@ -1,0 +1,68 @@
+/** The cheapest client there is: bytes over sockets that stay open, one request at a time on each, every answer read whole. */
+import { connect, type Socket } from 'node:net';
+
+const endOfHead = Buffer.from('\r\n\r\n');
+
+/** How long an answer is, once its head is there. */
+function lengthOf(bytes: Buffer): number | undefined {
+  const end = bytes.indexOf(endOfHead);
+  if (end === -1) return undefined;
+  const head = bytes.toString('latin1', 0, end);
+  const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
+  if (!head.startsWith('HTTP/1.1 200') || length === undefined)
+    throw new Error(`not the answer that was expected: ${bytes.toString()}`);
+  return end + endOfHead.length + Number(length);
+}
+
+/** Sends `count` requests, each made when its turn comes. */
+function sendOn(socket: Socket, next: () => string | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let got: Buffer = Buffer.alloc(0);
+    const turn = () => {
+      const request = next();
+      if (request === undefined) {
+        socket.removeAllListeners();
+        socket.destroy();
+        resolve();
+      } else socket.write(request);
+    };
+    socket.on('error', reject);
+    socket.on('close', () => reject(new Error('the server closed a connection')));
+    socket.on('data', (bytes: Buffer) => {
+      got = got.length === 0 ? bytes : Buffer.concat([got, bytes]);
+      try {
+        if (got.length < (lengthOf(got) ?? Number.POSITIVE_INFINITY)) return;
+      } catch (error) {
+        reject(error);
+        return;
+      }
+      got = Buffer.alloc(0);
+      turn();
+    });
+    socket.once('connect', turn);
+  });
+}
+
+export async function send(
+  port: number,
+  count: number,
+  connections: number,
+  request: (turn: number) => string,
+): Promise<void> {
+  let turn = 0;
+  const next = () => (turn < count ? request(turn++) : undefined);
+  const sockets = Array.from({ length: connections }, () => connect(port, '127.0.0.1').setNoDelay(true));
+  await Promise.all(sockets.map((socket) => sendOn(socket, next)));
+}
+
+export function post(port: number, path: string, body: string, credential?: string): string {
+  return [
+    `POST ${path} HTTP/1.1`,
+    `host: 127.0.0.1:${port}`,
+    'content-type: application/json',
+    ...(credential === undefined ? [] : [`authorization: Bearer ${credential}`]),
+    `content-length: ${Buffer.byteLength(body)}`,
+    '',
+    body,
+  ].join('\r\n');
+}

@@ -1,0 +1,114 @@
+/** Which requests take the short way, and that the others reach the ordinary one whole. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { systemClock } from '../base/clock.ts';
+import { createLog } from '../base/log.ts';
+import type { AgentSession } from '../store/agent-sessions.ts';
+import type { Beat } from '../store/heartbeat-buffer.ts';
+import { openBeatLane, readAgain } from './beat-lane.ts';
+import type { ApiServices } from './services.ts';
+
+const session = {
+  node_id: 'node_1',
+  node_instance_id: 'inst_1',
+  node_status: 'ready',
+  reported_status: 'ready',
+  verdict_rule: null,
+  boot_stage: null,
+  interval_seconds: 10,
+  stale_after_seconds: 30,
+  tasks_waiting: 2,
+  fence: { kind: 'none' },
+} as unknown as AgentSession;
+const fenced = { ...session, fence: { kind: 'fenced', reason: 'replaced', heard_until: null } } as AgentSession;
+
+const heard: Beat[] = [];
+let closing = false;
+const known: Record<string, AgentSession> = { mine: session, former: fenced };
+const services = {
+  log: createLog({ level: 'silent' }),
+  clock: systemClock,
+  settings: { loopback_only: true, behind_proxy: false },
+  sessions: { known: (credential: string) => known[credential] },
+  beats: { add: (beat: Beat) => heard.push(beat) },
+  fleetLoad: () => ({ nodes: 1, replicas: 1, beat_rate: 5_000 }),
+} as unknown as ApiServices;
+
+/** Stands for the framework: says that it was asked, and with which body. */
+const server = createServer(async (request, response) => {
+  const payload = (await readAgain({ raw: request } as never, undefined, request)) as unknown as NodeJS.ReadableStream;
+  let body = '';
+  for await (const chunk of payload) body += chunk;
+  response.writeHead(418).end(body);
+});
+
+beforeAll(async () => {
+  openBeatLane(server, services, () => closing);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+});
+afterAll(() => server.close());
+beforeEach(() => {
+  heard.length = 0;
+  closing = false;
+});
+
+const path = '/v1/agent/heartbeat';
+const usual = { 'content-type': 'application/json', authorization: 'Bearer mine' };
+const send = (body: string | undefined, headers: Record<string, string> = usual, at = path) =>
+  fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}${at}`, {
+    method: 'POST',
+    headers,
+    ...(body === undefined ? {} : { body }),
+  });
+
+it.each([
+  ['{}', null],
+  ['{"status":"ready","health_score":97}', { health_score: 97 }],
+  ['{"node_instance_id":"inst_1","message":"fine"}', { message: 'fine' }],
+])('answers a beat that changes nothing: %s', async (body, reported) => {
+  const answer = await send(body);
+  expect(answer.status).toBe(200);
+  expect(await answer.json()).toEqual({
+    node_status: 'ready',
+    heartbeat_interval_seconds: expect.any(Number),
+    tasks_waiting: 2,
+  });
+  expect(answer.headers.get('traceparent')).toBe(
+    `00-${answer.headers.get('x-correlation-id')}-${answer.headers.get('traceparent')?.slice(36, 52)}-01`,
+  );
+  expect(heard).toEqual([expect.objectContaining({ node_instance_id: 'inst_1', reported })]);
+});
+
+it('answers a beat without a body', async () => {
+  expect((await send(undefined, { authorization: 'Bearer mine' })).status).toBe(200);
+  expect(heard).toHaveLength(1);
+});
+
+const large = JSON.stringify({ message: 'm'.repeat(5_000) });
+it.each<[string, string, Record<string, string>?, string?]>([
+  ['news', '{"status":"degraded"}'],
+  ['errors that make it ill', '{"error_rate":0.9}'],
+  ['what is not JSON', '{"status"'],
+  ['what does not fit', '{"status":"fine"}'],
+  ['what is larger than a beat', large],
+  ['a beat meant for another', '{"node_instance_id":"inst_2"}'],
+  ['an unknown credential', '{}', { ...usual, authorization: 'Bearer nobody' }],
+  ['a fenced one', '{}', { ...usual, authorization: 'Bearer former' }],
+  ['nobody', '{}', { 'content-type': 'application/json' }],
+  ['another kind of body', '{}', { ...usual, 'content-type': 'text/plain' }],
+  ['one who is followed', '{}', { ...usual, 'x-correlation-id': 'mine' }],
+  ['a page', '{}', { ...usual, origin: 'http://127.0.0.1' }],
+  ['a query', '{}', usual, `${path}?a=1`],
+])('leaves %s to the ordinary way, with all that was sent', async (_, body, headers, at) => {
+  const answer = await send(body, headers, at);
+  expect(answer.status).toBe(418);
+  expect(await answer.text()).toBe(body);
+  expect(heard).toEqual([]);
+});
+
+it('leaves everything to the ordinary way once the server closes', async () => {
+  closing = true;
+  expect((await send('{}')).status).toBe(418);
+});
