@@ -4,7 +4,7 @@ import { pausingRules } from '../lifecycle/rules.ts';
 import { type AllocationRow, countWaitingBefore } from '../store/allocations.ts';
 import { launchHold } from '../store/brake.ts';
 import type { Transaction } from '../store/database.ts';
-import { countFreeNodes, countLiveNodes } from '../store/nodes.ts';
+import { countLiveNodes, hasMoreFree } from '../store/nodes.ts';
 import type { PoolRow } from '../store/pools.ts';
 
 /** What keeps the pool from making another machine; undefined when nothing does. */
@@ -31,7 +31,7 @@ export async function whatIsMissing(
   if (!barred && limit === undefined) return undefined;
   const room = barred ? 0 : await roomIn(tx, pool);
   const ahead = await countWaitingBefore(tx, allocation, launches);
-  if ((await countFreeNodes(tx, pool.name)) + room > ahead) return undefined;
+  if (room > ahead || (await hasMoreFree(tx, pool.name, ahead - room))) return undefined;
   return (barred ?? `room in the pool (${limit} nodes at most)`) + behind(ahead);
 }
 

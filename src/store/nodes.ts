@@ -1,7 +1,7 @@
 /** Nodes as rows, and the joined view that the wire shape is made of. Reads only; statuses are written by the door. */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../base/ids.ts';
 import type { BudgetSource, Held, Node, NodeState, Verdict, WouldHave } from '../contract/node.ts';
-import type { Labels } from '../contract/primitives.ts';
+import type { Labels, Page } from '../contract/primitives.ts';
 import type { Prerequisites } from '../lifecycle/claims.ts';
 import { settledAfterForce } from '../lifecycle/explain.ts';
 import { decidedByTime } from '../lifecycle/rescue-window.ts';
@@ -50,7 +50,7 @@ export interface NodeRow {
   created_at: Date;
 }
 
-export interface JoinedRow extends NodeRow {
+interface JoinedRow extends NodeRow {
   allocation_id: AllocationId | null;
   allocation_status: AllocationStatus | null;
   has_residue: boolean;
@@ -64,15 +64,12 @@ export const withHolder = `left join lateral (
     and (status in ('provisioning', 'active', 'releasing', 'release_failed') or (status = 'failed' and node.status = 'failed'))
     order by allocation_id desc limit 1) holder on true`;
 
-/** Rows of nodes, which `from` calls `node`, with what belongs to them. */
-export const joinedTo = (from: string) => `
+const joined = `
   select node.*, holder.allocation_id, holder.status as allocation_status, beat.last_seen_at, beat.reported,
     ${hasResidue} as has_residue
-  from ${from}
+  from nodes node
   left join heartbeats beat on beat.node_instance_id = node.node_instance_id
   ${withHolder}`;
-
-const joined = joinedTo('nodes node');
 
 /** The same in words of its own, for rows that are in no table. */
 export const holds = (allocation: AllocationStatus, node: NodeStatus): boolean =>
@@ -128,7 +125,7 @@ export const stateWire = (row: HeldRow): Omit<NodeState, 'at' | 'cursor'> => ({
 const isSettled = ({ status, verdict, has_residue }: JoinedRow) =>
   status === 'quarantined' && verdict?.rule === 'force-release' && !has_residue;
 
-export function nodeWire(row: JoinedRow): Node {
+function toWire(row: JoinedRow): Node {
   const { reported_status, ...state } = stateWire(row);
   return {
     ...state,
@@ -150,7 +147,7 @@ export async function readNodes(db: Queryable, ids: readonly string[], tenant: T
     `${joined} where node.node_id = any($1) ${tenant === null ? '' : `and ${heldByTenant('$2')}`}`,
     [ids, ...(tenant === null ? [] : [tenant])],
   );
-  return rows.map(nodeWire);
+  return rows.map(toWire);
 }
 
 /** Asked more often than anything else, and planning it takes ten times as long as reading it. */
@@ -160,7 +157,7 @@ export async function readNode(db: Queryable, id: string, tenant: Tenancy = null
     [id, ...(tenant === null ? [] : [tenant])],
     { often: true },
   );
-  return row && nodeWire(row);
+  return row && toWire(row);
 }
 
 /** The live nodes of a pool by name, or the one of that name. */
@@ -170,7 +167,7 @@ export async function readNamed(db: Queryable, pool: string, name?: string): Pro
      order by node.name limit 1000`,
     [pool, ...(name === undefined ? [] : [name])],
   );
-  return rows.map(nodeWire);
+  return rows.map(toWire);
 }
 
 export async function nodeRow(db: Queryable, id: string): Promise<NodeRow | undefined> {
@@ -188,6 +185,41 @@ export async function explainedNode(
     [id],
   );
   return row;
+}
+
+export interface NodeFilter {
+  pool?: string;
+  status?: string;
+  q?: string;
+  held?: boolean;
+  ids?: string;
+  sort?: 'newest' | 'oldest';
+  after?: string;
+  limit: number;
+  tenant: Tenancy;
+}
+
+export async function listNodes(db: Queryable, filter: NodeFilter): Promise<Page<Node>> {
+  const values: unknown[] = [];
+  const bind = (value: unknown) => `$${values.push(value)}`;
+  const where = ['true'];
+  if (filter.pool) where.push(`node.pool = ${bind(filter.pool)}`);
+  if (filter.status) where.push(`node.status = ${bind(filter.status)}`);
+  if (filter.q) {
+    const like = bind(`%${filter.q.replace(/[\\%_]/g, '\\$&')}%`);
+    where.push(`(node.name ilike ${like} or node.node_id ilike ${like} or node.node_instance_id ilike ${like})`);
+  }
+  if (filter.ids) where.push(`node.node_id = any(${bind(filter.ids.split(','))})`);
+  if (filter.held !== undefined) where.push(`node.held is ${filter.held ? 'not null' : 'null'}`);
+  if (filter.tenant !== null) where.push(heldByTenant(bind(filter.tenant)));
+  const newest = filter.sort !== 'oldest';
+  if (filter.after) where.push(`node.node_id ${newest ? '<' : '>'} ${bind(filter.after)}`);
+  const rows = await db.query<JoinedRow>(
+    `${joined} where ${where.join(' and ')} order by node.node_id ${newest ? 'desc' : 'asc'} limit ${bind(filter.limit + 1)}`,
+    values,
+  );
+  const items = rows.slice(0, filter.limit).map(toWire);
+  return { items, next_cursor: rows.length > filter.limit ? (items.at(-1)?.node_id ?? null) : null };
 }
 
 /** Machines of these drivers that may come back for all that is known, and whose time is not up: silent ones first, then those that only time gave up. */
@@ -239,15 +271,18 @@ export async function lockFreeNode(tx: Transaction, pool: string): Promise<NodeR
     `select node.* from nodes node where ${isFree}
      order by node.status_since limit 1 for no key update of node skip locked`,
     [pool],
+    // Planning takes longer than finding it.
+    { often: true },
   );
   return node;
 }
 
-export async function countFreeNodes(db: Queryable, pool: string): Promise<number> {
-  const [row] = await db.query<{ free: number }>(`select count(*)::int as free from nodes node where ${isFree}`, [
-    pool,
-  ]);
-  return row?.free ?? 0;
+/** Whether the pool has more free machines than this; a pool with many thousands is not counted through for it. */
+export async function hasMoreFree(db: Queryable, pool: string, than: number): Promise<boolean> {
+  const rows = await db.query(`select 1 from nodes node where ${isFree} offset $2 limit 1`, [pool, than], {
+    often: true,
+  });
+  return rows.length > 0;
 }
 
 export async function countLiveNodes(db: Queryable, pool: string): Promise<number> {
