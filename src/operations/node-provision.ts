@@ -1,5 +1,6 @@
 /** Brings a machine up for an allocation: find or make one, launch it, wait until it registered and is ready. */
 import { now, secondsLater } from '../base/clock.ts';
+import { createLanes } from '../base/lanes.ts';
 import type { Json, OperationContext, OperationDefinition } from '../engine/engine.ts';
 import { OperationCancelled, StepFailed } from '../engine/engine.ts';
 import { allocationRow } from '../store/allocations.ts';
@@ -17,15 +18,20 @@ import { readSubject } from './subject.ts';
 import { removeMachine } from './take-down.ts';
 
 const queuePollSeconds = 5;
+/** Whoever wants a machine of a pool waits for the lock on its row: hundreds at once would wait there with every connection there is. */
+const turns = createLanes();
+
 async function assign(context: OperationContext, services: OperationServices): Promise<void> {
   const until = secondsLater(now(services.clock), outlastSeconds);
+  const { pool } = await operationOf(services, context);
   let told = '';
-  const ask = async (): Promise<Assignment> => {
-    const at = now(services.clock);
-    return services.db.transaction(async (tx) =>
-      assignNode(tx, services, await fenced(tx, context.workflow_id, services.executor), at),
-    );
-  };
+  const ask = (): Promise<Assignment> =>
+    turns.run(`${services.executor.replica_id} ${pool}`, () => {
+      const at = now(services.clock);
+      return services.db.transaction(async (tx) =>
+        assignNode(tx, services, await fenced(tx, context.workflow_id, services.executor), at),
+      );
+    });
   const answer = await context.waitFor(
     'assign:wait',
     async () => {

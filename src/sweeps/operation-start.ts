@@ -17,9 +17,11 @@ export const operationStart = ({ db, engine, executor }: SweepServices): Sweep =
   run: (now) =>
     db.transaction(async (tx) => {
       const queued = await queuedOperations(tx, batch);
-      for (const { workflow_id, attempt, kind, revision, params } of queued) {
-        await engine.start({ workflow_id, attempt, kind, revision, params: params as Json });
-      }
+      await Promise.all(
+        queued.map(({ workflow_id, attempt, kind, revision, params }) =>
+          engine.start({ workflow_id, attempt, kind, revision, params: params as Json }),
+        ),
+      );
       await markStarted(
         tx,
         queued.map((operation) => operation.workflow_id),
