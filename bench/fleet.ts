@@ -19,6 +19,7 @@ import { drawPlan } from './fleet/plan.ts';
 import { type Reading, readProcessors } from './fleet/processors.ts';
 import { startReader } from './fleet/reader.ts';
 import { adminToken, intervalSeconds, longestStaleSeconds, openStore, startServer } from './fleet/scene.ts';
+import { sampleStatements } from './fleet/statements.ts';
 import { report, secondsOf } from './measure.ts';
 import { freshDirectory, removeDirectory } from './server-process.ts';
 
@@ -54,6 +55,9 @@ try {
   const fate = startFate(plan, { agents, url: () => url, join_token: token ?? '', seed });
   const reader = startReader({ url, token: adminToken, everyMs: readEveryMs });
 
+  const watching = store.open();
+  const sampling = options.statements ? sampleStatements(watching) : undefined;
+
   const readings: (Reading & { sent: number; answered: number })[] = [];
   const look = () => {
     const { sent, answered } = load.tally;
@@ -71,6 +75,8 @@ try {
       `${turn} s: ${rate.toFixed(0)} beats/s answered, ${load.behind()} behind, ${fate.dead.size} dead, ${after.residentMb[0]?.toFixed(0)} MB`,
     );
   }
+  for (const line of (await sampling?.end()) ?? []) progress(line);
+  await watching.close();
   const { taken, failed } = await reader.end();
   load.stop();
   fate.stop();

@@ -73,6 +73,8 @@ export async function startReplica(data_dir: string, more: string[], environment
   const env = { ...process.env, ...environment };
   const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'ignore', 'inherit'] });
   const ended = once(child, 'exit');
+  // Whatever ends this process, nothing of it is left behind.
+  process.once('exit', () => child.kill('SIGKILL'));
   while (!(await isReady(url))) {
     if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}`);
     await pause(systemClock, 20);

@@ -29,6 +29,7 @@ const { values } = parseArgs({
     relays: { type: 'string', default: '20' },
     streams: { type: 'string', default: '200' },
     seed: { type: 'string', default: '1' },
+    statements: { type: 'boolean', default: false },
   },
 });
 
@@ -44,6 +45,8 @@ export interface FleetOptions {
   relays: number;
   streams: number;
   seed: number;
+  /** Also tells which statements the database was at. */
+  statements: boolean;
 }
 
 const defaults = sizes[quick ? 'quick' : 'whole'];
@@ -60,4 +63,5 @@ export const options: FleetOptions = {
   relays: Number(values.relays),
   streams: Number(values.streams),
   seed: Number(values.seed),
+  statements: values.statements === true,
 };

@@ -1,9 +1,5 @@
 /** How long to wait before the next try: twice as long each time, bounded, and never in step with the rest of a fleet. */
-
-export interface Span {
-  first_ms: number;
-  most_ms: number;
-}
+import type { Span } from './timing.ts';
 
 export interface Backoff {
   nextMs(): number;

@@ -1,0 +1,121 @@
+/**
+ * Five hundred allocations at once where bringing a machine up takes no time: each gets a machine that stands free in an external pool, so
+ * all that is left is ours. How many a second become active, end to end over HTTP, against bare runs of the engine with as many
+ * steps that do nothing, in the same database server; and where the time goes, by the rows of the operations themselves.
+ */
+import { loadavg } from 'node:os';
+import { join } from 'node:path';
+import { pause, systemClock } from '../src/base/clock.ts';
+import { createClient } from '../src/contract/client.ts';
+import { routes } from '../src/contract/routes.ts';
+import type { Database } from '../src/store/database.ts';
+import { bareRuns } from './bare-runs.ts';
+import { readProcessors, useBetween } from './fleet/processors.ts';
+import { type Figure, median, quantile, quick, report, rounds, secondsOf } from './measure.ts';
+import { freshDirectory, removeDirectory, startReplica } from './server-process.ts';
+import { startBenchServer } from './sweep-database.ts';
+import { fillFleet } from './sweep-fleet.ts';
+
+const count = quick ? 200 : 500;
+const turns = Math.min(rounds, 5);
+const nodes = 20_000;
+const lookEveryMs = 25;
+const target = 30;
+const token = 'swt_of-the-bench-and-of-nobody-else';
+
+const say = (what: string) => process.stderr.write(`${what}\n`);
+
+const loadBefore = loadavg();
+const postgres = await startBenchServer(2);
+const directory = await freshDirectory();
+
+/** Seconds of each, from when it was asked for until it was over, in parts that follow each other. */
+const parts = `
+  select extract(epoch from operation.started_at - operation.created_at)::double precision as "queued, until the engine has it",
+    extract(epoch from allocation.active_at - operation.started_at)::double precision as "started, until a machine is assigned and active",
+    extract(epoch from operation.finished_at - allocation.active_at)::double precision as "active, until the operation is over"
+  from operations operation join allocations allocation using (allocation_id) where allocation.allocation_id = any($1)`;
+
+const all = async (db: Database, ids: string[], condition: string): Promise<void> => {
+  const text = `select 1 from operations join allocations using (allocation_id) where allocation_id = any($1) and ${condition}`;
+  while ((await db.query(text, [ids])).length < ids.length) await pause(systemClock, lookEveryMs);
+};
+
+try {
+  const db = await postgres.database('operations');
+  await fillFleet(db, { idle: nodes, inFlight: 0 });
+  const server = await startReplica(join(directory, 'data'), ['--database-url', db.url], {
+    SLIPWAY_ADMIN_TOKEN: token,
+  });
+  const client = createClient({ base_url: server.url, token, addresses: routes });
+  const allocate = async (pool: string, asked: number[] = []): Promise<string> => {
+    const startedMs = systemClock.monotonicMs();
+    const { allocation } = await client.call('allocation-create', { body: { pool } });
+    asked.push(systemClock.monotonicMs() - startedMs);
+    return allocation.allocation_id;
+  };
+  const isActive = `allocations.status = 'active'`;
+
+  const alone: number[] = [];
+  for (let turn = 0; turn < 10; turn++)
+    alone.push(await secondsOf(async () => all(db, [await allocate('pool-0')], isActive)));
+
+  say(`one alone takes ${median(alone).toFixed(3)} s`);
+  const rates: number[] = [];
+  const asked: number[] = [];
+  const spent: { server: number; database: number }[] = [];
+  const taken: Record<string, number[]> = {};
+  for (let turn = 0; turn < turns; turn++) {
+    const before = readProcessors([server.pid], postgres.pid);
+    const ids: string[] = [];
+    const seconds = await secondsOf(async () => {
+      // Every second pool has nobody in it; half of the others serve already.
+      const made = Array.from({ length: count }, () => allocate(`pool-${(2 * turn + 2) % 20}`, asked));
+      ids.push(...(await Promise.all(made)));
+      await all(db, ids, isActive);
+    });
+    rates.push(count / seconds);
+    say(`${count} at once took ${seconds.toFixed(1)} s`);
+    await all(db, ids, `operations.status = 'succeeded'`);
+    const after = readProcessors([server.pid], postgres.pid);
+    const use = useBetween(before, after);
+    const whole = (after.atMs - before.atMs) / 1000;
+    spent.push({ server: ((use.servers[0] ?? 0) * whole) / count, database: (use.database * whole) / count });
+    for (const row of await db.query<Record<string, number>>(parts, [ids]))
+      for (const [part, value] of Object.entries(row)) taken[part] = [...(taken[part] ?? []), value];
+  }
+  const steps = await db.query<{ name: string; seconds: number }>(
+    `select name, extract(epoch from sum(finished_at - started_at))::double precision / count(*) as seconds from steps where finished_at is not null group by 1`,
+  );
+  await server.stop();
+  const bare = await bareRuns(await postgres.database('bare'), count, steps.length);
+
+  const ms = (values: number[], share: number) => 1000 * quantile(values, share);
+  const figures: Figure[] = [
+    { what: 'one alone, asked until active', value: median(alone), unit: 's', samples: alone },
+    {
+      what: `${count} at once, all active`,
+      value: median(rates),
+      unit: 'operations/s',
+      at_least: target,
+      samples: rates,
+    },
+    { what: `bare runs of the engine with ${steps.length} empty steps`, value: bare, unit: 'operations/s' },
+    { what: '… ours / bare', value: median(rates) / bare, unit: '×' },
+    { what: 'processor of the server, an operation', value: 1000 * median(spent.map((s) => s.server)), unit: 'ms' },
+    { what: '… of the database', value: 1000 * median(spent.map((s) => s.database)), unit: 'ms' },
+    { what: 'asked, until it is acknowledged, p50', value: quantile(asked, 0.5), unit: 'ms' },
+    ...Object.entries(taken).map(
+      ([part, values]): Figure => ({
+        what: `${part}, p50`,
+        value: ms(values, 0.5),
+        unit: 'ms',
+      }),
+    ),
+    ...steps.map(({ name, seconds }): Figure => ({ what: `step ${name}`, value: 1000 * seconds, unit: 'ms' })),
+  ];
+  report('operations', figures, loadBefore, { medianOf: String(turns) });
+} finally {
+  await postgres.stop();
+  await removeDirectory(directory);
+}
