@@ -79,6 +79,6 @@ describe('completion', () => {
     for (const command of everyCommand(program).slice(1)) expect(fish).toContain(` -a ${command.name()} `);
     for (const { long } of program.options.filter(({ long }) => long !== '--version'))
       expect(fish).toContain(` -l ${long?.slice(2)}`);
-    expect(fish).toContain("-s r -l role -x -a 'viewer operator admin'");
+    expect(fish).toContain("-s r -l role -x -a 'viewer operator admin relay'");
   });
 });

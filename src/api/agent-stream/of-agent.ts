@@ -4,7 +4,6 @@ import { now } from '../../base/clock.ts';
 import type { CorrelationId } from '../../base/ids.ts';
 import { BeatFrame, TasksFrame } from '../../contract/agent.ts';
 import { ApiProblem } from '../../contract/errors.ts';
-import type { Evidence } from '../../contract/evidence.ts';
 import { badBeats } from '../../contract/routes/agent.ts';
 import { assignedIntervalSeconds } from '../../lifecycle/pace.ts';
 import type { AgentSession } from '../../store/agent-sessions.ts';
@@ -39,12 +38,8 @@ const unspread = 0.5;
 
 const isTasks = (frame: unknown) => typeof frame === 'object' && frame !== null && 'tasks' in frame;
 
-/** What ends a credential ends its stream; told as the same problem that its next call would meet. */
-const endings: Record<string, (fact: Evidence) => ApiProblem> = {
-  'instance.fenced': ({ summary }) => fencedProblem(summary),
-  'instance.revoked': ({ summary }) => fencedProblem(summary),
-  'credential.replaced': () => new ApiProblem('credential_unknown'),
-};
+/** These may end what the stream was opened with. Whether they do, the row says: a new credential ends the former one's stream, not its own. */
+const mayEndIt: readonly string[] = ['instance.fenced', 'instance.revoked', 'credential.replaced'];
 
 export function serveAgent(socket: WebSocket, caller: AgentCaller, services: ApiServices): void {
   const { clock, log, agentStreams } = services;
@@ -98,8 +93,7 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
     end: wire.close,
     cut: wire.cut,
     observe(fact) {
-      const problem = endings[fact.kind]?.(fact);
-      if (problem) wire.refuse(problem);
+      if (mayEndIt.includes(fact.kind)) sessionNow().catch((error) => wire.refuse(error));
       else if (fact.kind.startsWith('task.') || fact.kind.startsWith('node.')) tasks.look();
     },
     look(at_ms) {
