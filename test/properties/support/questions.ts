@@ -43,16 +43,19 @@ export const questions: Question[] = [
       where allocation.status in ('requested', 'releasing') and allocation.deadline_at <= $1`,
   },
   {
-    // Whether it is silent cannot be said while not everything was heard.
-    invariant: 'no limbo: start-up ends when it should be over, unless it is held or observed, or we could not hear',
+    // Whether it is silent cannot be said while not everything was heard, nor while its last beat, from before its start, is not stale.
+    invariant:
+      'no limbo: start-up ends when it should be over, unless it is held or observed, or not known to be silent',
     unless: ({ lagging }) => lagging,
     sql: `
       select ${node}, 'still starting, due at ' || node.deadline_at as what from nodes node
       join pools pool on pool.name = node.pool
       join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation
+      left join heartbeats beat on beat.node_instance_id = node.node_instance_id
       where node.status = 'starting' and node.deadline_at <= $1 and not coalesce((node.held ->> 'held_until')::timestamptz > $1, false)
         and not (coalesce(generation.document ->> 'mode', '') = 'observe' and node.would_have is not null)
-        and not coalesce((select max(ended_at) from ingest_gaps) + interval '30 seconds' >= $1, false)`,
+        and not coalesce((select max(ended_at) from ingest_gaps) + interval '30 seconds' >= $1, false)
+        and not coalesce(beat.last_seen_at < node.status_since and beat.last_seen_at + make_interval(secs => beat.stale_seconds) >= $1, false)`,
   },
   {
     // A moment more: what was heard at this very instant may not be stored yet, and then nobody may judge.
