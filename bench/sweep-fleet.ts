@@ -6,6 +6,7 @@ import { now as present } from '../src/base/clock.ts';
 import type { NodeId } from '../src/base/ids.ts';
 import type { PoolDocument } from '../src/contract/pool.ts';
 import type { Pace } from '../src/lifecycle/pace.ts';
+import { repairCounts } from '../src/store/counts.ts';
 import { type Database, single } from '../src/store/database.ts';
 import { databaseClock } from '../src/store/database-clock.ts';
 import { declarePool } from '../src/store/pools.ts';
@@ -92,6 +93,8 @@ export async function fillFleet(db: Database, { idle, inFlight, pace = restingPa
         await tx.query(text, [now, from, Math.min(last, from + chunk - 1)]);
     }
     for (const { definition } of indexes) await tx.query(definition);
+    // What was written here was seen by no trigger.
+    await repairCounts(tx, now);
   });
   for (const table of [...tables, 'evidence']) await db.query(`vacuum (analyze) ${table}`);
   await db.query('checkpoint');

@@ -1,5 +1,5 @@
 /** The fleet at work: whoever is due beats, by its relay or alone, and comes back after the interval it was told, give or take a tenth. */
-import { jittered } from '../../src/agent/backoff.ts';
+import { jittered } from '../../src/base/backoff.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { effectiveStaleSeconds } from '../../src/lifecycle/budgets.ts';
 import { type Agents, doing } from './agents.ts';

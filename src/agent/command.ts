@@ -4,8 +4,8 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
+import { backoff } from '../base/backoff.ts';
 import type { CancelTimer, Clock } from '../base/clock.ts';
-import { backoff } from './backoff.ts';
 import { carryOutput } from './child-output.ts';
 import type { Log } from './log.ts';
 import { endGroup, signalGroup } from './process-group.ts';

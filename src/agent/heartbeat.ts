@@ -1,6 +1,7 @@
 /** Beats at the interval that the server last assigned; a changed claim is told at once; failures are retried sooner. */
+
+import { backoff, jittered } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
-import { backoff, jittered } from './backoff.ts';
 import { describeFailure } from './call-failure.ts';
 import type { Claims } from './claims.ts';
 import type { ControlPlane } from './control-plane.ts';

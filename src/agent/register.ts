@@ -1,7 +1,8 @@
 /** Makes the instance known: with its enrolment or join token the first time, with its credential ever after. */
+
+import { backoff } from '../base/backoff.ts';
 import { type Clock, pause } from '../base/clock.ts';
 import type { RegisterReply, RegisterRequest } from '../contract/agent.ts';
-import { backoff } from './backoff.ts';
 import type { BootStages } from './boot-stages.ts';
 import { type CallFailure, describeFailure, mayPass } from './call-failure.ts';
 import type { AgentConfig } from './config.ts';

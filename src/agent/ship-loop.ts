@@ -1,8 +1,8 @@
 /** Ships what waits somewhere, when woken, and again with growing pauses while it cannot. Logs, boot stages and facts use it. */
+
+import { backoff, type Span } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
-import { backoff } from './backoff.ts';
 import type { CallFailure } from './call-failure.ts';
-import type { Span } from './timing.ts';
 import { waker } from './waker.ts';
 
 /** `empty`: wait to be woken. `more`: come again at once. A failure: come again later. */

@@ -1,7 +1,8 @@
 /** Pulls tasks, one at a time, by a long poll: checks each, runs it, answers it until the answer is taken. */
+
+import { backoff } from '../base/backoff.ts';
 import { type Clock, pause } from '../base/clock.ts';
 import type { SignedTask, TaskResult } from '../contract/agent.ts';
-import { backoff } from './backoff.ts';
 import { describeFailure, mayPass } from './call-failure.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { signed } from './keys.ts';

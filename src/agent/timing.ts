@@ -1,9 +1,5 @@
 /** Every span of time that the agent uses by itself. What the server assigns (interval, lease, deadline) is not here. */
-
-export interface Span {
-  first_ms: number;
-  most_ms: number;
-}
+import type { Span } from '../base/backoff.ts';
 
 export interface Timing {
   /** How long a command must have been up to be taken for ready. */

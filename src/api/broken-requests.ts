@@ -4,9 +4,10 @@ import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { newCorrelationId } from '../base/ids.ts';
 import { ApiProblem, type ErrorCode } from '../contract/errors.ts';
+import { problemBody } from '../contract/problem-body.ts';
 import { isAtDoor, sendDoorError } from './compat/serve.ts';
 import { correlationOf } from './correlation.ts';
-import { problemBody, sendProblem } from './problem-reply.ts';
+import { sendProblem } from './problem-reply.ts';
 
 const parserCodes: Record<string, ErrorCode> = {
   HPE_HEADER_OVERFLOW: 'headers_too_large',

@@ -1,7 +1,8 @@
 /** Turns every error into a problem of the catalogue. What is not an operating error is a defect: logged whole, told in one sentence. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ApiProblem, type ErrorCode, type ErrorEntry, errorCatalogue } from '../contract/errors.ts';
+import { ApiProblem, type ErrorCode } from '../contract/errors.ts';
 import type { Problem } from '../contract/problem.ts';
+import { problemBody } from '../contract/problem-body.ts';
 import { StoreUnavailable } from '../store/database.ts';
 
 /** The framework's own refusals, by its codes. */
@@ -17,7 +18,6 @@ const frameworkCodes: Record<string, ErrorCode> = {
 };
 
 const storeRetrySeconds = 2;
-export const errorPagePath = '/docs/errors';
 
 function asProblem(error: unknown): ApiProblem | undefined {
   if (error instanceof ApiProblem) return error;
@@ -29,26 +29,6 @@ function asProblem(error: unknown): ApiProblem | undefined {
   if (error instanceof SyntaxError) return new ApiProblem('malformed_json');
   const status = 'statusCode' in error && typeof error.statusCode === 'number' ? error.statusCode : 500;
   return status >= 400 && status < 500 ? new ApiProblem('invalid_request', error.message) : undefined;
-}
-
-export function problemBody(problem: ApiProblem, correlation_id: string): Problem {
-  const entry: ErrorEntry = errorCatalogue[problem.code];
-  return {
-    type: `${errorPagePath}#${problem.code}`,
-    title: entry.title,
-    status: entry.status,
-    code: problem.code,
-    owner_layer: entry.owner_layer,
-    ...(entry.detail_layer && { detail_layer: entry.detail_layer }),
-    detail: problem.extras.detail ?? entry.cause,
-    correlation_id,
-    ...(problem.extras.retry_after_seconds !== undefined && {
-      retry_after_seconds: problem.extras.retry_after_seconds,
-    }),
-    ...(problem.extras.deadline_at && { deadline_at: problem.extras.deadline_at }),
-    ...(problem.extras.acknowledged_seq !== undefined && { acknowledged_seq: problem.extras.acknowledged_seq }),
-    ...(problem.extras.errors && { errors: problem.extras.errors }),
-  };
 }
 
 /** A defect is logged whole here, and told in one sentence. */

@@ -6,9 +6,9 @@ import fastifySwaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ApiProblem } from '../contract/errors.ts';
 import { openapiDocument } from '../contract/openapi.ts';
+import { errorPagePath } from '../contract/problem-body.ts';
 import { pathOf } from './addresses.ts';
 import { errorPage } from './error-page.ts';
-import { errorPagePath } from './problem-reply.ts';
 
 const contentSecurityPolicy =
   "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";

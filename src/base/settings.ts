@@ -146,7 +146,32 @@ export const serverUsage = (): string =>
 const loopbackHosts = ['127.0.0.1', '::1', 'localhost'];
 export const isLoopback = (host: string): boolean => loopbackHosts.includes(host);
 
-function httpAddress(flag: string, given: string | null): string | null {
+/** Secrets come by whatever listens, so beyond loopback it is not in the clear. */
+export function refuseOpenListening(
+  settings: Pick<ServerSettings, 'host' | 'tls_cert' | 'tls_key' | 'behind_proxy'>,
+): void {
+  if ((settings.tls_cert === null) !== (settings.tls_key === null))
+    throw new SettingsError('--tls-cert and --tls-key go together');
+  if (!isLoopback(settings.host) && !settings.tls_cert && !settings.behind_proxy) {
+    throw new SettingsError(
+      `--host ${settings.host} is beyond loopback: give --tls-cert and --tls-key, or --behind-proxy when a proxy in front ends TLS`,
+    );
+  }
+}
+
+export function portFrom(given: string | null): number {
+  const port = Number(given);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535)
+    throw new SettingsError(`--port must be a number from 0 to 65535, not ${given}`);
+  return port;
+}
+
+export function levelFrom(given: string): string {
+  if (!levels.includes(given)) throw new SettingsError(`--log-level must be one of ${levels.join(', ')}, not ${given}`);
+  return given;
+}
+
+export function httpAddress(flag: string, given: string | null): string | null {
   if (given !== null && !/^https?:$/.test(URL.parse(given)?.protocol ?? ''))
     throw new SettingsError(`--${flag} must be an http or https address, not ${given}`);
   return given;
@@ -188,18 +213,12 @@ export function readSettings(argv: string[], environment: Record<string, string 
   };
   const yes = (flag: string): boolean =>
     flags[flag] === true || ['1', 'true', 'yes'].includes(environment[variableOf(flag)] ?? '');
-  const port = Number(text('port'));
-  if (!Number.isInteger(port) || port < 0 || port > 65_535)
-    throw new SettingsError(`--port must be a number from 0 to 65535, not ${text('port')}`);
   const beat_rate = Number(text('beat-rate'));
   if (!Number.isFinite(beat_rate) || beat_rate <= 0)
     throw new SettingsError(`--beat-rate must be a number above 0, not ${text('beat-rate')}`);
-  const log_level = text('log-level') ?? 'warn';
-  if (!levels.includes(log_level))
-    throw new SettingsError(`--log-level must be one of ${levels.join(', ')}, not ${log_level}`);
   const settings: ServerSettings = {
     host: text('host') ?? '127.0.0.1',
-    port,
+    port: portFrom(text('port')),
     data_dir: text('data-dir') ?? '.slipway',
     database_url: text('database-url'),
     owner_database_url: text('owner-database-url'),
@@ -218,7 +237,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
     azure_endpoint: secureAddress('azure-endpoint', text('azure-endpoint')),
     azure_allow_roles_anywhere: yes('azure-allow-roles-anywhere'),
     beat_rate,
-    log_level,
+    log_level: levelFrom(text('log-level') ?? 'warn'),
     otlp_endpoint: httpAddress('otlp-endpoint', text('otlp-endpoint')),
     otlp_logs_endpoint: httpAddress('otlp-logs-endpoint', text('otlp-logs-endpoint')),
     loki_endpoint: httpAddress('loki-endpoint', text('loki-endpoint')),
@@ -228,13 +247,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
   };
   if (settings.owner_database_url !== null && settings.database_url === null)
     throw new SettingsError('--owner-database-url goes with --database-url');
-  if ((settings.tls_cert === null) !== (settings.tls_key === null))
-    throw new SettingsError('--tls-cert and --tls-key go together');
-  if (!isLoopback(settings.host) && !settings.tls_cert && !settings.behind_proxy) {
-    throw new SettingsError(
-      `--host ${settings.host} is beyond loopback: give --tls-cert and --tls-key, or --behind-proxy when a proxy in front ends TLS`,
-    );
-  }
+  refuseOpenListening(settings);
   if (settings.admin_token !== null && settings.admin_token.length < 16)
     throw new SettingsError('SLIPWAY_ADMIN_TOKEN must have at least 16 characters');
   return settings;

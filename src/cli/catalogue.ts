@@ -63,6 +63,7 @@ export const catalogue: { heading: string; commands: Record<string, Loading> }[]
     commands: {
       serve: async () => (await import('./commands/elsewhere.ts')).makeServe,
       agent: async () => (await import('./commands/elsewhere.ts')).makeAgent,
+      relay: async () => (await import('./commands/elsewhere.ts')).makeRelay,
     },
   },
 ];

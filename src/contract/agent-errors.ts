@@ -16,6 +16,14 @@ export const agentErrors = {
     cause: 'The credential was never issued here, or was replaced.',
     remedy: 'Start the agent anew with a join token, or expect the machine anew for an enrolment token.',
   },
+  relay_upstream_away: {
+    status: 503,
+    title: 'The relay cannot reach the control plane',
+    owner_layer: 'transport',
+    detail_layer: 'relay',
+    cause: 'The relay held the beat for as long as it may, and could not pass it on.',
+    remedy: 'Repeat after `retry_after_seconds`; nothing was recorded. The log of the relay says why.',
+  },
   upgrade_required: {
     status: 426,
     title: 'This address is a WebSocket',

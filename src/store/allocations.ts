@@ -5,10 +5,11 @@ import type { BudgetSource, Verdict } from '../contract/node.ts';
 import type { Operation } from '../contract/operation.ts';
 import type { Labels, Page } from '../contract/primitives.ts';
 import type { OwnerLayer } from '../contract/problem.ts';
-import type { AllocationStatus, NodeStatus } from '../lifecycle/states.ts';
+import { type AllocationStatus, allocationStatuses, type NodeStatus } from '../lifecycle/states.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { readOperations } from './operations.ts';
 import { generationOfAllocation, releaseRetryAt } from './release-retry-at.ts';
+import { alongPoolsAndStatuses, parameters, readWalk, type Walk } from './walk.ts';
 
 export interface AllocationRow {
   allocation_id: AllocationId;
@@ -40,8 +41,12 @@ interface JoinedRow extends AllocationRow {
   retry_at: Date | null;
 }
 
-const joined = `select allocation.*, node.endpoint, node.status as node_status, ${releaseRetryAt} as retry_at from allocations allocation
+const joinedTo = (
+  from: string,
+) => `select allocation.*, node.endpoint, node.status as node_status, ${releaseRetryAt} as retry_at from ${from}
   left join nodes node on node.node_id = allocation.node_id join ${generationOfAllocation}`;
+
+const joined = joinedTo('allocations allocation');
 
 const iso = (date: Date | null) => date?.toISOString() ?? null;
 
@@ -142,24 +147,47 @@ export interface AllocationFilter {
   limit: number;
 }
 
+/** By whose they are, else by where they are and how they stand, else all: one index each. */
+function walkOf(
+  filter: AllocationFilter,
+  bind: (value: unknown) => string,
+): Pick<Walk, 'rows'> & { answers: string[] } {
+  const after = filter.after === undefined ? '' : `and allocation_id < ${bind(filter.after)}`;
+  const rows = (condition: string) => (most: number) =>
+    `select * from allocations where ${condition} ${after} order by allocation_id desc limit ${most}`;
+  if (filter.tenant !== null) return { answers: ['tenant'], rows: rows(`tenant = ${bind(filter.tenant)}`) };
+  if (filter.pool === undefined) {
+    const isOnly = filter.status !== undefined;
+    return { answers: ['status'], rows: rows(isOnly ? `status = ${bind(filter.status)}` : 'true') };
+  }
+  const statuses = filter.status === undefined ? Object.keys(allocationStatuses) : [filter.status];
+  return {
+    answers: ['pool', 'status'],
+    rows: alongPoolsAndStatuses({
+      ...{ table: 'allocations', key: 'allocation_id', after, direction: 'desc' },
+      pools: `${bind([filter.pool])}::text[]`,
+      statuses: `${bind(statuses)}::text[]`,
+    }),
+  };
+}
+
 export async function listAllocations(db: Queryable, filter: AllocationFilter, now: Date): Promise<Page<Allocation>> {
-  const values: unknown[] = [];
-  const bind = (value: unknown) => `$${values.push(value)}`;
-  const where = ['true'];
-  if (filter.pool) where.push(`allocation.pool = ${bind(filter.pool)}`);
-  if (filter.status) where.push(`allocation.status = ${bind(filter.status)}`);
-  if (filter.tenant !== null) where.push(`allocation.tenant = ${bind(filter.tenant)}`);
+  const { values, bind } = parameters();
+  const { rows, answers } = walkOf(filter, bind);
+  const walk: Walk = { table: 'allocation', key: 'allocation_id', rows, values };
+  const more = parameters(values.length);
+  const where: string[] = [];
+  for (const column of ['pool', 'status'] as const)
+    if (filter[column] !== undefined && !answers.includes(column))
+      where.push(`allocation.${column} = ${more.bind(filter[column])}`);
   if (filter.label) {
     const cut = filter.label.indexOf('=');
-    where.push(`allocation.labels ->> ${bind(filter.label.slice(0, cut))} = ${bind(filter.label.slice(cut + 1))}`);
+    const [name, value] = [more.bind(filter.label.slice(0, cut)), more.bind(filter.label.slice(cut + 1))];
+    where.push(`allocation.labels ->> ${name} = ${value}`);
   }
-  if (filter.after) where.push(`allocation.allocation_id < ${bind(filter.after)}`);
-  const rows = await db.query<JoinedRow>(
-    `${joined} where ${where.join(' and ')} order by allocation.allocation_id desc limit ${bind(filter.limit + 1)}`,
-    values,
-  );
-  const items = await toWire(db, rows.slice(0, filter.limit), now);
-  return { items, next_cursor: rows.length > filter.limit ? (items.at(-1)?.allocation_id ?? null) : null };
+  const wanted = { where, values: more.values, direction: 'desc', limit: filter.limit } as const;
+  const page = await readWalk<JoinedRow>(db, walk, wanted, joinedTo);
+  return { items: await toWire(db, page.rows, now), next_cursor: page.next_cursor };
 }
 
 /**

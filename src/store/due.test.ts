@@ -11,15 +11,20 @@ import {
   nodeStatusNames,
 } from '../lifecycle/states.ts';
 import { holdersOf, listAllocations, readAllocation } from './allocations.ts';
+import { countByStatus } from './counts.ts';
 import type { Database, Transaction } from './database.ts';
 import { transition } from './door.ts';
 import { lockDueAllocations, lockDueNodes, lockRetryableReleases } from './due.ts';
 import { headCursor, readAfter, readTimeline } from './evidence.ts';
 import { queuedOperations, runningHere } from './executions.ts';
+import { fencedAges } from './fenced-ages.ts';
+import { whatIsMeant } from './find.ts';
 import { instanceByCredential } from './instances.ts';
-import { listNodes, lockFreeNode } from './nodes.ts';
+import { listNodes } from './node-list.ts';
+import { lockFreeNode } from './nodes.ts';
 import { openOperationsOf } from './open-operations.ts';
 import { listOperations } from './operations.ts';
+import { listPools } from './pools.ts';
 import { expireLeases, leaseNext } from './tasks.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
@@ -188,6 +193,21 @@ describe('on a large, idle fleet', () => {
       ),
     'the list of nodes': (tx) => listNodes(tx, everything),
     'the nodes of a pool': (tx) => listNodes(tx, { ...everything, pool: 'test', status: 'ready' }),
+    'the nodes of a pool, however they stand': (tx) => listNodes(tx, { ...everything, pool: 'test' }),
+    'the nodes of a status': (tx) => listNodes(tx, { ...everything, status: 'failed', sort: 'oldest' }),
+    'the nodes that are held': (tx) => listNodes(tx, { ...everything, held: true }),
+    'the nodes of a tenant': (tx) => listNodes(tx, { ...everything, tenant: 'tenant-7' }),
+    'a node by a word': (tx) => listNodes(tx, { ...everything, q: 'nowhere' }),
+    'the allocations of a pool': (tx) => listAllocations(tx, { ...everything, pool: 'test' }, now()),
+    'the allocations with a label': (tx) => listAllocations(tx, { ...everything, label: 'team=none' }, now()),
+    'the operations of a tenant': (tx) => listOperations(tx, { ...everything, tenant: 'tenant-7' }, now()),
+    'the operations of a kind': (tx) => listOperations(tx, { ...everything, kind: 'node-provision' }, now()),
+    'what a name stands for': (tx) => whatIsMeant(tx, 'nowhere', null),
+    'how many there are': async (tx) => {
+      await countByStatus(tx, 'nodes');
+      await fencedAges(tx);
+      await listPools(tx);
+    },
     'the list of allocations': (tx) => listAllocations(tx, everything, now()),
     'the allocations of a tenant': (tx) => listAllocations(tx, { ...everything, tenant: 'tenant-7' }, now()),
     'the allocations of a status': (tx) => listAllocations(tx, { ...everything, status: 'release_failed' }, now()),

@@ -111,8 +111,10 @@ const byName: Look = async (db, name, tenant) => {
     [name, tenant],
   );
   const nodes = await db.query<Ids>(
-    `select node_id from nodes where name = $1
-       and ($2::text is null or exists (select 1 from allocations own where own.node_id = nodes.node_id and own.tenant = $2))
+    `select node_id from (
+       select node_id, status from pools place join nodes on nodes.pool = place.name and nodes.name = $1 and nodes.status <> 'retired'
+       union all (select node_id, status from nodes where name = $1 and status = 'retired' order by node_id desc limit ${mostFacts})) named
+     where ($2::text is null or exists (select 1 from allocations own where own.node_id = named.node_id and own.tenant = $2))
      order by status = 'retired', node_id desc limit ${most}`,
     [name, tenant],
   );

@@ -6,7 +6,7 @@ import type { FleetPage } from '../contract/fleet.ts';
 import { nodeStatusNames } from '../lifecycle/states.ts';
 import type { Queryable } from './database.ts';
 import { parseFleetCursor, readFleet } from './fleet.ts';
-import { listNodes } from './nodes.ts';
+import { listNodes } from './node-list.ts';
 import { declarePool } from './pools.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 import { placeNodes } from './testing/placed-nodes.ts';

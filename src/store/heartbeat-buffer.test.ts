@@ -196,6 +196,44 @@ test('beats of an instance that nobody knows are dropped, not the others with th
   expect(await kept('inst_unknown' as NodeInstanceId)).toBeUndefined();
 });
 
+test('who brings many waits once it is behind, but not where nothing can be stored', async () => {
+  const { seen, buffer } = watched();
+  const id = await instance();
+  buffer.add(beat(id, 1));
+  await buffer.room();
+  expect(seen.upserts, 'not behind yet').toBe(0);
+  let letGo = () => {};
+  seen.hold = new Promise((resolve) => {
+    letGo = resolve;
+  });
+  const flushing = buffer.flush();
+  await fleet.clock.advance(1_000);
+  expect(buffer.behindMs()).toBe(1_000);
+  buffer.add(beat(id, 2));
+  let roomy = false;
+  const waiting = [buffer.room(), buffer.room()].map((each) =>
+    each.then(() => {
+      roomy = true;
+    }),
+  );
+  await Promise.resolve();
+  expect(roomy).toBe(false);
+  letGo();
+  await Promise.all([flushing, ...waiting]);
+  expect(seen.upserts, 'all who waited were stored together').toBe(2);
+  expect(buffer.behindMs()).toBe(0);
+
+  seen.failing = true;
+  buffer.add(beat(id, 3));
+  await buffer.flush();
+  await fleet.clock.advance(1_000);
+  const tried = seen.upserts;
+  await buffer.room();
+  expect(seen.upserts, 'nobody waits for a store that is away').toBe(tried);
+  seen.failing = false;
+  await buffer.stop();
+});
+
 test('stopping writes what is left', async () => {
   const { buffer } = watched();
   const id = await instance();

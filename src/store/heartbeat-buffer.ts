@@ -20,13 +20,23 @@ export interface Beat {
 
 export interface HeartbeatBuffer {
   add(beat: Beat): void;
+  /** How many were added since the start. */
+  added(): number;
   flush(): Promise<void>;
+  /** For whoever brings many at once: resolves when there is room for more. Where nothing can be stored there is no use in waiting. */
+  room(): Promise<void>;
+  /** For how long the oldest beat that is not in the table has been waiting. */
+  behindMs(): number;
   /** Every beat received before this moment is in the table. */
   flushedThrough(): Date;
   stop(): Promise<void>;
 }
 
 const flushEveryMs = 200;
+/** Of one statement: the first of many beats need not wait for the last. */
+const rowsAtOnce = 5_000;
+/** So far behind, whoever brings many beats at once waits until they are stored: it brings no more meanwhile. */
+const patienceMs = 300;
 
 /**
  * Each column is one text: making and reading an array of that many parameters costs more than storing them.
@@ -90,9 +100,12 @@ function later(a: Beat | undefined, b: Beat): Beat {
 export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (error: unknown) => void): HeartbeatBuffer {
   let waiting = new Map<NodeInstanceId, Beat>();
   let writing = false;
+  let failing = false;
+  let added = 0;
   let flushedMs = clock.nowMs();
   let cancelTimer: (() => void) | undefined;
   let running: Promise<void> = Promise.resolve();
+  let queued: Promise<void> | undefined;
 
   const write = (beats: Beat[]) =>
     db.transaction(async (tx) => {
@@ -105,42 +118,62 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
     const startedMs = clock.nowMs();
     const batch = waiting;
     waiting = new Map();
-    if (batch.size > 0) {
-      writing = true;
-      try {
-        await write([...batch.values()]);
-      } catch (error) {
-        // Kept for the next flush, beneath whatever has come meanwhile.
-        for (const [id, beat] of batch) waiting.set(id, later(waiting.get(id), beat));
-        onError(error);
-        schedule();
-        return;
-      } finally {
-        writing = false;
-      }
+    writing = batch.size > 0;
+    const beats = [...batch.values()];
+    let stored = 0;
+    try {
+      // The oldest first, and each statement's beats are there when it ends, however many are behind it.
+      for (; stored < beats.length; stored += rowsAtOnce) await write(beats.slice(stored, stored + rowsAtOnce));
+      failing = false;
+      flushedMs = startedMs;
+    } catch (error) {
+      // Kept for the next flush, beneath whatever has come meanwhile.
+      for (const beat of beats.slice(stored))
+        waiting.set(beat.node_instance_id, later(waiting.get(beat.node_instance_id), beat));
+      failing = true;
+      onError(error);
+      schedule();
+    } finally {
+      writing = false;
     }
-    flushedMs = startedMs;
+  };
+
+  /** One that has not begun yet takes along whatever there is by then. */
+  const flush = (): Promise<void> => {
+    queued ??= running.then(() => {
+      queued = undefined;
+      return flushNow();
+    });
+    running = queued;
+    return queued;
   };
 
   const schedule = () => {
     cancelTimer ??= clock.after(flushEveryMs, () => {
       cancelTimer = undefined;
-      running = running.then(flushNow);
+      void flush();
     });
   };
+
+  const isEmpty = () => waiting.size === 0 && !writing;
+  const behindMs = () => (isEmpty() ? 0 : clock.nowMs() - flushedMs);
 
   return {
     add(beat) {
       // Until now nothing waited, so everything before this beat is stored: what we say of our hearing never goes back.
-      if (waiting.size === 0 && !writing) flushedMs = clock.nowMs();
-      waiting.set(beat.node_instance_id, later(waiting.get(beat.node_instance_id), beat));
+      if (isEmpty()) flushedMs = clock.nowMs();
+      const before = waiting.get(beat.node_instance_id);
+      waiting.set(beat.node_instance_id, before ? later(before, beat) : beat);
+      added++;
       schedule();
     },
-    async flush() {
-      running = running.then(flushNow);
-      await running;
+    flush,
+    async room() {
+      if (!failing && behindMs() > patienceMs) await flush();
     },
-    flushedThrough: () => moment(waiting.size === 0 && !writing ? clock.nowMs() : flushedMs),
+    added: () => added,
+    behindMs,
+    flushedThrough: () => moment(isEmpty() ? clock.nowMs() : flushedMs),
     async stop() {
       cancelTimer?.();
       await running;

@@ -1,7 +1,7 @@
 /** Nodes as rows, and the joined view that the wire shape is made of. Reads only; statuses are written by the door. */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../base/ids.ts';
 import type { BudgetSource, Held, Node, NodeState, Verdict, WouldHave } from '../contract/node.ts';
-import type { Labels, Page } from '../contract/primitives.ts';
+import type { Labels } from '../contract/primitives.ts';
 import type { Prerequisites } from '../lifecycle/claims.ts';
 import { settledAfterForce } from '../lifecycle/explain.ts';
 import { decidedByTime } from '../lifecycle/rescue-window.ts';
@@ -50,7 +50,7 @@ export interface NodeRow {
   created_at: Date;
 }
 
-interface JoinedRow extends NodeRow {
+export interface JoinedRow extends NodeRow {
   allocation_id: AllocationId | null;
   allocation_status: AllocationStatus | null;
   has_residue: boolean;
@@ -64,12 +64,15 @@ export const withHolder = `left join lateral (
     and (status in ('provisioning', 'active', 'releasing', 'release_failed') or (status = 'failed' and node.status = 'failed'))
     order by allocation_id desc limit 1) holder on true`;
 
-const joined = `
+/** Rows of nodes, which `from` calls `node`, with what belongs to them. */
+export const joinedTo = (from: string) => `
   select node.*, holder.allocation_id, holder.status as allocation_status, beat.last_seen_at, beat.reported,
     ${hasResidue} as has_residue
-  from nodes node
+  from ${from}
   left join heartbeats beat on beat.node_instance_id = node.node_instance_id
   ${withHolder}`;
+
+const joined = joinedTo('nodes node');
 
 /** The same in words of its own, for rows that are in no table. */
 export const holds = (allocation: AllocationStatus, node: NodeStatus): boolean =>
@@ -125,7 +128,7 @@ export const stateWire = (row: HeldRow): Omit<NodeState, 'at' | 'cursor'> => ({
 const isSettled = ({ status, verdict, has_residue }: JoinedRow) =>
   status === 'quarantined' && verdict?.rule === 'force-release' && !has_residue;
 
-function toWire(row: JoinedRow): Node {
+export function nodeWire(row: JoinedRow): Node {
   const { reported_status, ...state } = stateWire(row);
   return {
     ...state,
@@ -147,7 +150,7 @@ export async function readNodes(db: Queryable, ids: readonly string[], tenant: T
     `${joined} where node.node_id = any($1) ${tenant === null ? '' : `and ${heldByTenant('$2')}`}`,
     [ids, ...(tenant === null ? [] : [tenant])],
   );
-  return rows.map(toWire);
+  return rows.map(nodeWire);
 }
 
 /** Asked more often than anything else, and planning it takes ten times as long as reading it. */
@@ -157,7 +160,7 @@ export async function readNode(db: Queryable, id: string, tenant: Tenancy = null
     [id, ...(tenant === null ? [] : [tenant])],
     { often: true },
   );
-  return row && toWire(row);
+  return row && nodeWire(row);
 }
 
 /** The live nodes of a pool by name, or the one of that name. */
@@ -167,7 +170,7 @@ export async function readNamed(db: Queryable, pool: string, name?: string): Pro
      order by node.name limit 1000`,
     [pool, ...(name === undefined ? [] : [name])],
   );
-  return rows.map(toWire);
+  return rows.map(nodeWire);
 }
 
 export async function nodeRow(db: Queryable, id: string): Promise<NodeRow | undefined> {
@@ -185,41 +188,6 @@ export async function explainedNode(
     [id],
   );
   return row;
-}
-
-export interface NodeFilter {
-  pool?: string;
-  status?: string;
-  q?: string;
-  held?: boolean;
-  ids?: string;
-  sort?: 'newest' | 'oldest';
-  after?: string;
-  limit: number;
-  tenant: Tenancy;
-}
-
-export async function listNodes(db: Queryable, filter: NodeFilter): Promise<Page<Node>> {
-  const values: unknown[] = [];
-  const bind = (value: unknown) => `$${values.push(value)}`;
-  const where = ['true'];
-  if (filter.pool) where.push(`node.pool = ${bind(filter.pool)}`);
-  if (filter.status) where.push(`node.status = ${bind(filter.status)}`);
-  if (filter.q) {
-    const like = bind(`%${filter.q.replace(/[\\%_]/g, '\\$&')}%`);
-    where.push(`(node.name ilike ${like} or node.node_id ilike ${like} or node.node_instance_id ilike ${like})`);
-  }
-  if (filter.ids) where.push(`node.node_id = any(${bind(filter.ids.split(','))})`);
-  if (filter.held !== undefined) where.push(`node.held is ${filter.held ? 'not null' : 'null'}`);
-  if (filter.tenant !== null) where.push(heldByTenant(bind(filter.tenant)));
-  const newest = filter.sort !== 'oldest';
-  if (filter.after) where.push(`node.node_id ${newest ? '<' : '>'} ${bind(filter.after)}`);
-  const rows = await db.query<JoinedRow>(
-    `${joined} where ${where.join(' and ')} order by node.node_id ${newest ? 'desc' : 'asc'} limit ${bind(filter.limit + 1)}`,
-    values,
-  );
-  const items = rows.slice(0, filter.limit).map(toWire);
-  return { items, next_cursor: rows.length > filter.limit ? (items.at(-1)?.node_id ?? null) : null };
 }
 
 /** Machines of these drivers that may come back for all that is known, and whose time is not up: silent ones first, then those that only time gave up. */

@@ -9,6 +9,7 @@ import type { OperationStatus, StepStatus } from '../lifecycle/states.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
 import { type PublishedProgress, progressWire } from './operation-progress.ts';
+import { parameters, readWalk, type Walk } from './walk.ts';
 
 export interface OperationRow {
   workflow_id: WorkflowId;
@@ -144,21 +145,27 @@ export interface OperationFilter {
   limit: number;
 }
 
+/** Each has an index in the order of the ids; the first that is asked for is walked. */
+const walked = ['node_id', 'allocation_id', 'tenant', 'status'] as const;
+const asked = [...walked, 'kind'] as const;
+
 export async function listOperations(db: Queryable, filter: OperationFilter, now: Date): Promise<Page<Operation>> {
-  const values: unknown[] = [];
-  const bind = (value: unknown) => `$${values.push(value)}`;
-  const where = ['true'];
-  for (const column of ['kind', 'status', 'node_id', 'allocation_id'] as const) {
-    if (filter[column]) where.push(`${column} = ${bind(filter[column])}`);
-  }
-  if (filter.tenant !== null) where.push(`tenant = ${bind(filter.tenant)}`);
-  if (filter.after) where.push(`workflow_id < ${bind(filter.after)}`);
-  const rows = await db.query<OperationRow>(
-    `select * from operations where ${where.join(' and ')} order by workflow_id desc limit ${bind(filter.limit + 1)}`,
-    values,
-  );
-  const items = await toWire(db, rows.slice(0, filter.limit), now);
-  return { items, next_cursor: rows.length > filter.limit ? (items.at(-1)?.workflow_id ?? null) : null };
+  const { values, bind } = parameters();
+  const isAsked = (column: (typeof asked)[number]) => filter[column] !== undefined && filter[column] !== null;
+  const along = walked.find(isAsked);
+  const conditions = along ? [`${along} = ${bind(filter[along])}`] : [];
+  if (filter.after !== undefined) conditions.push(`workflow_id < ${bind(filter.after)}`);
+  const within = conditions.length === 0 ? 'true' : conditions.join(' and ');
+  const walk: Walk = {
+    ...{ table: 'operations', key: 'workflow_id', values },
+    rows: (most) => `select * from operations where ${within} order by workflow_id desc limit ${most}`,
+  };
+  const more = parameters(values.length);
+  const rest = asked.filter((column) => column !== along && isAsked(column));
+  const where = rest.map((column) => `${column} = ${more.bind(filter[column])}`);
+  const wanted = { where, values: more.values, direction: 'desc', limit: filter.limit } as const;
+  const page = await readWalk<OperationRow>(db, walk, wanted, (from) => `select * from ${from}`);
+  return { items: await toWire(db, page.rows, now), next_cursor: page.next_cursor };
 }
 
 /** The node that an operation works on becomes known after it was queued, or turns out not to be its to work on. */

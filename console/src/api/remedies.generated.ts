@@ -46,6 +46,7 @@ export const remedies: Record<string, string> = {
   name_taken: "Choose another name, or stop the other machine first.",
   task_lease_lost: "Drop the work and ask for the next task.",
   credential_unknown: "Start the agent anew with a join token, or expect the machine anew for an enrolment token.",
+  relay_upstream_away: "Repeat after `retry_after_seconds`; nothing was recorded. The log of the relay says why.",
   upgrade_required: "Connect with a WebSocket client; something on the way may have taken the header `Upgrade` out.",
   stream_replaced: "Nothing, after a reconnection. Where it goes on, two agents run with one credential: stop one of them.",
   stream_silent: "Connect again; where it goes on, something on the way drops connections without a word.",

@@ -1,5 +1,5 @@
 /**
- * `slipway serve` and `slipway agent` are programs of their own, which bin/slipway starts before this one is reached.
+ * `slipway serve`, `slipway agent` and `slipway relay` are programs of their own, which bin/slipway starts before this one is reached.
  * They stand here so that `--help` and the completions name them.
  */
 import { Command } from 'commander';
@@ -29,4 +29,9 @@ export const makeAgent = elsewhere(
   'agent',
   'Run the agent of a node; slipway agent --help shows its flags. On the machine, slipway agent doctor says which layer fails on the way to its server.',
   'src/agent/main.ts',
+);
+export const makeRelay = elsewhere(
+  'relay',
+  'Run a relay, which gathers the heartbeats of a rack and passes on all else; slipway relay --help shows its flags.',
+  'src/relay/main.ts',
 );

@@ -44,6 +44,7 @@ const mayImport: Record<string, Allowed> = {
   api: { any: ['lifecycle', 'contract', 'store', 'operations'] },
   doctor: { any: ['contract'] },
   agent: { any: ['lifecycle', 'contract', 'doctor'] },
+  relay: { any: ['contract'] },
   // Loading the validators takes longer than most commands do.
   cli: { any: ['lifecycle', 'doctor', ...contractWithoutSchemas], types: ['contract'] },
   // The typed client carries no schema, so the console may run it; the rest of the contract would bring its validators.
@@ -139,7 +140,7 @@ const concreteDrivers: Rule = {
   ],
 };
 
-const entryPoints = ['src/main.ts', 'src/cli/main.ts', 'src/agent/main.ts'];
+const entryPoints = ['src/main.ts', 'src/cli/main.ts', 'src/agent/main.ts', 'src/relay/main.ts'];
 
 /** Parts that only the tests and the simulator use, on purpose. */
 const checkers = [

@@ -1,5 +1,9 @@
 /** How long to wait before the next try: twice as long each time, bounded, and never in step with the rest of a fleet. */
-import type { Span } from './timing.ts';
+
+export interface Span {
+  first_ms: number;
+  most_ms: number;
+}
 
 export interface Backoff {
   nextMs(): number;

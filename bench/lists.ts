@@ -1,0 +1,212 @@
+/**
+ * What each page, count and search costs in a fleet of ten thousand, a hundred thousand and a million, while beats are written; and
+ * what counting as things change costs whoever changes them. The same page by primary key is the baseline of the same run. Ends
+ * with 1 when one of them gets dearer with the fleet than it may.
+ */
+import { loadavg } from 'node:os';
+import { now, pause, systemClock } from '../src/base/clock.ts';
+import type { NodeId } from '../src/base/ids.ts';
+import { listAllocations } from '../src/store/allocations.ts';
+import { countByStatus, countFleet, countHeld, foldCounts, verifyCounts } from '../src/store/counts.ts';
+import type { Database } from '../src/store/database.ts';
+import { type NodeMove, transition } from '../src/store/door.ts';
+import { defaultEnvironment } from '../src/store/door-rules.ts';
+import { fencedAges } from '../src/store/fenced-ages.ts';
+import { whatIsMeant } from '../src/store/find.ts';
+import { readFleet } from '../src/store/fleet.ts';
+import { listNodes } from '../src/store/node-list.ts';
+import { countNeverReady, readNode, readNodes } from '../src/store/nodes.ts';
+import { listOperations } from '../src/store/operations.ts';
+import { listPools } from '../src/store/pools.ts';
+import { type Figure, median, quantile, quick, report, rounds, secondsOf } from './measure.ts';
+import { startBenchServer } from './sweep-database.ts';
+import { fillFleet } from './sweep-fleet.ts';
+
+const sizes = quick ? [10_000, 100_000] : [10_000, 100_000, 1_000_000];
+const samples = 8 * rounds;
+const targetMs = 100;
+/** A deeper index and a colder cache cost something; a walk through the fleet costs as many times as there are more nodes. */
+const mostGrowth = 4;
+/** Below this nobody would notice, and the clock is mostly what is measured. */
+const unnoticedMs = 5;
+const beatsAtOnce = 1_600;
+const beatEveryMs = 200;
+const page = { limit: 50, tenant: null };
+const counted = (nodes: number) => (nodes >= 1e6 ? `${nodes / 1e6}M` : `${nodes / 1e3}k`);
+
+interface Store {
+  nodes: number;
+  db: Database;
+  some: string[];
+}
+
+type Read = (store: Store) => Promise<unknown>;
+const at = () => now(systemClock);
+const any = ({ some }: Store) => some[Math.floor(Math.random() * some.length)] ?? '';
+/** A name from the middle of the fleet, far from either end of the walk. */
+const middleName = ({ nodes }: Store) => `machine-${String(Math.floor(nodes / 2)).padStart(7, '0')}`;
+
+const reads: Record<string, Read> = {
+  'fifty nodes by primary key': ({ db, some }) => readNodes(db, some.slice(0, 50), null),
+  'one node': (store) => readNode(store.db, any(store)),
+  'nodes, newest': ({ db }) => listNodes(db, page),
+  'nodes, a page in the middle': (store) => listNodes(store.db, { ...page, after: any(store) }),
+  'nodes, oldest': ({ db }) => listNodes(db, { ...page, sort: 'oldest' }),
+  'nodes of a pool': ({ db }) => listNodes(db, { ...page, pool: 'pool-7' }),
+  'nodes of a status': ({ db }) => listNodes(db, { ...page, status: 'provisioning' }),
+  'nodes of a status that none has': ({ db }) => listNodes(db, { ...page, status: 'failed' }),
+  'nodes of a pool and a status': ({ db }) => listNodes(db, { ...page, pool: 'pool-7', status: 'ready' }),
+  'nodes that are held': ({ db }) => listNodes(db, { ...page, held: true }),
+  'nodes of a tenant': ({ db }) => listNodes(db, { ...page, tenant: 'tenant-7' }),
+  'nodes by a word that is a name': (store) => listNodes(store.db, { ...page, q: middleName(store) }),
+  'nodes by a word that many contain': ({ db }) => listNodes(db, { ...page, q: 'machine' }),
+  'nodes by a word that none contains': ({ db }) => listNodes(db, { ...page, q: 'nowhere' }),
+  'allocations, newest': ({ db }) => listAllocations(db, page, at()),
+  'allocations of a pool': ({ db }) => listAllocations(db, { ...page, pool: 'pool-7' }, at()),
+  'allocations of a tenant': ({ db }) => listAllocations(db, { ...page, tenant: 'tenant-7' }, at()),
+  'allocations of a status that none has': ({ db }) => listAllocations(db, { ...page, status: 'failed' }, at()),
+  'allocations with a label that none has': ({ db }) => listAllocations(db, { ...page, label: 'team=none' }, at()),
+  'operations, newest': ({ db }) => listOperations(db, page, at()),
+  'what a name stands for': (store) => whatIsMeant(store.db, middleName(store), null),
+  'what no name stands for': ({ db }) => whatIsMeant(db, 'nowhere', null),
+  'overview: all counts': async ({ db }) => {
+    for (const each of ['nodes', 'allocations', 'operations'] as const) await countByStatus(db, each);
+    await countHeld(db);
+    await countNeverReady(db);
+  },
+  'fleet by pool, zone and status': ({ db }) => countFleet(db),
+  'pools, with what is live and free': ({ db }) => listPools(db),
+  'ages of what is fenced': ({ db }) => fencedAges(db),
+  'a page of the fleet, of 2,000': ({ db }) => readFleet(db, { after: undefined, limit: 2_000, tenant: null }),
+};
+
+/** As the buffer of a replica writes them: eight thousand a second. */
+function startBeats({ db, nodes }: Store) {
+  let stopped = false;
+  let cancel = () => {};
+  const beat = async () => {
+    const from = Math.floor(Math.random() * Math.max(1, nodes - beatsAtOnce));
+    await db.query(
+      `update heartbeats set last_seen_at = now() where node_instance_id in (
+         select node_instance_id from nodes where node_id > (select node_id from nodes order by node_id offset $1 limit 1) order by node_id limit $2)`,
+      [Math.min(from, 2_000), beatsAtOnce],
+    );
+    if (!stopped) cancel = systemClock.after(beatEveryMs, () => void beat());
+  };
+  const first = beat();
+  return async () => {
+    stopped = true;
+    cancel();
+    await first;
+    await pause(systemClock, 2 * beatEveryMs);
+  };
+}
+
+const say = (what: string) => process.stderr.write(`${what}\n`);
+const figures: Figure[] = [];
+const broken: string[] = [];
+
+/** Many nodes turn degraded and back, with the triggers that count and without them. */
+async function costOfCounting({ db, some }: Store): Promise<void> {
+  const spent = { counted: [] as number[], uncounted: [] as number[] };
+  const move = (to: 'ready' | 'degraded', ids: string[]) =>
+    db.transaction((tx) =>
+      transition(
+        tx,
+        ids.map(
+          (id): NodeMove => ({
+            node_id: id as NodeId,
+            to,
+            by: to === 'ready' ? 'heartbeat-returned' : 'degraded',
+            reason: 'a bench',
+          }),
+        ),
+        at(),
+        defaultEnvironment,
+      ),
+    );
+  for (const many of [1, 500]) {
+    for (let turn = -2; turn < samples; turn++)
+      for (const name of ['counted', 'uncounted'] as const) {
+        const which = name === 'counted' ? 'enable' : 'disable';
+        for (const trigger of ['nodes_counted', 'allocations_counted'])
+          await db.query(`alter table ${trigger.split('_')[0]} ${which} trigger ${trigger}`);
+        const ids = some.slice(0, many);
+        const seconds = await secondsOf(async () => {
+          await move('degraded', ids);
+          await move('ready', ids);
+        });
+        if (turn >= 0) spent[name].push((seconds * 1000) / 2);
+      }
+    figures.push(
+      { what: `the door, ${many} at once, counted`, value: median(spent.counted), unit: 'ms' },
+      { what: '… counted / not counted', value: median(spent.counted) / median(spent.uncounted), unit: '×' },
+    );
+    spent.counted.length = 0;
+    spent.uncounted.length = 0;
+  }
+  for (const trigger of ['nodes_counted', 'allocations_counted'])
+    await db.query(`alter table ${trigger.split('_')[0]} enable trigger ${trigger}`);
+  figures.push({ what: 'folding what that left', value: (await secondsOf(() => foldCounts(db))) * 1000, unit: 'ms' });
+}
+
+const loadBefore = loadavg();
+const server = await startBenchServer(quick ? 2 : 8);
+try {
+  const stores: Store[] = [];
+  for (const nodes of sizes) {
+    const db = await server.database(`lists_${nodes}`);
+    say(`filling ${counted(nodes)} nodes`);
+    await fillFleet(db, { idle: nodes - nodes / 100, inFlight: nodes / 100 });
+    const rows = await db.query<{ node_id: string }>(
+      `select node_id from nodes tablesample system (5) where status = 'ready' limit 600`,
+    );
+    stores.push({ nodes, db, some: rows.map((row) => row.node_id) });
+  }
+  const medians = new Map<string, number[]>();
+  for (const store of stores) {
+    say(`reading among ${counted(store.nodes)}`);
+    const stopBeats = startBeats(store);
+    for (const [what, read] of Object.entries(reads)) {
+      const taken: number[] = [];
+      for (let turn = -3; turn < samples; turn++) {
+        const ms = (await secondsOf(() => read(store))) * 1000;
+        if (turn >= 0) taken.push(ms);
+      }
+      medians.set(what, [...(medians.get(what) ?? []), median(taken)]);
+      if (store !== stores.at(-1)) continue;
+      figures.push(
+        { what: `${what}, ${counted(store.nodes)}`, value: median(taken), unit: 'ms' },
+        { what: '… 99 of 100', value: quantile(taken, 0.99), unit: 'ms', target: targetMs },
+      );
+      if (quantile(taken, 0.99) > targetMs)
+        broken.push(`${what}: 1 in 100 takes ${quantile(taken, 0.99).toFixed(0)} ms`);
+    }
+    await stopBeats();
+  }
+  const [base = []] = medians.values();
+  for (const [what, taken] of medians) {
+    const growth = (taken.at(-1) ?? Number.NaN) / (taken[0] ?? Number.NaN);
+    figures.push({ what: `${what}: ${sizes.map(counted).toReversed().join(' / ')}`, value: growth, unit: '×' });
+    figures.push({ what: '… / the page by primary key', value: (taken.at(-1) ?? 0) / (base.at(-1) ?? 1), unit: '×' });
+    if (growth > mostGrowth && (taken.at(-1) ?? 0) > unnoticedMs)
+      broken.push(
+        `${what} gets ${growth.toFixed(1)}× as dear from ${counted(sizes[0] ?? 0)} to ${counted(sizes.at(-1) ?? 0)}`,
+      );
+  }
+  const [, middle = stores[0]] = stores;
+  if (middle) {
+    say('changing, with counting and without');
+    await costOfCounting(middle);
+  }
+  const [last] = stores.slice(-1);
+  if (last) {
+    const seconds = await secondsOf(() => verifyCounts(last.db));
+    figures.push({ what: `holding the counts against all ${counted(last.nodes)} nodes`, value: seconds, unit: 's' });
+  }
+} finally {
+  await server.stop();
+}
+report('lists', figures, loadBefore, { medianOf: String(samples), jsonToo: true });
+for (const what of broken) say(`not as it should be: ${what}`);
+process.exitCode = broken.length > 0 ? 1 : 0;

@@ -1,0 +1,132 @@
+/** The relay's stream to the control plane: batches up, results down. It is kept open, and comes back with growing pauses. */
+import type { WebSocket } from 'ws';
+import { backoff } from '../base/backoff.ts';
+import { type Clock, pause } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { trustedWith } from '../base/trusted-certificates.ts';
+import type { BatchBeat, HeartbeatResult } from '../contract/agent.ts';
+import { agentRoutes } from '../contract/routes/agent.ts';
+import { NotForwarded } from './gatherer.ts';
+import { readResults, refusalOf } from './replies.ts';
+
+export interface BatchStreamParts {
+  clock: Clock;
+  log: Log;
+  /** Where to try next. */
+  url(): string;
+  ca: string | null;
+  token: string;
+  timeout_ms: number;
+}
+
+export interface BatchStream {
+  isOpen(): boolean;
+  send(beats: BatchBeat[]): Promise<HeartbeatResult[]>;
+  stop(): Promise<void>;
+}
+
+const retry = { first_ms: 500, most_ms: 60_000 };
+const steadyMs = 30_000;
+const mostFrameBytes = 4 * 1024 * 1024;
+
+interface Waiting {
+  beats: number;
+  resolve(results: HeartbeatResult[]): void;
+  reject(error: NotForwarded): void;
+}
+
+/** One connection, from its opening to its end. */
+function connect(parts: BatchStreamParts, WebSocketClient: typeof WebSocket, signal: AbortSignal) {
+  const socket = new WebSocketClient(parts.url().replace(/^http/, 'ws') + agentRoutes['agent-stream'].path, {
+    headers: { authorization: `Bearer ${parts.token}` },
+    ca: trustedWith(parts.ca),
+    perMessageDeflate: false,
+    handshakeTimeout: parts.timeout_ms,
+    maxPayload: mostFrameBytes,
+  });
+  const waiting = new Map<number, Waiting>();
+  let seq = 0;
+  let fault = '';
+  const stop = () => socket.close(1000);
+  signal.addEventListener('abort', stop, { once: true });
+  socket.on('error', (error) => {
+    fault = error.message;
+  });
+  socket.on('message', (data) => {
+    const frame = JSON.parse(String(data)) as { seq?: number; results?: unknown; problem?: unknown };
+    const asked = waiting.get(frame.seq ?? -1);
+    if (!asked) return;
+    waiting.delete(frame.seq ?? -1);
+    const results = readResults(frame.results, asked.beats);
+    if (results) asked.resolve(results);
+    else asked.reject(refusalOf(frame.problem));
+  });
+  const ended = new Promise<string>((resolve) => {
+    socket.on('close', (code, reason) => {
+      signal.removeEventListener('abort', stop);
+      const why = fault || `closed with ${code}${reason.length > 0 ? ` (${reason})` : ''}`;
+      for (const { reject } of waiting.values()) reject(new NotForwarded(`the stream ended: ${why}`));
+      waiting.clear();
+      resolve(why);
+    });
+  });
+  return {
+    socket,
+    ended,
+    send: (beats: BatchBeat[]) =>
+      new Promise<HeartbeatResult[]>((resolve, reject) => {
+        const number = ++seq;
+        // Whoever does not answer is not there; the batch is tried again elsewhere.
+        const cancel = parts.clock.after(parts.timeout_ms, () => socket.terminate());
+        waiting.set(number, {
+          beats: beats.length,
+          resolve: (results) => {
+            cancel();
+            resolve(results);
+          },
+          reject: (error) => {
+            cancel();
+            reject(error);
+          },
+        });
+        socket.send(JSON.stringify({ seq: number, beats }));
+      }),
+  };
+}
+
+export function keepBatchStream(parts: BatchStreamParts): BatchStream {
+  const { clock, log } = parts;
+  const stopping = new AbortController();
+  let current: ReturnType<typeof connect> | undefined;
+
+  const run = async () => {
+    const { WebSocket: client } = await import('ws');
+    const pauses = backoff(retry);
+    while (!stopping.signal.aborted) {
+      const begunMs = clock.monotonicMs();
+      const connection = connect(parts, client, stopping.signal);
+      connection.socket.once('open', () => {
+        current = connection;
+        log.info('the stream to the control plane is open');
+      });
+      const why = await connection.ended;
+      const wasOpen = current === connection;
+      current = undefined;
+      if (stopping.signal.aborted) return;
+      if (wasOpen || pauses.tries() === 0) log.warn({ why }, 'no stream to the control plane; batches go by POST');
+      if (wasOpen && clock.monotonicMs() - begunMs > steadyMs) pauses.reset();
+      await pause(clock, pauses.nextMs(), stopping.signal);
+    }
+  };
+  const done = run();
+
+  return {
+    isOpen: () => current !== undefined && current.socket.readyState === current.socket.OPEN,
+    send: (beats) => current?.send(beats) ?? Promise.reject(new NotForwarded('the stream is not open')),
+    async stop() {
+      stopping.abort();
+      current?.socket.terminate();
+      await done;
+    },
+  };
+}

@@ -1,0 +1,47 @@
+/** The relay's process: reads how it was started, serves until it is told to stop, and lets no held beat go unanswered. */
+import { systemClock } from '../base/clock.ts';
+import { createLog } from '../base/log.ts';
+import { createRedactor } from '../base/redact.ts';
+import { SettingsError } from '../base/settings.ts';
+import { type RelayOptions, readRelayOptions, relayUsage } from './options.ts';
+import { startRelay } from './relay.ts';
+
+const usageExitCode = 2;
+
+function commandLine(): RelayOptions {
+  try {
+    const options = readRelayOptions(process.argv.slice(2), process.env);
+    if (options) return options;
+    process.stdout.write(relayUsage);
+    process.exit(0);
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    process.stderr.write(`slipway relay: ${error.message}\n\n${relayUsage}`);
+    process.exit(usageExitCode);
+  }
+}
+
+const options = commandLine();
+const redact = createRedactor([], options.token === null ? [] : [options.token]);
+const log = createLog({ level: options.log_level, redact });
+const relay = await startRelay(options, { clock: systemClock, log }).catch((error: Error) => {
+  process.stderr.write(`slipway relay: could not start: ${error.message}\n`);
+  process.exit(1);
+});
+process.stdout.write(
+  `\n  Relay     ${relay.url}\n  Server    ${options.server_urls.join(', ')}\n  Batches   ${options.token ? 'by a stream, by POST while there is none' : 'by POST'}\n\n`,
+);
+
+let stopping = false;
+for (const signal of ['SIGTERM', 'SIGINT'] as const)
+  process.on(signal, () => {
+    if (stopping) process.exit(130);
+    stopping = true;
+    relay.stop().then(
+      () => process.exit(0),
+      (error) => {
+        log.error({ error }, 'stopping failed');
+        process.exit(1);
+      },
+    );
+  });

@@ -1,0 +1,84 @@
+/** How a relay is started: flags, and secrets from files or the environment, where other users do not see them. */
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { httpAddress, levelFrom, portFrom, refuseOpenListening, SettingsError } from '../base/settings.ts';
+
+export interface RelayOptions {
+  /** The control plane's addresses; the next is asked where one does not answer. */
+  server_urls: readonly [string, ...string[]];
+  ca: string | null;
+  token: string | null;
+  host: string;
+  port: number;
+  tls_cert: string | null;
+  tls_key: string | null;
+  behind_proxy: boolean;
+  log_level: string;
+}
+
+export const relayUsage = `Usage: slipway relay --server URL [options]
+
+  --server URL           address of the control plane; may be given several times
+  --token-file FILE      holds the token of a relay: batches then go by one stream; also read from SLIPWAY_RELAY_TOKEN
+  --ca FILE              an authority that vouches for the control plane (PEM)
+  --host HOST            where agents reach it (default 127.0.0.1)
+  --port PORT            (default 7071)
+  --tls-cert FILE        certificate for listening beyond loopback
+  --tls-key FILE         its key
+  --behind-proxy         a proxy in front ends TLS
+  --log-level LEVEL      trace, debug, info, warn, error or silent (default info)
+`;
+
+const flags = {
+  server: { type: 'string', multiple: true },
+  'token-file': { type: 'string' },
+  ca: { type: 'string' },
+  host: { type: 'string' },
+  port: { type: 'string' },
+  'tls-cert': { type: 'string' },
+  'tls-key': { type: 'string' },
+  'behind-proxy': { type: 'boolean' },
+  'log-level': { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+function parsed(args: string[]) {
+  try {
+    return parseArgs({ args, options: flags }).values;
+  } catch (error) {
+    throw new SettingsError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function readText(flag: string, path: string | undefined): string | null {
+  if (path === undefined) return null;
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch (error) {
+    throw new SettingsError(`--${flag} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** Null when only help was asked for. */
+export function readRelayOptions(args: string[], env: Record<string, string | undefined>): RelayOptions | null {
+  const given = parsed(args);
+  if (given.help) return null;
+  const [first, ...others] = (given.server ?? []).map((url) => {
+    httpAddress('server', url);
+    return url.replace(/\/+$/, '');
+  });
+  if (first === undefined) throw new SettingsError('--server is missing');
+  const options: RelayOptions = {
+    server_urls: [first, ...others],
+    ca: readText('ca', given.ca),
+    token: readText('token-file', given['token-file']) || env.SLIPWAY_RELAY_TOKEN || null,
+    host: given.host ?? '127.0.0.1',
+    port: portFrom(given.port ?? '7071'),
+    tls_cert: given['tls-cert'] ?? null,
+    tls_key: given['tls-key'] ?? null,
+    behind_proxy: given['behind-proxy'] ?? false,
+    log_level: levelFrom(given['log-level'] ?? 'info'),
+  };
+  refuseOpenListening(options);
+  return options;
+}

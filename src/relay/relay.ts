@@ -1,0 +1,76 @@
+/** The relay: joins its listener, its gatherer and its way to the control plane. */
+import { readFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { createGatherer, defaultLimits, type GathererFigures, type GathererLimits } from './gatherer.ts';
+import { relayListener } from './listener.ts';
+import { relayMetrics } from './metrics.ts';
+import type { RelayOptions } from './options.ts';
+import { openUpstream } from './upstream.ts';
+
+export interface RelayFigures extends GathererFigures {
+  streaming: boolean;
+}
+
+export interface Relay {
+  url: string;
+  figures(): RelayFigures;
+  stop(): Promise<void>;
+}
+
+/** For a batch to be answered; less than a beat is held, so that it is tried again. */
+const forwardTimeoutMs = 3_000;
+const mostConnections = 20_000;
+const sayEveryMs = 60_000;
+
+async function serverFor({ tls_cert, tls_key }: RelayOptions): Promise<Server> {
+  if (!tls_cert || !tls_key) return createServer();
+  return createSecureServer({ cert: await readFile(tls_cert), key: await readFile(tls_key) });
+}
+
+export async function startRelay(
+  options: RelayOptions,
+  { clock, log, limits = defaultLimits }: { clock: Clock; log: Log; limits?: GathererLimits },
+): Promise<Relay> {
+  const server = await serverFor(options);
+  const upstream = openUpstream({ ...options, clock, log, timeout_ms: forwardTimeoutMs });
+  const gatherer = createGatherer({
+    clock,
+    limits,
+    forward: upstream.forward,
+    onAway: ({ message }) => log.error({ why: message }, 'beats cannot be passed on'),
+    onBack: (seconds) => log.warn({ seconds }, 'beats are passed on again'),
+  });
+  const figures = (): RelayFigures => ({ ...gatherer.figures(), streaming: upstream.isStreaming() });
+  server.maxConnections = mostConnections;
+  server.on('request', relayListener({ gatherer, upstream, metrics: () => relayMetrics(figures()) }));
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, resolve);
+  });
+
+  let cancelSaying = () => {};
+  const say = () => {
+    log.info(figures(), 'relay');
+    cancelSaying = clock.after(sayEveryMs, say);
+  };
+  cancelSaying = clock.after(sayEveryMs, say);
+
+  const { port } = server.address() as AddressInfo;
+  const shownHost = options.host.includes(':') ? `[${options.host}]` : options.host;
+  return {
+    url: `${options.tls_cert ? 'https' : 'http'}://${shownHost}:${port}`,
+    figures,
+    async stop() {
+      cancelSaying();
+      const closed = new Promise((resolve) => server.close(resolve));
+      await gatherer.stop();
+      await upstream.stop();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}

@@ -1,0 +1,29 @@
+/** What the control plane answers to a batch; what does not look like the contract was not said by it. */
+import type { HeartbeatResult } from '../contract/agent.ts';
+import { NotForwarded } from './gatherer.ts';
+
+type Fields = Record<string, unknown>;
+const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null;
+
+const isResult = (value: unknown): value is HeartbeatResult =>
+  isFields(value) &&
+  ((typeof value.node_status === 'string' && typeof value.heartbeat_interval_seconds === 'number') ||
+    (typeof value.code === 'string' && typeof value.status === 'number'));
+
+/** Null unless there is one for each beat. */
+export function readResults(value: unknown, beats: number): HeartbeatResult[] | null {
+  return Array.isArray(value) && value.length === beats && value.every(isResult) ? value : null;
+}
+
+/** These say that something in the batch is wrong; whatever else is refused would be refused of any batch. */
+const aboutTheBatch = [400, 413, 422];
+
+export function refusalOf(problem: unknown): NotForwarded {
+  if (!isFields(problem) || typeof problem.code !== 'string' || typeof problem.status !== 'number')
+    return new NotForwarded('it answered with something that is not ours');
+  const { code, status } = problem;
+  const detail = typeof problem.detail === 'string' ? problem.detail : '';
+  const retry = typeof problem.retry_after_seconds === 'number' ? problem.retry_after_seconds : 0;
+  const refusal = aboutTheBatch.includes(status) ? { code, status, detail } : null;
+  return new NotForwarded(`${code}: ${detail}`, refusal, retry);
+}

@@ -1,0 +1,122 @@
+/** The control plane as the relay reaches it: batches by the stream or by POST, and requests that are passed on as they are. */
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { Clock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { trustedWith } from '../base/trusted-certificates.ts';
+import type { BatchBeat, HeartbeatResult } from '../contract/agent.ts';
+import { agentRoutes } from '../contract/routes/agent.ts';
+import { type BatchStream, keepBatchStream } from './batch-stream.ts';
+import { NotForwarded } from './gatherer.ts';
+import { readResults, refusalOf } from './replies.ts';
+
+export interface UpstreamParts {
+  clock: Clock;
+  log: Log;
+  server_urls: readonly [string, ...string[]];
+  ca: string | null;
+  /** Without one, batches go by POST, each beat with its own credential. */
+  token: string | null;
+  timeout_ms: number;
+}
+
+export interface Upstream {
+  forward(beats: BatchBeat[]): Promise<HeartbeatResult[]>;
+  /** Opens a request to whichever address answered last. */
+  open(method: string, path: string, headers: Record<string, string | string[]>): ReturnType<typeof httpRequest>;
+  isStreaming(): boolean;
+  stop(): Promise<void>;
+}
+
+const keepAlive = { keepAlive: true, maxSockets: 256, maxFreeSockets: 32 };
+const mostReplyBytes = 4 * 1024 * 1024;
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response) {
+    bytes += chunk.length;
+    if (bytes > mostReplyBytes) throw new Error('the reply is too large');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parsed(text: string): { results?: unknown } {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return {};
+    throw error;
+  }
+}
+
+export function openUpstream(parts: UpstreamParts): Upstream {
+  const { clock, server_urls, token, timeout_ms } = parts;
+  const agents = {
+    'http:': new HttpAgent(keepAlive),
+    'https:': new HttpsAgent({ ...keepAlive, ca: trustedWith(parts.ca) }),
+  };
+  let preferred = 0;
+  const url = () => server_urls[preferred % server_urls.length] ?? server_urls[0];
+  const next = () => {
+    preferred = (preferred + 1) % server_urls.length;
+  };
+
+  const open: Upstream['open'] = (method, path, headers) => {
+    const secure = url().startsWith('https:');
+    const agent = agents[secure ? 'https:' : 'http:'];
+    return (secure ? httpsRequest : httpRequest)(`${url()}${path}`, { method, headers, agent });
+  };
+
+  const post = (beats: BatchBeat[]) =>
+    new Promise<HeartbeatResult[]>((resolve, reject) => {
+      const body = Buffer.from(JSON.stringify({ beats }));
+      const { method, path } = agentRoutes['agent-heartbeats'];
+      const request = open(method, path, {
+        'content-type': 'application/json',
+        'content-length': String(body.length),
+        ...(token !== null && { authorization: `Bearer ${token}` }),
+      });
+      const cancel = clock.after(timeout_ms, () => request.destroy(new Error('no answer in time')));
+      request.on('close', cancel);
+      request.on('error', reject);
+      request.on('response', async (response) => {
+        try {
+          const reply = parsed(await textOf(response));
+          const results = response.statusCode === 200 ? readResults(reply.results, beats.length) : null;
+          if (results) resolve(results);
+          else reject(refusalOf(reply));
+        } catch (error) {
+          reject(error);
+        }
+      });
+      request.end(body);
+    });
+
+  /** Each try of the stream asks the next address; what answers a batch stays preferred. */
+  let tries = 0;
+  const streamUrl = () => server_urls[tries++ % server_urls.length] ?? server_urls[0];
+  const stream: BatchStream | null =
+    token === null ? null : keepBatchStream({ ...parts, token, url: streamUrl, timeout_ms });
+
+  return {
+    open,
+    isStreaming: () => stream?.isOpen() ?? false,
+    async forward(beats) {
+      try {
+        return await (stream?.isOpen() ? stream.send(beats) : post(beats));
+      } catch (error) {
+        if (error instanceof NotForwarded && error.refusal) throw error;
+        next();
+        throw error instanceof NotForwarded
+          ? error
+          : new NotForwarded(error instanceof Error ? error.message : String(error));
+      }
+    },
+    async stop() {
+      await stream?.stop();
+      for (const agent of Object.values(agents)) agent.destroy();
+    },
+  };
+}
