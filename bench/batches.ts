@@ -7,7 +7,7 @@ import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { pause, systemClock } from '../src/base/clock.ts';
 import { type Database, single } from '../src/store/database.ts';
-import { type Served, serveSlipway } from './beats/processes.ts';
+import { type Served, serveSlipway, tireless } from './beats/processes.ts';
 import { post, send } from './beats/sender.ts';
 import { readProcessors } from './fleet/processors.ts';
 import { startStore } from './fleet/store.ts';
@@ -138,14 +138,14 @@ const directory = await freshDirectory();
 const store = await startStore(directory);
 const figures: Figure[] = [];
 try {
-  const first = await serveSlipway(directory, store.arguments());
+  const first = await serveSlipway(directory, [...store.arguments(), ...tireless]);
   await first.stop();
   const db = store.open();
   await fillFleet(db, { idle: nodes, inFlight: 0 });
   const ids = (
     await db.query<{ node_instance_id: string }>('select node_instance_id from instances order by node_instance_id')
   ).map((row) => row.node_instance_id);
-  const ours = await serveSlipway(directory, store.arguments());
+  const ours = await serveSlipway(directory, [...store.arguments(), ...tireless]);
   const rates = { bare: [] as number[], ours: [] as number[] };
   const spent = { server: [] as number[], database: [] as number[] };
   const [lags, unmeasured]: [number[], number[]] = [[], []];

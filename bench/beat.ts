@@ -8,7 +8,7 @@
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { pause, systemClock } from '../src/base/clock.ts';
-import { type Served, serveRaw, serveSlipway } from './beats/processes.ts';
+import { type Served, serveRaw, serveSlipway, tireless } from './beats/processes.ts';
 import { post, send } from './beats/sender.ts';
 import { readProcessors } from './fleet/processors.ts';
 import { startStore } from './fleet/store.ts';
@@ -44,12 +44,12 @@ async function measure(nodes: number, raw: Served): Promise<Cost> {
   const directory = await freshDirectory();
   const store = await startStore(directory);
   const cost: Cost = { rest: 0, server: [], database: [], raw: [] };
-  const first = await serveSlipway(directory, store.arguments());
+  const first = await serveSlipway(directory, [...store.arguments(), ...tireless]);
   await first.stop();
   const db = store.open();
   await fillFleet(db, { idle: nodes, inFlight: 0 });
   await db.close();
-  const ours = await serveSlipway(directory, store.arguments());
+  const ours = await serveSlipway(directory, [...store.arguments(), ...tireless]);
   /** What a server does anyway, beats or not, is not the cost of a beat. */
   const atRest = async (seconds: number) => {
     const before = readProcessors([ours.pid], store.pid());

@@ -6,6 +6,7 @@ import { createAgentStreams } from './api/agent-stream/streams.ts';
 import { createLiveFeed } from './api/live-feed.ts';
 import { createMetrics } from './api/metrics.ts';
 import { openNodeLogs } from './api/node-logs.ts';
+import { watchOverload } from './api/overload.ts';
 import { createApiServer } from './api/server.ts';
 import type { ApiServices } from './api/services.ts';
 import { apiSettings } from './api/settings.ts';
@@ -219,6 +220,8 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
   parts.defer(async () => feed.stop());
   const nodeLogs = openNodeLogs({ db, clock, log, settings, limits: opening.file.logs });
   parts.defer(() => nodeLogs.stop());
+  const overload = watchOverload({ clock, beats, beat_rate: settings.beat_rate });
+  parts.defer(async () => overload.stop());
   const agentStreams = createAgentStreams({ db, clock, tail, onError: onError('what broke could not be recorded') });
   const api: ApiServices = {
     ...services,
@@ -226,6 +229,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
     settings: apiSettings(settings, version, { console_dir: join(root, 'dist', 'console'), agent_bundle: agentBundle }),
     sessions,
     beats,
+    overload,
     fleetLoad: () => ({ ...ingest.listened(), beat_rate: settings.beat_rate }),
     tail,
     feed,
@@ -243,6 +247,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
       sweeps: () => runner.statuses(),
       streams: () => feed.figures(),
       agentStreams: () => agentStreams.figures(),
+      overload: () => overload.figures(),
     }),
   };
   const { tls_cert, tls_key } = settings;

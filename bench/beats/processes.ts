@@ -44,6 +44,9 @@ export async function serveRaw(): Promise<Served> {
   return serve(['bench/beats/raw-server.ts', String(port)], port);
 }
 
+/** Its agents do not listen to what they are told, so nobody is told to beat seldomer. */
+export const tireless = ['--beat-rate', '10000000'];
+
 export async function serveSlipway(data_dir: string, more: string[]): Promise<Served> {
   const port = await freePort();
   return serve(['src/main.ts', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error', ...more], port);

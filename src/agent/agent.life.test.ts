@@ -313,7 +313,7 @@ describe('end', () => {
     server.override(({ path }) => {
       if (path !== '/v1/agent/heartbeat' || shedAt > 0) return null;
       shedAt = systemClock.monotonicMs();
-      return problem('rate_limited', { retry_after_seconds });
+      return problem('beats_slow_down', { retry_after_seconds });
     });
     await until(() => shedAt > 0, 'a shed beat');
     const before = server.beats.length;

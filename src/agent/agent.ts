@@ -33,7 +33,8 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
     onAnswer: doubt.dispelled,
     onFailure(failure) {
       // A fence is an answer, recorded where it was given; a node may stand behind one for days.
-      if (failure.status !== 423) parts.facts.callFailed(failure);
+      // Nor did a beat fail that was heard and put off.
+      if (failure.status !== 423 && failure.code !== 'beats_slow_down') parts.facts.callFailed(failure);
       // The registration judges its failures itself.
       if (failure.call === 'agent-register') return;
       if (failure.code === 'instance_fenced') life.end({ code: 'instance_fenced', reason: failure.detail });

@@ -54,6 +54,12 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
       return jittered(sane(nextSeconds(answer.body)) * 1000);
     }
     if (signal.aborted) return 0;
+    // It was heard, and the server has too much to hear: nothing failed, and the next one is due when it says.
+    const { code, retry_after_seconds } = answer.failure;
+    if (code === 'beats_slow_down' && retry_after_seconds !== null) {
+      pauses.reset();
+      return sane(retry_after_seconds) * 1000;
+    }
     const retry_ms = Math.max(pauses.nextMs(), (answer.failure.retry_after_seconds ?? 0) * 1000);
     if (pauses.tries() === 1) log.warn('a heartbeat failed', { failure: describeFailure(answer.failure) });
     return retry_ms;

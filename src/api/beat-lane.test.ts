@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import { createLog } from '../base/log.ts';
+import { ApiProblem } from '../contract/errors.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
 import type { Beat } from '../store/heartbeat-buffer.ts';
 import { openBeatLane, readAgain } from './beat-lane.ts';
@@ -26,6 +27,7 @@ const fenced = { ...session, fence: { kind: 'fenced', reason: 'replaced', heard_
 
 const heard: Beat[] = [];
 let closing = false;
+let shedding = false;
 const known: Record<string, AgentSession> = { mine: session, former: fenced };
 const services = {
   log: createLog({ level: 'silent' }),
@@ -33,6 +35,14 @@ const services = {
   settings: { loopback_only: true, behind_proxy: false },
   sessions: { known: (credential: string) => known[credential] },
   beats: { add: (beat: Beat) => heard.push(beat) },
+  overload: {
+    shedding: () => ({ reads: shedding, beats: shedding, stretch: shedding ? 3 : 1 }),
+    slowDown: (heartbeat_interval_seconds: number) =>
+      new ApiProblem('beats_slow_down', {
+        retry_after_seconds: heartbeat_interval_seconds,
+        heartbeat_interval_seconds,
+      }),
+  },
   fleetLoad: () => ({ nodes: 1, replicas: 1, beat_rate: 5_000 }),
 } as unknown as ApiServices;
 
@@ -52,6 +62,7 @@ afterAll(() => server.close());
 beforeEach(() => {
   heard.length = 0;
   closing = false;
+  shedding = false;
 });
 
 const path = '/v1/agent/heartbeat';
@@ -111,4 +122,28 @@ it.each<[string, string, Record<string, string>?, string?]>([
 it('leaves everything to the ordinary way once the server closes', async () => {
   closing = true;
   expect((await send('{}')).status).toBe(418);
+});
+
+it('puts a beat off while there are too many: heard, with a longer interval and the patience for it', async () => {
+  shedding = true;
+  const answer = await send('{}');
+  expect(answer.status).toBe(429);
+  expect(answer.headers.get('content-type')).toBe('application/problem+json; charset=utf-8');
+  const { code, retry_after_seconds, heartbeat_interval_seconds, correlation_id } = (await answer.json()) as {
+    code: string;
+    retry_after_seconds: number;
+    heartbeat_interval_seconds: number;
+    correlation_id: string;
+  };
+  expect(code).toBe('beats_slow_down');
+  expect(correlation_id).toBe(answer.headers.get('x-correlation-id'));
+  expect(Number(answer.headers.get('retry-after'))).toBe(Math.ceil(retry_after_seconds));
+  expect(heartbeat_interval_seconds).toBeGreaterThanOrEqual(27);
+  expect(heard).toEqual([
+    expect.objectContaining({
+      interval_seconds: heartbeat_interval_seconds,
+      stale_seconds: 3 * heartbeat_interval_seconds,
+    }),
+  ]);
+  expect((await send('{"status":"degraded"}')).status, 'news are never put off').toBe(418);
 });

@@ -7,15 +7,18 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
-import { newCorrelationId } from '../base/ids.ts';
+import { type CorrelationId, newCorrelationId } from '../base/ids.ts';
 import { newSpanId, traceparentOf } from '../base/trace.ts';
 import { Heartbeat, type HeartbeatReply } from '../contract/agent.ts';
+import type { ApiProblem } from '../contract/errors.ts';
+import { problemBody } from '../contract/problem-body.ts';
 import { routes } from '../contract/routes.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
 import { bearerOf, checkOrigin } from './auth.ts';
+import { problemType } from './problem-reply.ts';
 import { everyReply } from './reply-headers.ts';
 import type { ApiServices } from './services.ts';
-import { takeAtOnce } from './take-beat.ts';
+import { shedOf, takeAtOnce } from './take-beat.ts';
 import { compileCheck } from './validation.ts';
 
 const { method, path } = routes['agent-heartbeat'];
@@ -51,22 +54,40 @@ function bodyLength({ headers }: IncomingMessage): number | undefined {
   return readable.has(type) && length <= mostBytes ? length : undefined;
 }
 
-function write(response: ServerResponse, reply: HeartbeatReply): void {
-  const { node_status, heartbeat_interval_seconds, tasks_waiting } = reply;
-  const body = `{"node_status":"${node_status}","heartbeat_interval_seconds":${heartbeat_interval_seconds},"tasks_waiting":${tasks_waiting}}`;
-  const trace_id = newCorrelationId();
-  response.writeHead(200, [
+interface Written {
+  status: number;
+  type: string;
+  body: string;
+  more: readonly string[];
+}
+
+function write(response: ServerResponse, trace_id: CorrelationId, { status, type, body, more }: Written): void {
+  response.writeHead(status, [
     'x-correlation-id',
     trace_id,
     'traceparent',
     traceparentOf({ trace_id, span_id: newSpanId(), sampled: true }),
     ...sameForAll,
+    ...more,
     'content-type',
-    json,
+    type,
     'content-length',
-    String(body.length),
+    String(Buffer.byteLength(body)),
   ]);
   response.end(body);
+}
+
+const taken = ({ node_status, heartbeat_interval_seconds, tasks_waiting }: HeartbeatReply): Written => ({
+  status: 200,
+  type: json,
+  body: `{"node_status":"${node_status}","heartbeat_interval_seconds":${heartbeat_interval_seconds},"tasks_waiting":${tasks_waiting}}`,
+  more: [],
+});
+
+function putOff(problem: ApiProblem, id: CorrelationId): Written {
+  const body = problemBody(problem, id);
+  const more = ['retry-after', String(Math.ceil(body.retry_after_seconds ?? 0))];
+  return { status: body.status, type: problemType, body: JSON.stringify(body), more };
 }
 
 /** Undefined for what the ordinary way has to answer; nothing was done with it then. */
@@ -119,7 +140,11 @@ export function openBeatLane(server: Server, services: ApiServices, isClosing: (
     let bytes: Buffer | undefined;
     const finish = () => {
       const reply = answer(session, bytes?.toString() ?? '', services);
-      if (reply) return write(response, reply);
+      if (reply) {
+        const id = newCorrelationId();
+        const shed = shedOf(reply, services);
+        return write(response, id, shed ? putOff(shed, id) : taken(reply));
+      }
       if (bytes) readBefore.set(request, bytes);
       ordinary(request, response);
     };

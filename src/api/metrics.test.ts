@@ -31,6 +31,10 @@ const own = {
   forwarders: () => [],
   streams: () => streams,
   agentStreams: () => ({ agents: 2, relays: 1 }),
+  overload: () => ({
+    ...{ loop_lag_ms: 20, behind_ms: 250, beats_per_second: 40, beat_rate: 5_000 },
+    ...{ shedding: { reads: true, beats: false, stretch: 1 }, beats: 99, beats_shed: 3, reads_shed: 2 },
+  }),
 };
 
 test('ages and counts of what is fenced or parked, by pool', async () => {
@@ -54,6 +58,8 @@ test('ages and counts of what is fenced or parked, by pool', async () => {
   expect(text).toContain('slipway_parked_allocations{pool="gpu",status="release_failed"} 1\n');
   expect(text).toContain('slipway_parked_oldest_seconds{pool="gpu",status="release_failed"} 600\n');
   expect(text).toContain('slipway_findings{kind="drift"} 0\n');
+  expect(text).toContain('slipway_beats_behind_seconds 0.25\n');
+  expect(text).toContain('slipway_shed_total{what="beats"} 3\n');
 });
 
 test('what was found is counted while it is open', async () => {

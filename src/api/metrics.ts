@@ -11,6 +11,7 @@ import { countOpenFindings } from '../store/findings.ts';
 import { countOpenResidue } from '../store/residue.ts';
 import type { FeedFigures } from './live-feed.ts';
 import type { IntakeFigures } from './log-intake.ts';
+import type { OverloadFigures } from './overload.ts';
 
 const fencedBy = ['pool', 'status'];
 
@@ -35,6 +36,7 @@ export interface ReplicaFigures {
   forwarders(): ForwardFigures[];
   streams(): FeedFigures;
   agentStreams(): { agents: number; relays: number };
+  overload(): OverloadFigures;
 }
 
 export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures): () => Promise<string> {
@@ -67,6 +69,23 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
   const sweepSeconds = gauge('slipway_sweep_last_seconds', 'How long the last run of a sweep took', ['sweep']);
 
   const agentStreams = gauge('slipway_agent_streams', 'Open streams of agents and relays on this replica', ['of']);
+  const beatsHeard = gauge('slipway_beats_total', 'Beats that this replica has heard', []);
+  const beatsRate = gauge('slipway_beats_per_second', 'Beats that this replica hears in a second', []);
+  const beatsBehind = gauge('slipway_beats_behind_seconds', 'How long beats wait to be stored', []);
+  const loopLag = gauge('slipway_loop_lag_seconds', 'How late the timers of this replica are', []);
+  const shed = gauge('slipway_shed_total', 'What was put off because this replica had too much to do', ['what']);
+  const stretch = gauge('slipway_interval_stretch', 'By which intervals are longer because of that', []);
+  const tellOverload = () => {
+    const figures = own.overload();
+    beatsHeard.set(figures.beats);
+    beatsRate.set(figures.beats_per_second);
+    beatsBehind.set(figures.behind_ms / 1000);
+    loopLag.set(figures.loop_lag_ms / 1000);
+    shed.set({ what: 'beats' }, figures.beats_shed);
+    shed.set({ what: 'reads' }, figures.reads_shed);
+    stretch.set(figures.shedding.stretch);
+  };
+
   const logsHeld = gauge('slipway_logs_held_bytes', 'Log lines that are being stored by this replica', []);
   const logsRefused = gauge('slipway_logs_slowed_total', 'Batches of log lines that were told to come later', []);
   const receivers = ['receiver'];
@@ -145,6 +164,7 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
     const { agents, relays } = own.agentStreams();
     agentStreams.set({ of: 'agent' }, agents);
     agentStreams.set({ of: 'relay' }, relays);
+    tellOverload();
     const { held_bytes, refused } = own.intake();
     logsHeld.set(held_bytes);
     logsRefused.set(refused);

@@ -17,6 +17,7 @@ const frameworkCodes: Record<string, ErrorCode> = {
   FST_ERR_ASYNC_CONSTRAINT: 'not_found',
 };
 
+export const problemType = 'application/problem+json; charset=utf-8';
 const storeRetrySeconds = 2;
 
 function asProblem(error: unknown): ApiProblem | undefined {
@@ -47,10 +48,6 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
   const { problem, body } = problemOf(error, request);
   if (body.retry_after_seconds !== undefined) reply.header('retry-after', Math.ceil(body.retry_after_seconds));
   if (body.status === 401) reply.header('www-authenticate', 'Bearer realm="slipway"');
-  reply
-    .status(body.status)
-    .header('content-type', 'application/problem+json; charset=utf-8')
-    .serializer(JSON.stringify)
-    .send(body);
+  reply.status(body.status).header('content-type', problemType).serializer(JSON.stringify).send(body);
   return problem;
 }

@@ -74,6 +74,7 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
       request.operation = name;
       checkOrigin(request, services);
       await authorize(request, route.access, services);
+      services.overload.admitRead(name);
       if (route.shares_log_intake) services.intake.admit(request, reply, mostBodyBytes);
     },
     preHandler: async (request) => {

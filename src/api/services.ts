@@ -19,6 +19,7 @@ import type { LiveFeed } from './live-feed.ts';
 import type { LogArrivals } from './log-arrivals.ts';
 import type { LogIntake } from './log-intake.ts';
 import type { SweepFigures } from './metrics.ts';
+import type { Overload } from './overload.ts';
 
 export interface ApiSettings {
   version: string;
@@ -41,6 +42,7 @@ export interface ApiServices extends OperationServices {
   settings: ApiSettings;
   sessions: AgentSessions;
   beats: HeartbeatBuffer;
+  overload: Overload;
   /** As it was a few seconds ago: whoever answers a beat asks nobody. */
   fleetLoad(): FleetLoad;
   tail: EvidenceTail;

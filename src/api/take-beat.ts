@@ -9,8 +9,9 @@ import type { AgentSession } from '../store/agent-sessions.ts';
 import { recordClaim } from '../store/claims.ts';
 import type { ApiServices } from './services.ts';
 
-function assignedPace(session: AgentSession, { fleetLoad }: ApiServices): Pace {
-  const interval_seconds = assignedIntervalSeconds(session.interval_seconds, fleetLoad(), Math.random());
+function assignedPace(session: AgentSession, { fleetLoad, overload }: ApiServices): Pace {
+  const { stretch } = overload.shedding();
+  const interval_seconds = assignedIntervalSeconds(session.interval_seconds, fleetLoad(), Math.random(), stretch);
   return { interval_seconds, stale_seconds: effectiveStaleSeconds(session.stale_after_seconds, interval_seconds) };
 }
 
@@ -76,4 +77,24 @@ export async function takeBeat(
   if (reply) return reply;
   await takeNews(session, beat, services, pace);
   return replyTo(session, pace);
+}
+
+/**
+ * How a beat that came by itself and changed nothing is answered by a replica that hears too many. It was heard; its machine is to
+ * beat seldomer. Those of batches and streams are told so by their interval alone.
+ */
+export const shedOf = (reply: HeartbeatReply, { overload }: ApiServices): ApiProblem | undefined =>
+  overload.shedding().beats ? overload.slowDown(reply.heartbeat_interval_seconds) : undefined;
+
+/** A beat that came by itself. */
+export async function takeSingle(
+  session: AgentSession,
+  beat: SaidBeat,
+  services: ApiServices,
+): Promise<HeartbeatReply> {
+  const reply = takeAtOnce(session, beat, services);
+  if (!reply) return takeBeat(session, beat, services);
+  const shed = shedOf(reply, services);
+  if (shed) throw shed;
+  return reply;
 }

@@ -53,6 +53,15 @@ export const agentErrors = {
     cause: 'More frames wait for their answer, or more answers wait to be read, than are kept for one connection.',
     remedy: 'Wait for answers before sending more, and read them.',
   },
+  beats_slow_down: {
+    status: 429,
+    title: 'Beat seldomer',
+    owner_layer: 'control_plane',
+    cause:
+      'The server hears more than it can. The beat counts as heard; one that changes a status is never answered so.',
+    remedy:
+      'Send the next beat after `heartbeat_interval_seconds`. An agent does so by itself, and is not missed before three of these have passed.',
+  },
   credential_mismatch: {
     status: 403,
     title: 'The beat names another instance than its credential',

@@ -109,6 +109,15 @@ export const errorCatalogue = {
       'More log lines wait to be stored than this server holds at once, or batches of this node are under way already.',
     remedy: 'Keep the lines, wait `retry_after_seconds`, then ship them again. An agent does so by itself.',
   },
+  server_busy: {
+    status: 429,
+    title: 'The server has no time for this now',
+    owner_layer: 'control_plane',
+    cause:
+      'It hears or stores more than it can, so lists and overviews wait. Machines are still heard, and what is asked of one thing is answered.',
+    remedy:
+      'Wait `retry_after_seconds`, then repeat. If it lasts, add a replica; `/metrics` says what it has too much of.',
+  },
   rate_limited: {
     status: 429,
     title: 'Too many requests',
@@ -365,6 +374,7 @@ export interface ProblemExtras {
   retry_after_seconds?: number;
   deadline_at?: string;
   acknowledged_seq?: number;
+  heartbeat_interval_seconds?: number;
   errors?: { path: string; message: string }[];
 }
 

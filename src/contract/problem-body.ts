@@ -20,6 +20,9 @@ export function problemBody(problem: ApiProblem, correlation_id: string): Proble
     }),
     ...(problem.extras.deadline_at && { deadline_at: problem.extras.deadline_at }),
     ...(problem.extras.acknowledged_seq !== undefined && { acknowledged_seq: problem.extras.acknowledged_seq }),
+    ...(problem.extras.heartbeat_interval_seconds !== undefined && {
+      heartbeat_interval_seconds: problem.extras.heartbeat_interval_seconds,
+    }),
     ...(problem.extras.errors && { errors: problem.extras.errors }),
   };
 }

@@ -31,6 +31,9 @@ export const Problem = Type.Object(
         description: 'Lines of an instance that counts no more: up to this one they were kept all the same.',
       }),
     ),
+    heartbeat_interval_seconds: Type.Optional(
+      Type.Number({ description: 'Of a beat that was heard and put off: after this the next one is expected.' }),
+    ),
     errors: Type.Optional(Type.Array(Type.Object({ path: Type.String(), message: Type.String() }))),
   },
   { $id: 'Problem' },

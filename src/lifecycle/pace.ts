@@ -68,10 +68,18 @@ export interface FleetLoad {
 
 const jitter = 0.1;
 
-/** `spread`: from 0 to 1, by chance, so that a fleet that started together does not beat together. */
-export function assignedIntervalSeconds(pool_interval_seconds: number, load: FleetLoad, spread: number): number {
+/**
+ * `spread`: from 0 to 1, by chance, so that a fleet that started together does not beat together. `stretch`: of a replica that
+ * has more to do than it can.
+ */
+export function assignedIntervalSeconds(
+  pool_interval_seconds: number,
+  load: FleetLoad,
+  spread: number,
+  stretch = 1,
+): number {
   const fair = load.nodes / (load.beat_rate * Math.max(1, load.replicas));
-  const interval = Math.max(pool_interval_seconds, fair) * (1 + jitter * (2 * spread - 1));
+  const interval = Math.max(pool_interval_seconds, fair) * stretch * (1 + jitter * (2 * spread - 1));
   return Math.min(Math.round(interval * 1000) / 1000, slowestIntervalSeconds);
 }
 

@@ -25,7 +25,7 @@ export interface HeartbeatBuffer {
   flush(): Promise<void>;
   /** For whoever brings many at once: resolves when there is room for more. Where nothing can be stored there is no use in waiting. */
   room(): Promise<void>;
-  /** For how long the oldest beat that is not in the table has been waiting. */
+  /** For how long the oldest beat that is not in the table has been waiting; 0 where nothing can be stored, for that is no load of ours. */
   behindMs(): number;
   /** Every beat received before this moment is in the table. */
   flushedThrough(): Date;
@@ -156,7 +156,7 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
   };
 
   const isEmpty = () => waiting.size === 0 && !writing;
-  const behindMs = () => (isEmpty() ? 0 : clock.nowMs() - flushedMs);
+  const behindMs = () => (isEmpty() || failing ? 0 : clock.nowMs() - flushedMs);
 
   return {
     add(beat) {
@@ -169,7 +169,7 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
     },
     flush,
     async room() {
-      if (!failing && behindMs() > patienceMs) await flush();
+      if (behindMs() > patienceMs) await flush();
     },
     added: () => added,
     behindMs,

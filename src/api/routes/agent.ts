@@ -15,7 +15,7 @@ import { bearerOf, fencedProblem, relayOf } from '../auth.ts';
 import { refuseOwnKinds } from '../outside-kinds.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { takeBatch } from '../take-batch.ts';
-import { takeBeat } from '../take-beat.ts';
+import { takeSingle } from '../take-beat.ts';
 import { compileCheck } from '../validation.ts';
 
 const checkLine = compileCheck(ShippedLine, 'body');
@@ -112,7 +112,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       log_acknowledged_seq,
     };
   },
-  'agent-heartbeat': ({ agent, body }, services) => takeBeat(agent(), body ?? {}, services),
+  'agent-heartbeat': ({ agent, body }, services) => takeSingle(agent(), body ?? {}, services),
   async 'agent-heartbeats'({ body, request }, services) {
     return { results: await takeBatch(body.beats, await relayOf(request, services), services) };
   },

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+import { virtualClock } from '../base/virtual-clock.ts';
+import { ApiProblem } from '../contract/errors.ts';
+import { watchOverload } from './overload.ts';
+
+function watched(beat_rate = 100) {
+  const clock = virtualClock();
+  const heard = { added: 0, behind: 0 };
+  const overload = watchOverload({
+    clock,
+    beat_rate,
+    beats: { added: () => heard.added, behindMs: () => heard.behind },
+  });
+  /** So many beats in each half of a second. */
+  const pass = async (seconds: number, beats = 0) => {
+    for (let half = 0; half < seconds * 2; half++) {
+      heard.added += beats;
+      await clock.advance(500);
+    }
+  };
+  return { overload, heard, pass };
+}
+
+test('a moment of much is no overload, and a few seconds of it are', async () => {
+  const { overload, pass } = watched();
+  await pass(10, 50);
+  expect(overload.shedding()).toMatchObject({ reads: false, beats: false });
+  await pass(0.5, 250);
+  expect(overload.shedding()).toMatchObject({ reads: false, beats: false });
+  await pass(10, 250);
+  expect(overload.shedding()).toMatchObject({ reads: true, beats: true });
+  await pass(20, 50);
+  expect(overload.shedding(), 'and it is over').toEqual({ reads: false, beats: false, stretch: 1 });
+  overload.stop();
+});
+
+test('lists wait while storing is behind, and whoever asks for one thing is answered', async () => {
+  const { overload, heard, pass } = watched();
+  expect(() => overload.admitRead('node-list')).not.toThrow();
+  heard.behind = 3_000;
+  await pass(10);
+  expect(() => overload.admitRead('node-list')).toThrow(ApiProblem);
+  expect(() => overload.admitRead('node-get')).not.toThrow();
+  expect(overload.figures()).toMatchObject({ reads_shed: 1, beats_shed: 0, shedding: { beats: false } });
+  overload.stop();
+});
+
+test('a beat that is put off is told when to come again', () => {
+  const { overload } = watched();
+  const { code, extras } = overload.slowDown(41.5);
+  expect({ code, ...extras }).toEqual({
+    code: 'beats_slow_down',
+    retry_after_seconds: 41.5,
+    heartbeat_interval_seconds: 41.5,
+  });
+  expect(overload.figures().beats_shed).toBe(1);
+  overload.stop();
+});

@@ -1,0 +1,87 @@
+/**
+ * How hard this replica has it, looked at twice a second and smoothed over a few: a pause of the collector or one slow
+ * statement is no overload. What follows from it is decided in `lifecycle/overload.ts`.
+ */
+import type { Clock } from '../base/clock.ts';
+import { ApiProblem } from '../contract/errors.ts';
+import type { OperationName } from '../contract/routes.ts';
+import { type Shedding, type Strain, sheddingAt } from '../lifecycle/overload.ts';
+import type { HeartbeatBuffer } from '../store/heartbeat-buffer.ts';
+
+export interface OverloadFigures extends Strain {
+  shedding: Shedding;
+  beats: number;
+  beats_shed: number;
+  reads_shed: number;
+}
+
+export interface Overload {
+  shedding(): Shedding;
+  /** The problem of a beat that was heard, and whose machine is to beat seldomer; it is counted. */
+  slowDown(heartbeat_interval_seconds: number): ApiProblem;
+  /** Throws the problem of a question that can wait, while there is no time for it. */
+  admitRead(operation: OperationName): void;
+  figures(): OverloadFigures;
+  stop(): void;
+}
+
+const everyMs = 500;
+/** Of what was and what is, so much is what is: after a few seconds the past no longer counts. */
+const share = 0.2;
+const readAgainSeconds = 5;
+
+/** What is read whole and may be a little old. Whoever looks at one thing is answered as long as anybody is. */
+const waitsFirst: ReadonlySet<OperationName> = new Set([
+  'overview-get',
+  'fleet-get',
+  'node-list',
+  'allocation-list',
+  'operation-list',
+  'timeline-get',
+  'audit-list',
+  'pool-boots',
+] as const);
+
+export function watchOverload(needs: {
+  clock: Clock;
+  beats: Pick<HeartbeatBuffer, 'added' | 'behindMs'>;
+  beat_rate: number;
+}): Overload {
+  const { clock, beats, beat_rate } = needs;
+  const strain: Strain = { loop_lag_ms: 0, behind_ms: 0, beats_per_second: 0, beat_rate };
+  let shedding = sheddingAt(strain);
+  let beats_shed = 0;
+  let reads_shed = 0;
+  let added = beats.added();
+  let lookedMs = clock.monotonicMs();
+  let cancel: (() => void) | undefined;
+
+  const smooth = (before: number, present: number) => before + share * (present - before);
+  const look = () => {
+    const elapsedMs = Math.max(1, clock.monotonicMs() - lookedMs);
+    lookedMs += elapsedMs;
+    strain.loop_lag_ms = smooth(strain.loop_lag_ms, Math.max(0, elapsedMs - everyMs));
+    strain.behind_ms = smooth(strain.behind_ms, beats.behindMs());
+    strain.beats_per_second = smooth(strain.beats_per_second, ((beats.added() - added) * 1000) / elapsedMs);
+    added = beats.added();
+    shedding = sheddingAt(strain);
+    cancel = clock.after(everyMs, look);
+  };
+  cancel = clock.after(everyMs, look);
+
+  return {
+    shedding: () => shedding,
+    slowDown(heartbeat_interval_seconds) {
+      beats_shed++;
+      const retry_after_seconds = heartbeat_interval_seconds;
+      return new ApiProblem('beats_slow_down', { retry_after_seconds, heartbeat_interval_seconds });
+    },
+    admitRead(operation) {
+      if (!shedding.reads || !waitsFirst.has(operation)) return;
+      reads_shed++;
+      throw new ApiProblem('server_busy', { retry_after_seconds: readAgainSeconds });
+    },
+    figures: () => ({ ...strain, shedding, beats: beats.added(), beats_shed, reads_shed }),
+    stop: () => cancel?.(),
+  };
+}

@@ -1,0 +1,59 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { pressureOf, type Strain, sheddingAt } from './overload.ts';
+
+const calm: Strain = { loop_lag_ms: 5, behind_ms: 200, beats_per_second: 5_000, beat_rate: 5_000 };
+const amount = (max: number) => fc.double({ min: 0, max, noNaN: true });
+const anyStrain: fc.Arbitrary<Strain> = fc.record({
+  loop_lag_ms: amount(60_000),
+  behind_ms: amount(600_000),
+  beats_per_second: amount(1_000_000),
+  beat_rate: fc.double({ min: 1, max: 100_000, noNaN: true }),
+});
+
+test('at the rate it was set up for nothing is put off', () => {
+  expect(sheddingAt(calm)).toEqual({ reads: false, beats: false, stretch: 1 });
+});
+
+test('each kind of strain puts off reads first, and then beats', () => {
+  for (const [name, some, much] of [
+    ['loop_lag_ms', 1_200, 2_500],
+    ['behind_ms', 2_500, 5_000],
+    ['beats_per_second', 12_000, 25_000],
+  ] as const) {
+    expect(sheddingAt({ ...calm, [name]: some }), name).toEqual({ reads: true, beats: false, stretch: 1 });
+    const shed = sheddingAt({ ...calm, [name]: much });
+    expect(shed, name).toMatchObject({ reads: true, beats: true });
+    expect(shed.stretch, name).toBeGreaterThan(1);
+  }
+});
+
+test('beats are never put off while lists are answered, and no interval is made shorter or endless', () => {
+  fc.assert(
+    fc.property(anyStrain, (strain) => {
+      const { reads, beats, stretch } = sheddingAt(strain);
+      if (beats) expect(reads).toBe(true);
+      expect(stretch).toBeGreaterThanOrEqual(1);
+      expect(stretch).toBeLessThanOrEqual(4);
+      expect(stretch > 1).toBe(beats);
+    }),
+  );
+});
+
+test('more strain never sheds less', () => {
+  fc.assert(
+    fc.property(anyStrain, anyStrain, (a, b) => {
+      const worse: Strain = {
+        loop_lag_ms: Math.max(a.loop_lag_ms, b.loop_lag_ms),
+        behind_ms: Math.max(a.behind_ms, b.behind_ms),
+        beats_per_second: Math.max(a.beats_per_second, b.beats_per_second),
+        beat_rate: Math.min(a.beat_rate, b.beat_rate),
+      };
+      const [before, after] = [sheddingAt(a), sheddingAt(worse)];
+      expect(pressureOf(worse)).toBeGreaterThanOrEqual(pressureOf(a));
+      expect(after.reads || !before.reads).toBe(true);
+      expect(after.beats || !before.beats).toBe(true);
+      expect(after.stretch).toBeGreaterThanOrEqual(before.stretch);
+    }),
+  );
+});
