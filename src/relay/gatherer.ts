@@ -39,7 +39,7 @@ export interface GathererLimits {
 
 export const defaultLimits: GathererLimits = {
   gather_ms: 100,
-  hold_ms: 5_000,
+  hold_ms: 8_000,
   retry: { first_ms: 100, most_ms: 2_000 },
   beats_a_batch: 1_000,
   bytes_a_batch: 900 * 1024,

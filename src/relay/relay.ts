@@ -21,8 +21,11 @@ export interface Relay {
   stop(): Promise<void>;
 }
 
-/** For a batch to be answered; less than a beat is held, so that it is tried again. */
-const forwardTimeoutMs = 3_000;
+/**
+ * For a batch to be answered: nearly as long as a beat is held. A control plane that is slow is not sent the same again; one that is not
+ * there refuses sooner than this.
+ */
+const forwardTimeoutMs = 7_000;
 const mostConnections = 20_000;
 const sayEveryMs = 60_000;
 

@@ -1,6 +1,9 @@
 /** The stream of an agent and of a relay: the same checks and answers as by HTTP, bounded, and told when it counts no more. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { moment, systemClock } from '../../src/base/clock.ts';
 import type { SignedTask } from '../../src/contract/agent.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { fenceInstance } from '../../src/store/instances.ts';
 import { until } from '../support/until.ts';
 import { callRoute, expectProblem } from './support/calls.ts';
 import type { Machine } from './support/machine.ts';
@@ -182,6 +185,19 @@ describe('an agent', () => {
     expect(await ask(next, {})).toMatchObject({ node_status: 'ready' });
     expect([4401, 4410]).toContain((await former.closed).code);
   });
+});
+
+it('whoever is fenced by another replica is told and closed as well', async () => {
+  const machine = await readyMachine(server, 'fenced-elsewhere');
+  const its = await openStream(server.url, machine.credential);
+  const elsewhere = openDatabase({ url: server.database_url });
+  const fence = { reason: 'it was given up elsewhere', revoke: true, node_id: machine.node_id as never };
+  await elsewhere.transaction((tx) =>
+    fenceInstance(tx, machine.node_instance_id as never, fence, moment(systemClock.nowMs())),
+  );
+  await elsewhere.close();
+  expect(await its.closed).toEqual({ code: 4409, reason: 'instance_fenced' });
+  expect(its.frames.at(-1)).toMatchObject({ problem: { detail: expect.stringContaining('given up elsewhere') } });
 });
 
 describe('a relay', () => {

@@ -1,6 +1,6 @@
 /** Makes WebSockets of requests that were let in. The library is loaded when the first of them comes: most servers never see one. */
 import type { IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { Socket } from 'node:net';
 import type { WebSocket } from 'ws';
 import { type Clock, now } from '../../base/clock.ts';
 import { agentRoutes } from '../../contract/routes/agent.ts';
@@ -10,7 +10,7 @@ const mostBytes = { agent: 16 * 1024, relay: agentRoutes['agent-heartbeats'].bod
 
 export interface Upgrade {
   request: IncomingMessage;
-  socket: Duplex;
+  socket: Socket;
   head: Buffer;
 }
 

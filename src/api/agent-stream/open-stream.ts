@@ -3,7 +3,7 @@
  * and the same problems as ordinary replies; only when all is well does the connection become a stream.
  */
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { ApiProblem } from '../../contract/errors.ts';
 import { agentRoutes } from '../../contract/routes/agent.ts';
@@ -30,14 +30,15 @@ export const isUpgrade = (request: IncomingMessage): boolean =>
   asksForWebSocket(request);
 
 export function serveUpgrades(app: FastifyInstance): void {
-  (app.server as Server).on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+  (app.server as Server).on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     upgrades.set(request, { request, socket, head });
     // Whoever leaves before the answer needs none; without a listener its error would be everybody's.
     socket.on('error', () => socket.destroy());
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;
-    response.assignSocket(socket as never);
-    response.on('finish', () => socket.end());
+    response.assignSocket(socket);
+    // Not only ended: whoever never closes its side would keep the connection, and the server from stopping.
+    response.on('finish', () => socket.destroySoon());
     app.routing(request, response);
   });
 }
@@ -55,7 +56,7 @@ export const agentStream: Handler<'agent-stream'> = async ({ request, reply, cor
   if (!agentStreams.hasRoom()) throw new ApiProblem('rate_limited', { retry_after_seconds: crowdedRetrySeconds });
 
   reply.hijack();
-  reply.raw.detachSocket(upgrade.socket as never);
+  reply.raw.detachSocket(upgrade.socket);
   const credential = bearerOf(request) ?? '';
   if (relay) accept('relay', upgrade, (socket) => serveRelay(socket, { relay, correlation_id }, services));
   else if (session)
