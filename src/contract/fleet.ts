@@ -1,12 +1,13 @@
 /** The whole fleet in a compact form: column by column, with what repeats told once a page. Made for a million machines. */
 import { type Static, Type } from 'typebox';
 import { nodeStatusNames } from '../lifecycle/states.ts';
-import { Labels, nullable, strict } from './primitives.ts';
+import { Labels, Name, nullable, strict } from './primitives.ts';
 
 export const mostFleetNodes = 20_000;
 
 export const FleetQuery = Type.Object(
   {
+    pool: Type.Optional(Name),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: mostFleetNodes })),
     cursor: Type.Optional(Type.String({ maxLength: 512 })),
   },
@@ -36,3 +37,20 @@ export const FleetPage = Type.Object(
   { $id: 'FleetPage' },
 );
 export type FleetPage = Static<typeof FleetPage>;
+
+/** How many living nodes there are, by where they are and how they stand; however many, it costs the same to ask. */
+export const FleetCounts = Type.Object(
+  {
+    items: Type.Array(
+      Type.Object({
+        pool: Type.String(),
+        zone: nullable(Type.String()),
+        status: Type.Enum([...nodeStatusNames]),
+        nodes: Type.Integer(),
+        held: Type.Integer({ description: 'Of these, how many have a verdict that is held back.' }),
+      }),
+    ),
+  },
+  { $id: 'FleetCounts' },
+);
+export type FleetCounts = Static<typeof FleetCounts>;

@@ -3,6 +3,7 @@
  * it (migration 0019), so what is read here is what the same snapshot would count, at a price that does not grow with the fleet.
  * Here they are read, folded, and held against the rows themselves.
  */
+import type { FleetCounts } from '../contract/fleet.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
 
@@ -37,16 +38,8 @@ export const countHeld = (db: Queryable): Promise<{ rule: string; kind: string; 
      group by 1, 2 having sum(change) <> 0 order by 1, 2`,
   );
 
-export interface FleetCount {
-  pool: string;
-  zone: string | null;
-  status: string;
-  nodes: number;
-  held: number;
-}
-
 /** The living, by where they are and how they stand. */
-export const countFleet = (db: Queryable): Promise<FleetCount[]> =>
+export const countFleet = (db: Queryable): Promise<FleetCounts['items']> =>
   db.query(
     `select pool, zone, status, sum(change)::int as nodes, coalesce(sum(change) filter (where held_rule is not null), 0)::int as held
      from counts where of = 'nodes' and status <> 'retired' group by 1, 2, 3 having sum(change) <> 0 order by 1, 2, 3`,

@@ -94,6 +94,9 @@ test('is read in the order of an index, without sorting and without the retired'
   const whole = await planFor(null);
   expect(whole).toContain('Index Scan using nodes_live_name');
   expect(whole).not.toContain('Sort');
+  const one = await readFleet(explained, { after: undefined, limit: 200, pool: 'many', tenant: null });
+  expect(plans.pop()).toContain('Index Scan using nodes_live_name');
+  expect([one.pools, one.node_ids.length]).toEqual([['many'], 200]);
   // A tenant's few are found by what it holds; the fleet of the others is not walked through.
   const own = await planFor('globex');
   expect(own).toContain('allocations_held');

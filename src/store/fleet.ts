@@ -77,14 +77,16 @@ const ownNodes = (tenant: string) => `(
 export interface FleetRead {
   after: FleetPlace | undefined;
   limit: number;
+  pool?: string | undefined;
   tenant: Tenancy;
 }
 
-export async function readFleet(db: Queryable, { after, limit, tenant }: FleetRead): Promise<FleetPage> {
+export async function readFleet(db: Queryable, { after, limit, pool: only, tenant }: FleetRead): Promise<FleetPage> {
   const values: unknown[] = [limit];
   const bind = (value: unknown) => `$${values.push(value)}`;
   const where = [`node.status <> 'retired'`];
   if (after) where.push(`(node.pool, node.name) > (${bind(after.pool)}, ${bind(after.name)})`);
+  if (only !== undefined) where.push(`node.pool = ${bind(only)}`);
   const nodes = tenant === null ? 'nodes node' : ownNodes(bind(tenant));
   if (tenant !== null) where.push(heldByTenant(`$${values.length}`));
   const read = single(

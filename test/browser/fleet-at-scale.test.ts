@@ -179,6 +179,35 @@ it('is walked by keyboard, searched, grouped and clicked, cell by cell', async (
   await context.close();
 });
 
+it('shows a million as counts by pool, reads cells of the one that is opened, and lets the server search', async () => {
+  const { page, context, complaints } = await visit(browser);
+  // As many pools as there are, each said to be two hundred times as large; whatever else is read is real.
+  await page.route('**/v1/fleet/counts', async (asked) => {
+    const reply = await asked.fetch();
+    const { items } = (await reply.json()) as { items: { nodes: number }[] };
+    await asked.fulfill({
+      response: reply,
+      json: { items: items.map((each) => ({ ...each, nodes: 200 * each.nodes })) },
+    });
+  });
+  const read: string[] = [];
+  page.on('request', (request) => read.push(request.url()));
+  await signIn(page, fleet.server, '/fleet');
+  await page.getByText('1,000,000 machines', { exact: true }).waitFor();
+  await page.getByRole('region', { name: 'Pool web: 200000 ready' }).waitFor();
+  expect(read.filter((url) => /v1\/fleet(\?|$)/.test(url))).toEqual([]);
+  await page.keyboard.press('/');
+  await page.keyboard.type('web-995');
+  await page.getByText('web-995', { exact: true }).waitFor();
+  await page.goto(`${fleet.server.url}/fleet`);
+  await page.getByRole('link', { name: 'web', exact: true }).click();
+  await page.getByText('1,000 machines', { exact: true }).waitFor();
+  expect(await cellsOn(page)).toBe(1000);
+  expect(read.filter((url) => /v1\/fleet(\?|$)/.test(url)).every((url) => url.includes('pool=web'))).toBe(true);
+  expect(complaints).toEqual([]);
+  await context.close();
+});
+
 it('draws fifty thousand machines as smoothly as five thousand', async () => {
   const some = await measure(5000, seconds / 2);
   await fleet.grow(50_000);

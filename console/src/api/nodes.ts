@@ -4,11 +4,12 @@ import type { Node } from '../../../src/contract/node.ts';
 import type { NodeActionName } from '../../../src/lifecycle/actions.ts';
 import type { NodeStatus } from '../../../src/lifecycle/states.ts';
 import { type FleetNode, fleetNodesOf } from '../fleet-node.ts';
+import { mostCells } from '../fleet-size.ts';
 import { nodeId } from '../live/apply.ts';
 import { FleetStore } from '../live/fleet-store.ts';
 import { journal } from '../live/journal.ts';
 import { act, type BodyOf, call } from './client.ts';
-import { keys } from './keys.ts';
+import { filters, keys } from './keys.ts';
 import { firstPage, nextPage, readOne, readPage } from './lists.ts';
 
 const pageSize = 500;
@@ -18,23 +19,41 @@ const mostFleetNodes = 20_000;
 const idsAtOnce = 100;
 const heartbeatMs = 10_000;
 
-/** Every node that is still something, in as few replies as the server gives it in. */
-export const fleetQuery = queryOptions({
-  queryKey: keys.fleet(),
-  queryFn: async ({ signal }): Promise<FleetStore> => {
-    const mark = journal.mark();
-    const read: FleetNode[] = [];
-    let cursor: string | undefined;
-    do {
-      const page = await call('fleet-get', { query: { limit: mostFleetNodes, cursor }, signal });
-      for (const node of fleetNodesOf(page)) read.push(node);
-      cursor = page.next_cursor ?? undefined;
-    } while (cursor);
-    const store = new FleetStore(read);
-    store.apply(journal.since(mark, 'node'));
-    return store;
-  },
+/** Every node that is still something, of the fleet or of one pool, in as few replies as the server gives it in. */
+export const fleetQuery = (pool?: string) =>
+  queryOptions({
+    queryKey: keys.fleet(pool),
+    queryFn: async ({ signal }): Promise<FleetStore> => {
+      const mark = journal.mark();
+      const read: FleetNode[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await call('fleet-get', { query: { limit: mostFleetNodes, cursor, pool }, signal });
+        for (const node of fleetNodesOf(page)) read.push(node);
+        cursor = page.next_cursor ?? undefined;
+      } while (cursor && read.length < mostCells);
+      const store = new FleetStore(read, pool);
+      store.apply(journal.since(mark, 'node'));
+      return store;
+    },
+  });
+
+const recountMs = 5_000;
+
+/** How many there are, which is known of a million as quickly as of ten. */
+export const fleetCountsQuery = queryOptions({
+  queryKey: keys.fleetCounts(),
+  refetchInterval: recountMs,
+  queryFn: async ({ signal }) => (await call('fleet-count', { signal })).items,
 });
+
+/** Machines of a fleet that is too large to be kept here, looked for by the server. */
+export const fleetSearchQuery = (q: string | undefined, status: NodeStatus | undefined) =>
+  queryOptions({
+    queryKey: keys.fleetSearch(filters({ q, status })),
+    placeholderData: keepPreviousData,
+    queryFn: ({ signal }) => call('node-list', { query: { q, status, limit: idsAtOnce }, signal }),
+  });
 
 /** What the fleet does not keep of the few nodes that are looked at as rows. */
 export const nodeRowsQuery = (ids: readonly string[]) =>

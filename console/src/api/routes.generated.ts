@@ -31,6 +31,7 @@ export const routes = {
   'node-create': { method: 'POST', path: '/v1/nodes' },
   'node-list': { method: 'GET', path: '/v1/nodes' },
   'fleet-get': { method: 'GET', path: '/v1/fleet' },
+  'fleet-count': { method: 'GET', path: '/v1/fleet/counts' },
   'node-get': { method: 'GET', path: '/v1/nodes/{id}' },
   'node-explain': { method: 'GET', path: '/v1/nodes/{id}/explain' },
   'node-actions': { method: 'GET', path: '/v1/nodes/{id}/actions' },

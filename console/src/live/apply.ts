@@ -34,7 +34,7 @@ function patchOne<T>(cache: QueryClient, kind: ListKind, value: T, idOf: (value:
 }
 
 function applyNodes(cache: QueryClient, nodes: Node[]) {
-  cache.getQueryData<FleetStore>(keys.fleet())?.apply(nodes);
+  for (const [, fleet] of cache.getQueriesData<FleetStore>({ queryKey: keys.fleets() })) fleet?.apply(nodes);
   patchLists(cache, 'nodes', nodes, nodeId);
   for (const node of nodes) patchOne(cache, 'nodes', node, nodeId);
 }

@@ -1,6 +1,7 @@
 /**
  * Every living node, changed in place. A fleet of fifty thousand is too large to be copied for each change, so whoever shows
- * it watches what changed instead of comparing values. Retired nodes leave it; they are read elsewhere, when asked for.
+ * it watches what changed instead of comparing values. Retired nodes leave it; they are read elsewhere, when asked for. Of a fleet
+ * that is too large even for that, it holds one pool.
  */
 import type { Node } from '../../../src/contract/node.ts';
 import { type FleetNode, fleetNodeOf } from '../fleet-node.ts';
@@ -9,7 +10,10 @@ export class FleetStore {
   readonly #nodes = new Map<string, FleetNode>();
   readonly #watchers = new Set<(changed: readonly FleetNode[]) => void>();
 
-  constructor(nodes: Iterable<FleetNode>) {
+  readonly #pool: string | undefined;
+
+  constructor(nodes: Iterable<FleetNode>, pool?: string) {
+    this.#pool = pool;
     for (const node of nodes) this.#nodes.set(node.node_id, node);
   }
 
@@ -26,7 +30,7 @@ export class FleetStore {
   }
 
   apply(nodes: readonly Node[]): void {
-    const changed = nodes.map(fleetNodeOf);
+    const changed = nodes.filter(({ pool }) => this.#pool === undefined || pool === this.#pool).map(fleetNodeOf);
     for (const node of changed) {
       if (node.status === 'retired') this.#nodes.delete(node.node_id);
       else this.#nodes.set(node.node_id, node);

@@ -5,13 +5,15 @@ import { IconGridDots, IconList, IconPlus, IconServerOff } from '@tabler/icons-r
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useDeferredValue, useMemo, useState } from 'react';
+import type { FleetCounts } from '../../../src/contract/fleet.ts';
 import { nodeStatusNames } from '../../../src/lifecycle/states.ts';
 import { allocationsQuery } from '../api/allocations.ts';
-import { fleetQuery, nodeBehindQuery, retiredQuery } from '../api/nodes.ts';
+import { fleetCountsQuery, fleetQuery, nodeBehindQuery, retiredQuery } from '../api/nodes.ts';
 import { poolsQuery } from '../api/pools.ts';
 import { mayOperate, seesWholeFleet, useSession } from '../api/session.ts';
 import { Empty } from '../components/Empty.tsx';
 import { FailurePanel } from '../components/FailurePanel.tsx';
+import { FleetBeyond } from '../components/FleetBeyond.tsx';
 import { FleetGrid } from '../components/FleetGrid.tsx';
 import { FleetTable } from '../components/FleetTable.tsx';
 import { HeldBanner } from '../components/HeldSign.tsx';
@@ -21,7 +23,9 @@ import { PillFilter } from '../components/PillFilter.tsx';
 import { SearchField } from '../components/SearchField.tsx';
 import toolbar from '../components/Toolbar.module.css';
 import { AllocateDialog } from '../dialogs/on-demand.tsx';
+import type { StatusCounts } from '../fleet.ts';
 import { fleetNodeOf } from '../fleet-node.ts';
+import { howToShow, mostCells, totalOf } from '../fleet-size.ts';
 import { useFleetView } from '../live/use-fleet-view.ts';
 import { asSet, fromSet } from '../search.ts';
 import { nodeLooks } from '../status-looks.ts';
@@ -38,7 +42,12 @@ export function FleetPage() {
 
   const statuses = useMemo(() => asSet(search.status, nodeStatusNames), [search.status]);
   const wantsRetired = statuses.has('retired');
-  const fleet = useQuery(fleetQuery);
+  const counted = useQuery({ ...fleetCountsQuery, enabled: seesWholeFleet(session) });
+  const way = howToShow(counted.data, search.pool, seesWholeFleet(session));
+  const fleet = useQuery({
+    ...fleetQuery(way === 'pool' ? search.pool : undefined),
+    enabled: way === 'fleet' || way === 'pool',
+  });
   const retired = useInfiniteQuery({ ...retiredQuery, enabled: wantsRetired });
   const pools = useQuery({ ...poolsQuery, enabled: seesWholeFleet(session) });
 
@@ -68,7 +77,11 @@ export function FleetPage() {
       <PageHeader
         title="Fleet"
         tab="Fleet"
-        below={fleet.data && <span>{summary(matched, shown, filtered)}</span>}
+        below={
+          way === 'counts'
+            ? `${totalOf(counted.data ?? []).toLocaleString()} machines`
+            : fleet.data && <span>{summary(matched, shown, filtered)}</span>
+        }
         actions={allocate}
       />
       <HeldBanner />
@@ -106,7 +119,7 @@ export function FleetPage() {
           <PillFilter
             label="Statuses"
             looks={nodeLooks}
-            counts={{ ...view.counts }}
+            counts={way === 'counts' ? countsOf(counted.data ?? []) : { ...view.counts }}
             always={offeredAlways}
             chosen={statuses}
             onChange={(chosen) => change({ status: fromSet(chosen) })}
@@ -114,9 +127,20 @@ export function FleetPage() {
         </div>
       </div>
 
-      {fleet.error && <FailurePanel error={fleet.error} />}
-      {fleet.isPending && <Skeleton height={180} radius="lg" role="status" aria-label="Loading the fleet" />}
-      {fleet.data && shown === 0 && (
+      {(fleet.error ?? counted.error) && <FailurePanel error={fleet.error ?? counted.error} />}
+      {way === 'counts' && counted.data && (
+        <FleetBeyond counted={counted.data} q={asked} statuses={statuses} stuck={stuck} />
+      )}
+      {way === 'pool' && fleet.data && fleet.data.size >= mostCells && (
+        <Text size="sm" c="dimmed" mb="sm">
+          The first {fleet.data.size.toLocaleString()} of this pool are drawn; the others are found by searching the
+          whole fleet.
+        </Text>
+      )}
+      {way !== 'counts' && fleet.isPending && (
+        <Skeleton height={180} radius="lg" role="status" aria-label="Loading the fleet" />
+      )}
+      {way !== 'counts' && fleet.data && shown === 0 && (
         <Panel>
           {filtered ? (
             <Empty icon={IconServerOff} title="No machine matches">
@@ -137,7 +161,8 @@ export function FleetPage() {
           )}
         </Panel>
       )}
-      {shown > 0 &&
+      {way !== 'counts' &&
+        shown > 0 &&
         (search.view === 'table' ? (
           <Panel flush>
             <FleetTable
@@ -178,6 +203,11 @@ function useStuckReleases(): ReadonlyMap<string, string> {
     [data],
   );
 }
+
+const countsOf = (items: FleetCounts['items']): StatusCounts =>
+  Object.fromEntries(
+    nodeStatusNames.map((status) => [status, totalOf(items.filter((each) => each.status === status))]),
+  );
 
 const summary = (matched: number, shown: number, filtered: boolean): string => {
   const nodes = matched === 1 ? '1 machine' : `${matched.toLocaleString()} machines`;

@@ -1,6 +1,6 @@
 /** Nodes, and what is known about each. */
 
-import { fleetOperator, viewer } from '../access.ts';
+import { fleetOperator, fleetViewer, viewer } from '../access.ts';
 import * as evidence from '../evidence.ts';
 import * as explanation from '../explanation.ts';
 import * as fleet from '../fleet.ts';
@@ -38,6 +38,15 @@ export const nodeRoutes = {
     query: fleet.FleetQuery,
     success: 200,
     reply: fleet.FleetPage,
+  },
+  'fleet-count': {
+    method: 'GET',
+    path: '/v1/fleet/counts',
+    summary: 'How many living nodes there are, by pool, zone and status',
+    tag: 'nodes',
+    access: fleetViewer,
+    success: 200,
+    reply: fleet.FleetCounts,
   },
   'node-get': {
     method: 'GET',

@@ -51,6 +51,7 @@ export function examplesFor(
     'node-create': { body: { pool: 'outside' } },
     'node-list': {},
     'fleet-get': {},
+    'fleet-count': {},
     'node-get': node,
     'node-state': { ...node, query: { at: now(systemClock).toISOString() } },
     'node-explain': node,

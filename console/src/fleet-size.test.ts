@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { countsByPool, howToShow, mostCells, totalOf } from './fleet-size.ts';
+
+const of = (pool: string, status: 'ready' | 'failed', nodes: number, zone: string | null = null) => ({
+  ...{ pool, zone, status, nodes, held: status === 'failed' ? 1 : 0 },
+});
+
+test('a fleet that fits is drawn whole, a larger one by pools, and one of these when it is opened', () => {
+  const small = [of('a', 'ready', mostCells)];
+  const large = [...small, of('b', 'ready', 1)];
+  expect(howToShow(undefined, undefined, true)).toBe('wait');
+  expect(howToShow(small, undefined, true)).toBe('fleet');
+  expect(howToShow(small, 'a', true)).toBe('fleet');
+  expect(howToShow(large, undefined, true)).toBe('counts');
+  expect(howToShow(large, 'a', true)).toBe('pool');
+  expect(howToShow(undefined, undefined, false), 'a tenant sees its own').toBe('fleet');
+});
+
+test('counts of all zones of a pool go together', () => {
+  const items = [of('b', 'ready', 2, 'z1'), of('a', 'ready', 5), of('b', 'ready', 3, 'z2'), of('b', 'failed', 1)];
+  expect(countsByPool(items)).toEqual([
+    { pool: 'a', nodes: 5, held: 0, counts: { ready: 5 } },
+    { pool: 'b', nodes: 6, held: 1, counts: { ready: 5, failed: 1 } },
+  ]);
+  expect(totalOf(items)).toBe(11);
+});
