@@ -26,6 +26,7 @@ function streaming(nodes: number) {
   const tail = { subscribe: () => () => {} };
   const streams = createAgentStreams({ db: {} as never, clock, tail: tail as never, onError: () => {} });
   const load = { nodes, replicas: 1, beat_rate: 100 };
+  const strain = { stretch: 1 };
   const services = {
     clock,
     agentStreams: streams,
@@ -33,11 +34,12 @@ function streaming(nodes: number) {
     sessions: { known: () => session },
     beats: { add: vi.fn() },
     fleetLoad: () => load,
+    overload: { shedding: () => ({ beats: strain.stretch > 1, reads: false, stretch: strain.stretch }) },
   } as unknown as ApiServices;
   const socket = new FakeSocket();
   const caller = { session, credential: 'swc_1', correlation_id: 'c' };
   serveAgent(socket as unknown as WebSocket, caller as never, services);
-  return { clock, socket, load, streams };
+  return { clock, socket, load, strain, streams };
 }
 
 test('a much shorter interval is told at once, a longer one with the next answer', async () => {
@@ -55,6 +57,18 @@ test('a much shorter interval is told at once, a longer one with the next answer
   load.nodes = 9_000;
   await clock.advance(12_000);
   expect(socket.sent, 'longer').toHaveLength(2);
+});
+
+test('of an overload that is over nobody is told before the next answer', async () => {
+  const { clock, socket, strain } = streaming(6_000);
+  strain.stretch = 4;
+  socket.hear({ seq: 1 });
+  await vi.waitFor(() => expect(socket.sent).toHaveLength(1));
+  expect(socket.sent[0]?.heartbeat_interval_seconds).toBeGreaterThan(200);
+  strain.stretch = 1;
+  await clock.advance(60_000);
+  expect(socket.sent).toHaveLength(1);
+  expect(socket.closed, 'and it is given the time it was told').toBeNull();
 });
 
 test('whoever says nothing for three intervals is let go, and one that beats is not', async () => {

@@ -49,6 +49,7 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
   const assigned = () => assignedIntervalSeconds(last.interval_seconds, services.fleetLoad(), unspread);
   // Somebody else may have told it last; from its first beat on we know.
   let told_seconds = assigned();
+  let fair_seconds = told_seconds;
 
   const sessionNow = async () => {
     const session = services.sessions.known(credential) ?? (await services.sessions.find(credential, now(clock)));
@@ -74,6 +75,7 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
     const session = await sessionNow();
     const reply = await takeBeat(session, beat, services);
     told_seconds = reply.heartbeat_interval_seconds;
+    fair_seconds = assigned();
     wire.send(seq === undefined ? reply : { seq, ...reply });
     if (session.tasks_waiting > 0) tasks.look();
   };
@@ -100,8 +102,11 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
       const patienceMs = Math.max(leastQuietMs, intervalsOfQuiet * told_seconds * 1000);
       if (at_ms - wire.heardMs() > patienceMs) return wire.close('stream_silent');
       const heartbeat_interval_seconds = assigned();
-      if (heartbeat_interval_seconds * muchShorter > told_seconds) return;
+      // Nobody is called in an overload, nor for the end of one: all would come back at once, and it would begin again.
+      const isShorter = heartbeat_interval_seconds * muchShorter <= fair_seconds;
+      if (!isShorter || services.overload.shedding().stretch > 1) return;
       told_seconds = heartbeat_interval_seconds;
+      fair_seconds = heartbeat_interval_seconds;
       wire.send({ heartbeat_interval_seconds });
     },
   });
