@@ -215,17 +215,25 @@ describe('heartbeats', () => {
     }
   });
 
+  /** Around every statement of every rule, and nothing by itself. */
+  const isFrame = (text: string) => /^(begin|commit|set local \w+ = \w+)$/i.test(text);
+
   it('that change nothing ask the database nothing', async () => {
     const machine = await readyMachine(server, 'steady');
     await machine.beat();
     const statements = new Map<string, number>();
     const spy = vi.spyOn(pg.Client.prototype, 'query');
-    const beats = 300;
-    for (let beat = 0; beat < beats; beat++) expect((await machine.beat('ready')).status).toBe(200);
+    // Many side by side: what comes again by the time alone comes seldom meanwhile, however slow the machine.
+    const [rounds, together] = [15, 20];
+    const beats = rounds * together;
+    for (let round = 0; round < rounds; round++) {
+      const replies = await Promise.all(Array.from({ length: together }, () => machine.beat('ready')));
+      expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
+    }
     for (const [query] of spy.mock.calls as unknown[][]) {
       const text = typeof query === 'string' ? query : String((query as { text?: string }).text);
       // The tail looks again while transactions of other tests, on the same cluster, hold facts back; beats have no part in that.
-      if (text.includes('as settled from evidence')) continue;
+      if (text.includes('as settled from evidence') || isFrame(text)) continue;
       statements.set(text, (statements.get(text) ?? 0) + 1);
     }
     spy.mockRestore();
