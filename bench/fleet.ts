@@ -1,9 +1,11 @@
 /**
- * A million honest agents in this one process, in front of a real server with its embedded database: they beat at the interval that
+ * A million honest agents in this one process, in front of real servers with the embedded database: they beat at the interval that
  * the server assigns, through relays and alone; some die, some restart, some falter, some join. Judged by the evidence: no machine that is
- * well was given up, each that died was found, and how late. Loopback only, bounded in time. Ends with 1 when a verdict was false or missing.
+ * well was given up, each that died was found, and how late. Loopback only, bounded in time. Ends with 1 when a verdict was false or
+ * missing, or a change that was acknowledged is not there.
  *
- * `--quick` is a size to try things with; `--nodes`, `--minutes`, `--rate`, `--deaths`, `--relays`, `--streams` and more: bench/fleet/options.ts.
+ * `--quick` is a size to try things with; `--nodes`, `--minutes`, `--rate`, `--deaths`, `--relays`, `--streams` and more: fleet/options.ts.
+ * `--story restart | store-down | rolling`: what befalls the servers meanwhile, with somebody who changes things all the time.
  */
 import { loadavg } from 'node:os';
 import { now, pause, systemClock } from '../src/base/clock.ts';
@@ -20,6 +22,8 @@ import { type Reading, readProcessors } from './fleet/processors.ts';
 import { startReader } from './fleet/reader.ts';
 import { adminToken, intervalSeconds, longestStaleSeconds, openStore, startServer } from './fleet/scene.ts';
 import { sampleStatements } from './fleet/statements.ts';
+import { type Stage, stories } from './fleet/stories.ts';
+import { startWriter } from './fleet/writer.ts';
 import { report, secondsOf } from './measure.ts';
 import { freshDirectory, removeDirectory } from './server-process.ts';
 
@@ -29,20 +33,26 @@ const progress = (what: string) =>
 
 const readEveryMs = 100;
 const storedWithinMs = 2_000;
+const story = options.story === undefined ? undefined : stories[options.story];
+if (options.story !== undefined && !story)
+  throw new Error(`there is no story ${options.story}: ${Object.keys(stories).join(', ')}`);
 const plan = drawPlan(options, longestStaleSeconds(options));
 const loadBefore = loadavg();
 const directory = await freshDirectory();
 progress(`filling a store with ${options.nodes} nodes`);
 const store = await openStore(directory, options);
+const stage: Stage = { directory, store, options, replicas: [], progress };
+const { replicas } = stage;
+/** Each speaks to one of those that serve now; which one follows from its number. */
+const urlOf = (number: number) => replicas[number % replicas.length]?.url ?? '';
 try {
-  let server: Awaited<ReturnType<typeof startServer>> | undefined;
+  const count = story?.replicas ?? 1;
   const startSeconds = await secondsOf(async () => {
-    server = await startServer(directory, store, options.rate);
+    for (let place = 0; place < count; place++)
+      replicas.push(await startServer(directory, store, options.rate / count, `server-${place}`));
   });
-  if (!server) throw new Error('no server');
-  const { url, pid } = server;
-  progress(`the server is ready after ${startSeconds.toFixed(1)} s`);
-  const client = createClient({ base_url: url, token: adminToken, addresses: routes });
+  progress(`ready after ${startSeconds.toFixed(1)} s`);
+  const client = createClient({ base_url: urlOf(0), token: adminToken, addresses: routes });
   const { token } = await client.call('join-token-create', { params: { pool: 'pool-0' } });
 
   const since = now(systemClock);
@@ -51,17 +61,19 @@ try {
   for (let agent = 0; agent < options.nodes; agent++)
     agents.wheel.at(agent, systemClock.nowMs() + Math.random() * interval * 1000);
   const { relays, streams: singles, seed } = options;
-  const load = startLoad({ agents, relays, singles, urlOf: () => url });
-  const fate = startFate(plan, { agents, url: () => url, join_token: token ?? '', seed });
-  const reader = startReader({ url, token: adminToken, everyMs: readEveryMs });
-
+  const load = startLoad({ agents, relays, singles, urlOf });
+  const fate = startFate(plan, { agents, url: () => urlOf(0), join_token: token ?? '', seed });
+  const reader = story ? undefined : startReader({ url: urlOf(0), token: adminToken, everyMs: readEveryMs });
+  const writer = story ? startWriter(() => urlOf(1)) : undefined;
+  const telling = story?.tell(stage);
   const watching = store.open();
   const sampling = options.statements ? sampleStatements(watching) : undefined;
 
   const readings: (Reading & { sent: number; answered: number })[] = [];
   const look = () => {
     const { sent, answered } = load.tally;
-    readings.push({ ...readProcessors([pid], store.pid()), sent, answered });
+    const pids = replicas.map(({ pid }) => pid);
+    readings.push({ ...readProcessors(pids, store.pid()), sent, answered });
   };
   look();
   for (let turn = 1; turn <= options.minutes * 60; turn++) {
@@ -77,19 +89,23 @@ try {
   }
   for (const line of (await sampling?.end()) ?? []) progress(line);
   await watching.close();
-  const { taken, failed } = await reader.end();
+  const told = (await telling) ?? [];
+  const reads = await reader?.end();
+  const db = store.open();
+  const written = await writer?.end(db);
   load.stop();
   fate.stop();
   await pause(systemClock, storedWithinMs);
   progress('judging by the evidence');
-  const db = store.open();
   const judgement = await judge(db, agents, fate.dead, since);
   await db.close();
-  await server.stop();
-  const figures = figuresOf({ options, interval, startSeconds, readings, load, fate, taken, failed, judgement });
-  for (const line of figures.told) progress(line);
-  report('fleet', figures.figures, loadBefore, { medianOf: 'one run' });
-  if (judgement.false_verdicts.length + judgement.missed.length > 0) process.exitCode = 1;
+  await Promise.all(replicas.map((replica) => replica.stop()));
+  const run = { options, interval, startSeconds, readings, load, fate, reads, judgement, told, written };
+  const { figures, words } = figuresOf(run);
+  for (const line of words) progress(line);
+  report(options.story ? `fleet-${options.story}` : 'fleet', figures, loadBefore, { medianOf: 'one run' });
+  const broken = [...judgement.false_verdicts, ...judgement.missed, ...(written?.lost ?? [])];
+  if (broken.length > 0) process.exitCode = 1;
 } finally {
   await store.end();
   await removeDirectory(directory);

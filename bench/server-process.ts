@@ -11,7 +11,7 @@ import { pause, systemClock } from '../src/base/clock.ts';
 import { type Client, createClient } from '../src/contract/client.ts';
 import { routes } from '../src/contract/routes.ts';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
+export const root = fileURLToPath(new URL('..', import.meta.url));
 
 export async function freshDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'slipway-bench-'));
@@ -65,13 +65,18 @@ export interface Replica {
   stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
 }
 
-/** The server itself, without npm in between, on a database that somebody else runs. Resolves once it is ready. */
-export async function startReplica(data_dir: string, more: string[], environment: NodeJS.ProcessEnv): Promise<Replica> {
+/** The server itself, without npm in between, on a database that somebody else runs; `from`: another version of it. Resolves once it is ready. */
+export async function startReplica(
+  data_dir: string,
+  more: string[],
+  environment: NodeJS.ProcessEnv,
+  from = root,
+): Promise<Replica> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const args = ['src/main.ts', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error', ...more];
   const env = { ...process.env, ...environment };
-  const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = spawn(process.execPath, args, { cwd: from, env, stdio: ['ignore', 'ignore', 'inherit'] });
   const ended = once(child, 'exit');
   // Whatever ends this process, nothing of it is left behind.
   process.once('exit', () => child.kill('SIGKILL'));

@@ -7,6 +7,7 @@ import type { Load } from './load.ts';
 import type { FleetOptions } from './options.ts';
 import { type Reading, type Use, useBetween } from './processors.ts';
 import { type Reads, readNames } from './reader.ts';
+import type { Written } from './writer.ts';
 
 type Reading1 = Reading & { sent: number; answered: number };
 
@@ -17,9 +18,12 @@ export interface Run {
   readings: Reading1[];
   load: Load;
   fate: Fate;
-  taken: Reads;
-  failed: string[];
+  /** Of somebody who read meanwhile, where somebody did. */
+  reads: { taken: Reads; failed: string[] } | undefined;
   judgement: Judgement;
+  /** Of a story: what was measured in it, and what became of the changes that were made meanwhile. */
+  told: Figure[];
+  written: Written | undefined;
 }
 
 const targets = { lateSeconds: 2, residentMb: 1500, readMs: 100 };
@@ -68,8 +72,15 @@ function phase(name: string, from: Reading1 | undefined, to: Reading1 | undefine
 
 const listed = (counts: ReadonlyMap<string, number>) => [...counts].map(([what, count]) => `${what}: ${count}`);
 
-export function figuresOf(run: Run): { figures: Figure[]; told: string[] } {
-  const { options, interval, readings, load, fate, taken, judgement } = run;
+const ofWriter = ({ acknowledged, lost, unfinished, refused }: Written): Figure[] => [
+  { what: 'changes acknowledged meanwhile', value: acknowledged, unit: '' },
+  { what: '… refused, and so not counted', value: refused, unit: '' },
+  { what: '… acknowledged and lost', value: lost.length, unit: '', target: 1 },
+  { what: '… allocations not active in the end', value: unfinished.length, unit: '', target: 1 },
+];
+
+export function figuresOf(run: Run): { figures: Figure[]; words: string[] } {
+  const { options, interval, readings, load, fate, reads, judgement } = run;
   const wanted = options.nodes / interval;
   // While each agent is heard for the first time, the server gets to know it; after that it does not.
   const met = Math.min(readings.length - 1, Math.ceil(interval * 1.2));
@@ -90,22 +101,25 @@ export function figuresOf(run: Run): { figures: Figure[]; told: string[] } {
       unit: 'MB',
       target: targets.residentMb,
     },
-    ...readNames.flatMap((name) => spread(`read ${name}`, taken[name], 'ms', targets.readMs)),
+    ...run.told,
+    ...(run.written ? ofWriter(run.written) : []),
+    ...(reads ? readNames.flatMap((name) => spread(`read ${name}`, reads.taken[name], 'ms', targets.readMs)) : []),
     ...spread('a beat from when it was due to its answer', load.tally.waitedMs, 'ms'),
     ...spread('registration of a newcomer', fate.joinMs, 'ms'),
-    ...phase('first contact', first, middle, wanted),
-    ...phase('after that', middle, last, wanted),
+    // In a story processes come and go, and with them what they have used.
+    ...(options.story ? [] : phase('first contact', first, middle, wanted)),
+    ...(options.story ? [] : phase('after that', middle, last, wanted)),
   ];
   const use = middle && last && middle !== last ? useBetween(middle, last) : undefined;
   const rate = middle && last ? ((last.answered - middle.answered) * 1000) / (last.atMs - middle.atMs) : 0;
-  const told = [
+  const words = [
     ...judgement.false_verdicts.slice(0, 10).map((each) => `false: ${each}`),
     ...judgement.gaps.map(({ seconds, cause }) => `deaf for ${seconds.toFixed(1)} s: ${cause}`),
     ...listed(load.tally.failed).map((each) => `requests with beats that failed, ${each}`),
     ...listed(load.tally.refused).map((each) => `beats refused, ${each}`),
     ...listed(fate.answers).map((each) => `registrations, ${each}`),
-    ...[...new Set(run.failed)].slice(0, 5).map((each) => `a read failed: ${each}`),
-    ...(use ? [`limited by ${limitOf(use, rate, wanted)}`] : []),
+    ...[...new Set(reads?.failed ?? [])].slice(0, 5).map((each) => `a read failed: ${each}`),
+    ...(use && !options.story ? [`limited by ${limitOf(use, rate, wanted)}`] : []),
   ];
-  return { figures, told };
+  return { figures, words };
 }

@@ -5,6 +5,7 @@ import { quick } from '../measure.ts';
 /** The size to try things with, and the one that counts. */
 const sizes = {
   quick: { nodes: 20_000, minutes: 1.5, rate: 2_000, deaths: 100, restarts: 100, faltering: 200, joins: 200 },
+  story: { nodes: 20_000, minutes: 4, rate: 2_000, deaths: 100, restarts: 100, faltering: 0, joins: 200 },
   whole: {
     nodes: 1_000_000,
     minutes: 10,
@@ -30,8 +31,12 @@ const { values } = parseArgs({
     streams: { type: 'string', default: '200' },
     seed: { type: 'string', default: '1' },
     statements: { type: 'boolean', default: false },
+    story: { type: 'string' },
   },
 });
+
+/** Of a story, what is told of it takes its time; the fleet need not be larger than it takes to see it. */
+const chosen = typeof values.story === 'string' ? 'story' : quick ? 'quick' : 'whole';
 
 export interface FleetOptions {
   nodes: number;
@@ -45,11 +50,13 @@ export interface FleetOptions {
   relays: number;
   streams: number;
   seed: number;
+  /** What befalls the servers meanwhile; see stories.ts. */
+  story: string | undefined;
   /** Also tells which statements the database was at. */
   statements: boolean;
 }
 
-const defaults = sizes[quick ? 'quick' : 'whole'];
+const defaults = sizes[chosen];
 const sized = (name: keyof typeof defaults) => Number(values[name] ?? defaults[name]);
 
 export const options: FleetOptions = {
@@ -63,5 +70,6 @@ export const options: FleetOptions = {
   relays: Number(values.relays),
   streams: Number(values.streams),
   seed: Number(values.seed),
+  story: typeof values.story === 'string' ? values.story : undefined,
   statements: values.statements === true,
 };

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { systemClock } from '../../src/base/clock.ts';
+import { isProcessAlive } from '../../src/base/host.ts';
 import { residentMb } from '../server-process.ts';
 import { childrenOf } from './store.ts';
 
@@ -48,7 +49,7 @@ export function readProcessors(servers: readonly number[], postmaster: number): 
     database: databaseSeconds(postmaster),
     fleet: (user + system) / 1e6,
     idle: idleSeconds(),
-    residentMb: servers.map(residentMb),
+    residentMb: servers.filter(isProcessAlive).map(residentMb),
   };
 }
 

@@ -57,8 +57,17 @@ export async function openStore(directory: string, options: FleetOptions): Promi
   }
 }
 
-/** `rate`: beats a second that this one is set to ask for. */
-export const startServer = (directory: string, store: Store, rate: number, name = 'server'): Promise<Replica> =>
-  startReplica(join(directory, name), [...store.arguments(), '--beat-rate', String(rate)], {
-    SLIPWAY_ADMIN_TOKEN: adminToken,
-  });
+/** `rate`: beats a second that this one is set to ask for. `from`: where another version of it lies. */
+export const startServer = (
+  directory: string,
+  store: Store,
+  rate: number,
+  name = 'server',
+  from?: string,
+): Promise<Replica> =>
+  startReplica(
+    join(directory, name),
+    [...store.arguments(), '--beat-rate', String(rate)],
+    { SLIPWAY_ADMIN_TOKEN: adminToken },
+    from,
+  );

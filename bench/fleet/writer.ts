@@ -1,0 +1,90 @@
+/**
+ * Somebody who changes things whatever befalls the servers: asks for machines and announces new ones. What was acknowledged is
+ * remembered, and at the end all of it must be there; what was not may be there or not.
+ */
+import { pause, systemClock } from '../../src/base/clock.ts';
+import { createClient } from '../../src/contract/client.ts';
+import { routes } from '../../src/contract/routes.ts';
+import type { Database } from '../../src/store/database.ts';
+import { adminToken } from './scene.ts';
+
+/** A pool in which nobody serves yet, and one that machines are announced to. */
+const pools = { asked: 'pool-2', announced: 'pool-4' };
+const everyMs = 250;
+const settleMs = 90_000;
+
+export interface Written {
+  acknowledged: number;
+  refused: number;
+  /** Acknowledged, and not to be found. */
+  lost: string[];
+  /** Asked for, acknowledged, and still not active. */
+  unfinished: string[];
+}
+
+export interface Writer {
+  end(db: Database): Promise<Written>;
+}
+
+export function startWriter(urlNow: () => string): Writer {
+  const allocations: string[] = [];
+  const nodes: string[] = [];
+  let refused = 0;
+  let over = false;
+
+  const write = async (turn: number) => {
+    const client = createClient({ base_url: urlNow(), token: adminToken, addresses: routes, retries: 0 });
+    try {
+      if (turn % 2 === 0) {
+        const { allocation } = await client.call('allocation-create', { body: { pool: pools.asked } });
+        allocations.push(allocation.allocation_id);
+      } else {
+        const { node } = await client.call('node-create', {
+          body: { pool: pools.announced, name: `announced-${turn}` },
+        });
+        nodes.push(node.node_id);
+      }
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      refused++;
+    }
+  };
+  const run = async () => {
+    for (let turn = 0; !over; turn++) {
+      await write(turn);
+      await pause(systemClock, everyMs);
+    }
+  };
+  const running = run();
+
+  const missing = async (db: Database, table: string, key: string, ids: string[]): Promise<string[]> => {
+    const rows = await db.query<{ id: string }>(`select ${key} as id from ${table} where ${key} = any($1)`, [ids]);
+    const found = new Set(rows.map(({ id }) => id));
+    return ids.filter((id) => !found.has(id));
+  };
+  const notActive = async (db: Database): Promise<string[]> => {
+    const rows = await db.query<{ id: string }>(
+      `select allocation_id as id from allocations where allocation_id = any($1) and status <> 'active'`,
+      [allocations],
+    );
+    return rows.map(({ id }) => id);
+  };
+
+  return {
+    async end(db) {
+      over = true;
+      await running;
+      const untilMs = systemClock.monotonicMs() + settleMs;
+      while ((await notActive(db)).length > 0 && systemClock.monotonicMs() < untilMs) await pause(systemClock, 200);
+      return {
+        acknowledged: allocations.length + nodes.length,
+        refused,
+        lost: [
+          ...(await missing(db, 'allocations', 'allocation_id', allocations)),
+          ...(await missing(db, 'nodes', 'node_id', nodes)),
+        ],
+        unfinished: await notActive(db),
+      };
+    },
+  };
+}
