@@ -59,7 +59,7 @@ export interface Figure {
   samples?: number[];
 }
 
-const shown = (value: number, unit: Unit) => `${value.toFixed(digits[unit])} ${unit}`;
+export const shown = (value: number, unit: Unit) => `${value.toFixed(digits[unit])} ${unit}`;
 
 /** Each, where the eye can still take them in; otherwise how far they lie apart. */
 function spreadOf(samples: number[], unit: Unit): string {
@@ -73,10 +73,19 @@ export function report(
   name: string,
   figures: Figure[],
   loadBefore: number[],
-  { medianOf = String(rounds), jsonToo = false }: { medianOf?: string; jsonToo?: boolean } = {},
+  {
+    medianOf = String(rounds),
+    jsonToo = false,
+    notes = [],
+  }: {
+    medianOf?: string;
+    jsonToo?: boolean;
+    /** What else must be known to read the figures, in words: what was the limit, what was played. */
+    notes?: string[];
+  } = {},
 ): void {
   const load = { before: loadBefore, after: loadavg(), cores: cpus().length };
-  const json = `${JSON.stringify({ benchmark: name, load, figures })}\n`;
+  const json = `${JSON.stringify({ benchmark: name, load, figures, notes })}\n`;
   if (values.json) {
     process.stdout.write(json);
     return;
@@ -89,7 +98,7 @@ export function report(
   });
   const loads = [load.before, load.after].map((each) => each.map((figure) => figure.toFixed(1)).join(' '));
   process.stdout.write(
-    `${name}: median of ${medianOf}, ${load.cores} cores, load average ${loads[0]} → ${loads[1]}\n${lines.join('\n')}\n`,
+    `${name}: median of ${medianOf}, ${load.cores} cores, load average ${loads[0]} → ${loads[1]}\n${[...lines, ...notes.map((note) => `  ${note}`)].join('\n')}\n`,
   );
   if (jsonToo) process.stdout.write(json);
 }

@@ -70,6 +70,8 @@ function phase(name: string, from: Reading1 | undefined, to: Reading1 | undefine
   ];
 }
 
+const secondsOf = (gaps: Judgement['gaps']) => gaps.map(({ seconds }) => `${seconds.toFixed(1)} s`).join(', ');
+
 const listed = (counts: ReadonlyMap<string, number>) => [...counts].map(([what, count]) => `${what}: ${count}`);
 
 const ofWriter = ({ acknowledged, lost, unfinished, refused }: Written): Figure[] => [
@@ -114,7 +116,7 @@ export function figuresOf(run: Run): { figures: Figure[]; words: string[] } {
   const rate = middle && last ? ((last.answered - middle.answered) * 1000) / (last.atMs - middle.atMs) : 0;
   const words = [
     ...judgement.false_verdicts.slice(0, 10).map((each) => `false: ${each}`),
-    ...judgement.gaps.map(({ seconds, cause }) => `deaf for ${seconds.toFixed(1)} s: ${cause}`),
+    ...(judgement.gaps.length > 0 ? [`our own gaps in hearing: ${secondsOf(judgement.gaps)}`] : []),
     ...listed(load.tally.failed).map((each) => `requests with beats that failed, ${each}`),
     ...listed(load.tally.refused).map((each) => `beats refused, ${each}`),
     ...listed(fate.answers).map((each) => `registrations, ${each}`),

@@ -37,8 +37,8 @@ const verdicts = `
   order by fact.at`;
 
 const page = 50_000;
-/** A beat is stored when it was received, which is after it was sent; clocks are the same here. */
-const tolerated = 5;
+/** A replica follows the database's clock, and may be off by how long that took to answer; the beat before is many seconds older. */
+const toleratedMs = 1_000;
 
 async function lostBeats(db: Database, agents: Agents): Promise<number> {
   const numbers = new Map(Array.from({ length: agents.count() }, (_, agent) => [agents.nameOf(agent), agent]));
@@ -52,12 +52,27 @@ async function lostBeats(db: Database, agents: Agents): Promise<number> {
     );
     for (const { name, seen_ms } of rows) {
       const agent = numbers.get(name);
-      if (agent !== undefined && seen_ms < (agents.sentMs[agent] ?? 0) - tolerated) lost++;
+      if (agent !== undefined && seen_ms < (agents.sentMs[agent] ?? 0) - toleratedMs) lost++;
     }
     const last = rows.at(-1);
     if (!last || rows.length < page) return lost;
     after = last.node_id;
   }
+}
+
+/** How many of those that died have been found. */
+export async function countFound(
+  db: Database,
+  agents: Agents,
+  dead: ReadonlySet<number>,
+  since: Date,
+): Promise<number> {
+  const rows = await db.query(
+    `select distinct fact.node_id from evidence fact join nodes node on node.node_id = fact.node_id
+     where fact.at >= $1 and fact.kind = 'node.offline' and node.name = any($2)`,
+    [since, [...dead].map(agents.nameOf)],
+  );
+  return rows.length;
 }
 
 const later = (a: Date, b: Date | null) => (b && b > a ? b : a);

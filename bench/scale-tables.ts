@@ -1,0 +1,175 @@
+/** docs/scale.md from the recorded figures: what each benchmark measures and how, its figures, and which targets were missed. Pure. */
+import { type Figure, shown } from './measure.ts';
+
+export interface Recorded {
+  benchmark: string;
+  load: { before: number[]; after: number[] };
+  figures: Omit<Figure, 'samples'>[];
+  notes: string[];
+}
+
+export interface Scale {
+  machine: { cores: number; memory_gb: number; architecture: string };
+  benchmarks: Recorded[];
+}
+
+/** A line for the machine and one for each benchmark, so that what was recorded anew is what differs. */
+export const writeRecords = ({ machine, benchmarks }: Scale): string =>
+  [machine, ...benchmarks].map((line) => `${JSON.stringify(line)}\n`).join('');
+
+export function readRecords(text: string): Scale {
+  const [machine, ...benchmarks] = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  return { machine, benchmarks };
+}
+
+interface Section {
+  benchmark: string;
+  title: string;
+  command: string;
+  how: string;
+}
+
+const sections: Section[] = [
+  {
+    benchmark: 'beat',
+    title: 'One beat',
+    command: 'node bench/beat.ts',
+    how: 'Processor time of the server for one beat over HTTP, against Fastify with nothing behind it, the same body and validation, each in a process of its own and in turns. The database is counted apart.',
+  },
+  {
+    benchmark: 'batches',
+    title: 'Batches of a relay',
+    command: 'node bench/batches.ts',
+    how: 'Beats a second in batches of 100, stored, against the bare `INSERT … unnest` of the same rows into the same table.',
+  },
+  {
+    benchmark: 'sessions',
+    title: 'What a replica remembers',
+    command: 'node bench/sessions.ts',
+    how: 'Memory for each agent that a replica knows. The store is played here.',
+  },
+  {
+    benchmark: 'fleet',
+    title: 'A fleet that beats',
+    command: 'node bench/fleet.ts',
+    how: 'Honest agents in one process, as many as are told below, on the same cores as the server and the database. They say what our agent says, beat at the interval that the server assigned in its last answer, give or take a tenth, through relays that send 100 at once and keep what was not answered, and some alone. The fleet is written into the store in bulk, as one that was beating until a moment ago: the server starts in front of it and meets every agent anew. Some die, some restart, some falter for most of their stale time, some join with a token meanwhile. Verdicts are read from the evidence afterwards: any on a machine that did not die is false. Lateness counts from the last beat that was stored, or the end of our own gap, plus the stale time.',
+  },
+  {
+    benchmark: 'fleet-restart',
+    title: 'Everything killed and started again',
+    command: 'node bench/fleet.ts --story restart',
+    how: 'Servers and database end by `kill -9` while the fleet beats and somebody makes changes.',
+  },
+  {
+    benchmark: 'fleet-store-down',
+    title: 'The store stands still',
+    command: 'node bench/fleet.ts --story store-down',
+    how: 'All processes of the database are stopped for a minute; no connection breaks, and nobody gets an answer.',
+  },
+  {
+    benchmark: 'fleet-rolling',
+    title: 'Two replicas, replaced by a newer version',
+    command: 'node bench/fleet.ts --story rolling',
+    how: 'One replica after the other gives way to one that first adds columns to the tables of beats and nodes and builds an index, while the older one serves on. Then one is killed, and the other takes over. The newer version is this one with two more changes of the schema.',
+  },
+  {
+    benchmark: 'replicas',
+    title: 'Where the limit lies with two replicas',
+    command: 'node bench/replicas.ts',
+    how: 'Beats in batches, offered faster and faster, to one replica and to two on the same database, until fewer are answered than are offered.',
+  },
+  {
+    benchmark: 'readers',
+    title: 'Those who watch',
+    command: 'node bench/readers.ts',
+    how: 'A thousand streams while five hundred things a second change, one of them stuck.',
+  },
+  {
+    benchmark: 'lists',
+    title: 'Lists and counts',
+    command: 'node bench/lists.ts',
+    how: 'Pages, counts and the view of the fleet, by its size.',
+  },
+  {
+    benchmark: 'operations',
+    title: 'Allocations at once',
+    command: 'node bench/operations.ts',
+    how: 'Allocations asked for at once over HTTP in a pool of machines that stand free, so that no driver takes any time, against bare runs of the engine with as many empty steps.',
+  },
+];
+
+type Verdict = 'met' | '**missed**' | '';
+
+const verdictOf = ({ value, target, at_least }: Recorded['figures'][number]): Verdict => {
+  if (target === undefined && at_least === undefined) return '';
+  const isMet = (target === undefined || value < target) && (at_least === undefined || value >= at_least);
+  return isMet ? 'met' : '**missed**';
+};
+
+const aimOf = ({ unit, target, at_least }: Recorded['figures'][number]): string => {
+  if (target !== undefined) return `< ${shown(target, unit)}`;
+  return at_least === undefined ? '' : `≥ ${shown(at_least, unit)}`;
+};
+
+const cell = (text: string) => text.trim().replaceAll('|', '\\|');
+
+function tableOf(figures: Recorded['figures']): string {
+  const rows = figures.map((figure) => [
+    figure.what,
+    shown(figure.value, figure.unit),
+    aimOf(figure),
+    verdictOf(figure),
+  ]);
+  const lines = rows.map((row) => `| ${row.map(cell).join(' | ')} |`);
+  return ['| figure | measured | target | |', '|---|---:|---:|---|', ...lines].join('\n');
+}
+
+const loadOf = ({ load }: Recorded) =>
+  [load.before, load.after].map(([minute = 0]) => minute.toFixed(1)).join(' before, ');
+
+function sectionOf({ title, command, how }: Section, recorded: Recorded | undefined): string {
+  const head = `## ${title}\n\n${how} \`${command}\``;
+  if (!recorded) return `${head}\n\n**Not recorded.**`;
+  const notes = recorded.notes.map((note) => `- ${note}`).join('\n');
+  const load = `Load of the machine, which counts this too: ${loadOf(recorded)} after.`;
+  return [head, tableOf(recorded.figures), notes, load].filter((part) => part !== '').join('\n\n');
+}
+
+function summaryOf({ benchmarks }: Scale): string {
+  const judged = benchmarks.flatMap(({ benchmark, figures }) =>
+    figures.map((figure) => ({ benchmark, figure, verdict: verdictOf(figure) })),
+  );
+  const met = judged.filter(({ verdict }) => verdict === 'met').length;
+  const missed = judged.filter(({ verdict }) => verdict === '**missed**');
+  const lines = missed.map(
+    ({ benchmark, figure }) =>
+      `- \`${benchmark}\`: ${figure.what}: ${shown(figure.value, figure.unit).trim()}, wanted ${aimOf(figure).trim()}`,
+  );
+  const count = `${met} targets were met, ${missed.length} were missed${missed.length > 0 ? ':' : '.'}`;
+  return [count, ...(lines.length > 0 ? [lines.join('\n')] : [])].join('\n\n');
+}
+
+export function writePage(scale: Scale): string {
+  const { cores, memory_gb, architecture } = scale.machine;
+  const recorded = new Map(scale.benchmarks.map((each) => [each.benchmark, each]));
+  return `${[
+    '# How far it goes, measured',
+    `Every figure is from one machine with ${cores} cores (${architecture}) and ${memory_gb} GB of memory, on which server, embedded PostgreSQL and whatever makes the load share the cores. Each ratio is against a baseline taken in the same run. What is played and not real is said where it is. Times depend on the machine and on what else it does; the ratios and the processor time less so.`,
+    'This page is made by `node bench/scale-page.ts` from `bench/scale.jsonl`, and a test holds the two together. Run a benchmark with `--json`, put what it prints into a directory as `NAME.json`, and `node bench/scale-page.ts --from DIRECTORY` records it and writes the page anew; what is not in the directory stays as it was.',
+    `## What was aimed at\n\n${summaryOf(scale)}`,
+    ...sections.map((section) => sectionOf(section, recorded.get(section.benchmark))),
+  ].join('\n\n')}\n`;
+}
+
+/** What was recorded before, with the new in its place. */
+export function merge(before: Scale | undefined, machine: Scale['machine'], fresh: readonly Recorded[]): Scale {
+  const all = new Map([...(before?.benchmarks ?? []), ...fresh].map((each) => [each.benchmark, each]));
+  const order = sections.map(({ benchmark }) => benchmark);
+  return {
+    machine,
+    benchmarks: [...all.values()].toSorted((a, b) => order.indexOf(a.benchmark) - order.indexOf(b.benchmark)),
+  };
+}
