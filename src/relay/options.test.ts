@@ -24,6 +24,7 @@ test.each([
   [[...server, '--tls-cert', 'a'], 'go together'],
   [[...server, '--port', '70000'], '--port'],
   [[...server, '--token-file', '/nonexistent'], '--token-file'],
+  [[...server, '--token-file', '/dev/null'], 'holds no token'],
   [[...server, '--token', 'swr_seen'], '--token'],
 ])('%j is refused by name', (args, named) => {
   expect(() => readRelayOptions(args, {})).toThrow(SettingsError);

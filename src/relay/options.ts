@@ -68,10 +68,13 @@ export function readRelayOptions(args: string[], env: Record<string, string | un
     return url.replace(/\/+$/, '');
   });
   if (first === undefined) throw new SettingsError('--server is missing');
+  const token = readText('token-file', given['token-file']) ?? (env.SLIPWAY_RELAY_TOKEN || null);
+  // Without one it would work all the same, only by calls and for every pool; nobody who names a file means that.
+  if (token === '') throw new SettingsError('--token-file holds no token');
   const options: RelayOptions = {
     server_urls: [first, ...others],
     ca: readText('ca', given.ca),
-    token: readText('token-file', given['token-file']) || env.SLIPWAY_RELAY_TOKEN || null,
+    token,
     host: given.host ?? '127.0.0.1',
     port: portFrom(given.port ?? '7071'),
     tls_cert: given['tls-cert'] ?? null,

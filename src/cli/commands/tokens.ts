@@ -65,7 +65,7 @@ const makeCreate = (cli: Cli) =>
         // The secret alone goes to stdout, so that it can be sent into a file without ever being seen.
         printLines(err, [
           `${err.paint('good', '✔')} ${err.paint('strong', token.token_id)} ${token.name}: ${token.role}, ${scope}, ${end}`,
-          '  Keep it now; it is not shown again. Use it as SLIPWAY_TOKEN or with --token-file.',
+          `  Keep it now; it is not shown again. ${token.pool ? 'Give it to slipway relay' : 'Use it as SLIPWAY_TOKEN or'} with --token-file.`,
         ]);
         printLines(out, [token.token ?? '']);
         return undefined;
