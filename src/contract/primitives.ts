@@ -44,8 +44,15 @@ export const paging = {
   cursor: Type.Optional(Type.String({ maxLength: 512 })),
 };
 
+const nextCursor = nullable(
+  Type.String({
+    description:
+      'Where the next page begins; null at the end. A page that had to look through many may be short, or empty, before that.',
+  }),
+);
+
 export const pageOf = <T extends TSchema>(item: T, $id: string) =>
-  Type.Object({ items: Type.Array(item), next_cursor: nullable(Type.String()) }, { $id });
+  Type.Object({ items: Type.Array(item), next_cursor: nextCursor }, { $id });
 
 export interface Page<T> {
   items: T[];
