@@ -9,7 +9,7 @@ function watched(beat_rate = 100) {
   const overload = watchOverload({
     clock,
     beat_rate,
-    beats: { added: () => heard.added, behindMs: () => heard.behind },
+    beats: { added: () => heard.added, storedAfterMs: () => heard.behind },
   });
   /** So many beats in each half of a second. */
   const pass = async (seconds: number, beats = 0) => {
@@ -42,6 +42,17 @@ test('lists wait while storing is behind, and whoever asks for one thing is answ
   expect(() => overload.admitRead('node-list')).toThrow(ApiProblem);
   expect(() => overload.admitRead('node-get')).not.toThrow();
   expect(overload.figures()).toMatchObject({ reads_shed: 1, beats_shed: 0, shedding: { beats: false } });
+  overload.stop();
+});
+
+test('one flush that was late by an outage is no overload', async () => {
+  const { overload, heard, pass } = watched();
+  heard.behind = 60_000;
+  await pass(0.5);
+  heard.behind = 200;
+  expect(overload.shedding()).toMatchObject({ reads: false, beats: false });
+  await pass(5);
+  expect(overload.shedding()).toMatchObject({ reads: false, beats: false });
   overload.stop();
 });
 

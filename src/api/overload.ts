@@ -28,6 +28,8 @@ export interface Overload {
 const everyMs = 500;
 /** Of what was and what is, so much is what is: after a few seconds the past no longer counts. */
 const share = 0.2;
+/** What was stored after an outage was late by all of it; that is over when it is known. */
+const mostLateMs = 6_000;
 const readAgainSeconds = 5;
 
 /** What is read whole and may be a little old. Whoever looks at one thing is answered as long as anybody is. */
@@ -44,7 +46,7 @@ const waitsFirst: ReadonlySet<OperationName> = new Set([
 
 export function watchOverload(needs: {
   clock: Clock;
-  beats: Pick<HeartbeatBuffer, 'added' | 'behindMs'>;
+  beats: Pick<HeartbeatBuffer, 'added' | 'storedAfterMs'>;
   beat_rate: number;
 }): Overload {
   const { clock, beats, beat_rate } = needs;
@@ -61,7 +63,7 @@ export function watchOverload(needs: {
     const elapsedMs = Math.max(1, clock.monotonicMs() - lookedMs);
     lookedMs += elapsedMs;
     strain.loop_lag_ms = smooth(strain.loop_lag_ms, Math.max(0, elapsedMs - everyMs));
-    strain.behind_ms = smooth(strain.behind_ms, beats.behindMs());
+    strain.behind_ms = smooth(strain.behind_ms, Math.min(beats.storedAfterMs(), mostLateMs));
     strain.beats_per_second = smooth(strain.beats_per_second, ((beats.added() - added) * 1000) / elapsedMs);
     added = beats.added();
     shedding = sheddingAt(strain);

@@ -106,7 +106,6 @@ export function heartbeatPolicy(settings: HeartbeatSettings = {}): {
   };
 }
 
-/** A node is not stale before so many of the intervals it was told to keep have passed. */
-export const intervalsInStale = 3;
+/** A node is not stale before three of the intervals it was told to keep have passed. */
 export const effectiveStaleSeconds = (staleAfterSeconds: number, intervalSeconds: number) =>
-  Math.max(staleAfterSeconds, intervalsInStale * intervalSeconds);
+  Math.max(staleAfterSeconds, 3 * intervalSeconds);

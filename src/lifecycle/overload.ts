@@ -8,7 +8,7 @@
 export interface Strain {
   /** How late its own timers are. */
   loop_lag_ms: number;
-  /** How long beats wait to be stored. */
+  /** How long beats had waited when they were stored. */
   behind_ms: number;
   beats_per_second: number;
   /** What it was set up to hear in a second. */

@@ -3,10 +3,10 @@
  * on the server's receive time, so that is all a plain beat carries to the table.
  */
 import type { Clock } from '../base/clock.ts';
-import { moment } from '../base/clock.ts';
+import { moment, pause } from '../base/clock.ts';
 import type { NodeInstanceId } from '../base/ids.ts';
 import type { Redactor } from '../base/redact.ts';
-import { intervalsInStale } from '../lifecycle/budgets.ts';
+import { effectiveStaleSeconds } from '../lifecycle/budgets.ts';
 import type { Database, Transaction } from './database.ts';
 
 export interface Beat {
@@ -23,10 +23,10 @@ export interface HeartbeatBuffer {
   /** How many were added since the start. */
   added(): number;
   flush(): Promise<void>;
-  /** For whoever brings many at once: resolves when there is room for more. Where nothing can be stored there is no use in waiting. */
+  /** For whoever brings many at once: resolves when there is room for more, or after a moment where nothing can be stored. */
   room(): Promise<void>;
-  /** For how long the oldest beat that is not in the table has been waiting; 0 where nothing can be stored, for that is no load of ours. */
-  behindMs(): number;
+  /** For how long the oldest beat of the last flush had waited when it was stored. A store that is away stores nothing, late or not. */
+  storedAfterMs(): number;
   /** Every beat received before this moment is in the table. */
   flushedThrough(): Date;
   stop(): Promise<void>;
@@ -37,12 +37,13 @@ const flushEveryMs = 200;
 const rowsAtOnce = 5_000;
 /** So far behind, whoever brings many beats at once waits until they are stored: it brings no more meanwhile. */
 const patienceMs = 300;
+const mostWaitMs = 1_000;
 
 /**
  * Each column is one text: making and reading an array of that many parameters costs more than storing them.
  *
  * The interval in the row is the one that the node was last told, by whichever replica. A shorter one that it is told now may
- * not reach it, so it is still allowed the silence of the former until it has beaten once more.
+ * not reach it, so it is still allowed the silence of the former, $6 times as long, until it has beaten once more.
  *
  * In the order of their instances, so that two who store at once wait for each other and not in a circle.
  */
@@ -53,7 +54,7 @@ const upsert = `
     string_to_array($4, ' ')::real[], string_to_array($5, E'\\n', '')) as beat(id, received, interval, stale, reported)
   where exists (select 1 from instances where instances.node_instance_id = beat.id) order by beat.id collate "C"
   on conflict (node_instance_id) do update set last_seen_at = excluded.last_seen_at, interval_seconds = excluded.interval_seconds,
-    stale_seconds = greatest(excluded.stale_seconds, ${intervalsInStale} * heartbeats.interval_seconds), reported = coalesce(excluded.reported, heartbeats.reported)
+    stale_seconds = greatest(excluded.stale_seconds, $6::real * heartbeats.interval_seconds), reported = coalesce(excluded.reported, heartbeats.reported)
   where heartbeats.last_seen_at < excluded.last_seen_at`;
 
 /** Numbers keep no secrets, and most beats say nothing else of themselves. Breaks of lines are escaped in JSON, so it is one line. */
@@ -83,6 +84,7 @@ export async function storeBeats(tx: Transaction, beats: readonly Beat[]): Promi
     intervals.join(' '),
     stales.join(' '),
     reports.join('\n'),
+    effectiveStaleSeconds(0, 1),
   ]);
 }
 
@@ -102,6 +104,7 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
   let writing = false;
   let failing = false;
   let added = 0;
+  let storedAfterMs = 0;
   let flushedMs = clock.nowMs();
   let cancelTimer: (() => void) | undefined;
   let running: Promise<void> = Promise.resolve();
@@ -125,6 +128,7 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
       // The oldest first, and each statement's beats are there when it ends, however many are behind it.
       for (; stored < beats.length; stored += rowsAtOnce) await write(beats.slice(stored, stored + rowsAtOnce));
       failing = false;
+      if (beats.length > 0) storedAfterMs = clock.nowMs() - Math.min(flushedMs, startedMs);
       flushedMs = startedMs;
     } catch (error) {
       // Kept for the next flush, beneath whatever has come meanwhile.
@@ -169,10 +173,13 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
     },
     flush,
     async room() {
-      if (behindMs() > patienceMs) await flush();
+      if (behindMs() <= patienceMs) return;
+      const enough = new AbortController();
+      await Promise.race([flush(), pause(clock, mostWaitMs, enough.signal)]);
+      enough.abort();
     },
     added: () => added,
-    behindMs,
+    storedAfterMs: () => storedAfterMs,
     flushedThrough: () => moment(isEmpty() ? clock.nowMs() : flushedMs),
     async stop() {
       cancelTimer?.();
