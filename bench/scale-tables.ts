@@ -55,7 +55,7 @@ const sections: Section[] = [
     benchmark: 'fleet',
     title: 'A fleet that beats',
     command: 'node bench/fleet.ts',
-    how: 'Honest agents in one process, as many as are told below, on the same cores as the server and the database. They say what our agent says, beat at the interval that the server assigned in its last answer, give or take a tenth, through relays that send 100 at once and keep what was not answered, and some alone. The fleet is written into the store in bulk, as one that was beating until a moment ago: the server starts in front of it and meets every agent anew. Some die, some restart, some falter for most of their stale time, some join with a token meanwhile. Verdicts are read from the evidence afterwards: any on a machine that did not die is false. Lateness counts from the last beat that was stored, or the end of our own gap, plus the stale time.',
+    how: 'Honest agents in one process, as many as are told below, on the same cores as the server and the database. They say what our agent says, beat at the interval that the server assigned in its last answer, give or take a tenth, through relays that send 100 at once and keep what was not answered, and some over a WebSocket each. The fleet is written into the store in bulk, as one that was beating until a moment ago: the server starts in front of it and meets every agent anew. Some die, some restart, some falter for most of their stale time, some join with a token meanwhile. Verdicts are read from the evidence afterwards: any on a machine that did not die is false. Lateness counts from the last beat that was stored, or the end of our own gap, plus the stale time.',
   },
   {
     benchmark: 'fleet-restart',

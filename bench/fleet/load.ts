@@ -1,11 +1,11 @@
-/** The fleet at work: whoever is due beats, by its relay or alone, and comes back after the interval it was told, give or take a tenth. */
+/** The fleet at work: whoever is due beats, by its relay or over its own stream, and comes back after the interval it was told, give or take a tenth. */
 import { jittered } from '../../src/base/backoff.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { effectiveStaleSeconds } from '../../src/lifecycle/budgets.ts';
 import { type Agents, doing } from './agents.ts';
 import { falteringShare } from './plan.ts';
 import { type BeatAnswer, countUp, createRelay, newTally, type Relay, type Tally } from './relay.ts';
-import { createSingle } from './single.ts';
+import { createStreams } from './streams.ts';
 
 const turnMs = 25;
 /** One beat in so many has its wait for an answer measured. */
@@ -16,7 +16,7 @@ export interface LoadOptions {
   agents: Agents;
   relays: number;
   /** The first so many agents speak for themselves, each over a connection of its own. */
-  singles: number;
+  streams: number;
   /** Where a relay or an agent sends to now; which one of several it is, is told by its number. */
   urlOf(number: number): string;
 }
@@ -28,7 +28,7 @@ export interface Load {
   stop(): void;
 }
 
-export function startLoad({ agents, relays, singles, urlOf }: LoadOptions): Load {
+export function startLoad({ agents, relays, streams, urlOf }: LoadOptions): Load {
   const tally = newTally();
   let stopped = false;
   let answers = 0;
@@ -50,7 +50,7 @@ export function startLoad({ agents, relays, singles, urlOf }: LoadOptions): Load
   const racks: Relay[] = Array.from({ length: relays }, (_, place) =>
     createRelay(agents, () => urlOf(place), tally, onAnswer),
   );
-  const alone = createSingle(agents, urlOf, tally, onAnswer);
+  const alone = createStreams(agents, urlOf, tally, onAnswer);
 
   /** Whoever is to falter does so once it has been heard, and then until most of its time is over. */
   const falters = (agent: number, nowMs: number): boolean => {
@@ -66,7 +66,7 @@ export function startLoad({ agents, relays, singles, urlOf }: LoadOptions): Load
   const beat = (agent: number, nowMs: number) => {
     if (agents.state[agent] === doing.dead || falters(agent, nowMs)) return;
     agents.dueMs[agent] = nowMs;
-    if (agent < singles) alone.send(agent);
+    if (agent < streams) alone.send(agent);
     else racks[agent % relays]?.add(agent);
   };
 
