@@ -2,7 +2,7 @@
 import type { FleetCounts } from '../../src/contract/fleet.ts';
 import type { NodeStatus } from '../../src/lifecycle/states.ts';
 
-/** A page keeps and draws so many cells with ease; a million would take a gigabyte and a minute. */
+/** A page keeps and draws so many cells with ease; a million would be fifty replies before anything is seen, and hundreds of megabytes. */
 export const mostCells = 100_000;
 
 type Counts = FleetCounts['items'];
