@@ -96,10 +96,16 @@ export function figuresOf(run: Run): { figures: Figure[]; words: string[] } {
     { what: 'deaths planted', value: fate.dead.size, unit: '' },
     { what: '… not found', value: judgement.missed.length, unit: '', target: 1 },
     ...spread('… late past their stale time', judgement.lateness_seconds, 's', targets.lateSeconds),
-    { what: 'answered beats that were not stored', value: judgement.lost_beats, unit: '', target: 1 },
+    {
+      what: 'answered beats that were not stored',
+      value: judgement.lost_beats,
+      unit: '',
+      // What a server that is killed had not stored yet is lost, and told again with the next beat.
+      ...(!options.story && { target: 1 }),
+    },
     {
       what: 'memory of the server, most',
-      value: Math.max(...readings.map(({ residentMb }) => Math.max(0, ...residentMb))),
+      value: Math.max(...readings.flatMap(({ residentMb }) => residentMb).filter(Number.isFinite)),
       unit: 'MB',
       target: targets.residentMb,
     },
