@@ -56,6 +56,25 @@ test('one flush that was late by an outage is no overload', async () => {
   overload.stop();
 });
 
+test('nor is a minute in which the process itself was stopped, but a loop that stays late is', async () => {
+  const clock = virtualClock();
+  let stoppedMs = 0;
+  const { shedding, stop } = watchOverload({
+    clock: { ...clock, monotonicMs: () => clock.monotonicMs() + stoppedMs },
+    beat_rate: 100,
+    beats: { added: () => 0, storedAfterMs: () => 0 },
+  });
+  stoppedMs = 60_000;
+  await clock.advance(500);
+  expect(shedding()).toMatchObject({ reads: false, beats: false });
+  for (let looks = 0; looks < 10; looks++) {
+    stoppedMs += 3_000;
+    await clock.advance(500);
+  }
+  expect(shedding()).toMatchObject({ reads: true, beats: true });
+  stop();
+});
+
 test('a beat that is put off is told when to come again', () => {
   const { overload } = watched();
   const { code, extras } = overload.slowDown(41.5);

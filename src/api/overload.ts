@@ -30,6 +30,8 @@ const everyMs = 500;
 const share = 0.2;
 /** What was stored after an outage was late by all of it; that is over when it is known. */
 const mostLateMs = 6_000;
+/** A process that was stopped for a minute has it no harder afterwards: one look alone, however late, sheds nothing. */
+const mostLagMs = 4_000;
 const readAgainSeconds = 5;
 
 /** What is read whole and may be a little old. Whoever looks at one thing is answered as long as anybody is. */
@@ -62,7 +64,7 @@ export function watchOverload(needs: {
   const look = () => {
     const elapsedMs = Math.max(1, clock.monotonicMs() - lookedMs);
     lookedMs += elapsedMs;
-    strain.loop_lag_ms = smooth(strain.loop_lag_ms, Math.max(0, elapsedMs - everyMs));
+    strain.loop_lag_ms = smooth(strain.loop_lag_ms, Math.min(Math.max(0, elapsedMs - everyMs), mostLagMs));
     strain.behind_ms = smooth(strain.behind_ms, Math.min(beats.storedAfterMs(), mostLateMs));
     strain.beats_per_second = smooth(strain.beats_per_second, ((beats.added() - added) * 1000) / elapsedMs);
     added = beats.added();
