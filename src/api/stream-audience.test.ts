@@ -127,15 +127,15 @@ test('the busier it is, the more is gathered before the next is sent', async () 
   tell(1);
   await clock.advance(10);
   expect(seen(), 'calm').toEqual(['1-1']);
-  slowMs = 100;
+  slowMs = 40;
   tell(2);
   await clock.advance(20);
   tell(3);
   expect(feed.position(), 'who begins now gets the next batch whole').toBe('7-2');
-  await clock.advance(150);
+  await clock.advance(50);
   tell(4);
   expect(seen(), 'it rests as long as the last one took').toEqual(['1-1', '2-2']);
-  await clock.advance(200);
+  await clock.advance(100);
   expect(seen()).toEqual(['1-1', '2-2', '3-4']);
   feed.stop();
 });
