@@ -53,6 +53,12 @@ export async function startStore(directory: string): Promise<Store> {
     for (const pid of all) tell(pid, name);
     return all;
   };
+  const end = async () => {
+    signal('SIGCONT');
+    await running.stop();
+    await removeDirectory(running.clusterDir);
+  };
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => end().finally(() => process.exit(1)));
   return {
     arguments: () => ['--database-url', running.application_url, '--owner-database-url', running.url],
     open: () => openDatabase({ url: running.url, max_connections: 2, on_idle_error: () => {} }),
@@ -66,10 +72,6 @@ export async function startStore(directory: string): Promise<Store> {
     async start() {
       running = await start();
     },
-    async end() {
-      signal('SIGCONT');
-      await running.stop();
-      await removeDirectory(running.clusterDir);
-    },
+    end,
   };
 }
