@@ -5,7 +5,8 @@ import { becomesAllocation, becomesNode, nodeOf } from './support/machines.ts';
 import { type Counter, scenario, type World, without } from './support/scenario.ts';
 import { tryingDriver } from './support/trying-driver.ts';
 
-const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 2 };
+/** Between the look that finds its provider away and the silence that would be judged lie one and a half intervals, also on a busy machine. */
+const heartbeat = { interval_seconds: 1, stale_after_seconds: 4 };
 const phases: PlannedStep[] = ['asking', 'creating', 'completed'].map((phase) => ({
   phase,
   label: `${phase} it`,

@@ -6,7 +6,7 @@
 const turns = 3;
 
 /** Of the whole run (scripts/test.ts); nobody else sets it. */
-const turn = process.env.SLIPWAY_TEST_TURN;
+const turn = process.env.SLIPWAY_TEST_TURN ?? null;
 
 /** Spread by name and not by place: a test that is added moves no other one to another turn. */
 const placeOf = (name: string): number => {
@@ -15,5 +15,5 @@ const placeOf = (name: string): number => {
   return sum % turns;
 };
 
-export const isItsTurn = (name: string, now: string | undefined = turn): boolean =>
-  now === undefined || placeOf(name) === Number(now) % turns;
+export const isItsTurn = (name: string, now: string | null = turn): boolean =>
+  now === null || placeOf(name) === Number(now) % turns;
