@@ -25,6 +25,7 @@ function hear(session: AgentSession, beat: SaidBeat, services: ApiServices, pace
     received_ms: services.clock.nowMs(),
     interval_seconds: pace.interval_seconds,
     stale_seconds: pace.stale_seconds,
+    told: session.at_door === null,
     reported: Object.keys(reported).length > 0 ? reported : null,
   });
 }

@@ -24,6 +24,7 @@ const beat = (node_instance_id: NodeInstanceId, second: number, reported: Beat['
   received_ms: fleet.clock.nowMs() + second * 1000,
   interval_seconds: 10,
   stale_seconds: 30,
+  told: true,
   reported,
 });
 
@@ -176,6 +177,23 @@ test('a node that is told a shorter interval is allowed the former silence until
   }
 });
 
+test('one that keeps a pace of its own is missed by its last one', async () => {
+  const { buffer } = watched();
+  const id = await instance();
+  for (const [second, interval] of [
+    [1, 100],
+    [2, 10],
+  ] as const) {
+    buffer.add({ ...told(id, second, interval), told: false });
+    await buffer.flush();
+    expect(await patience(id), `after ${second} beats`).toBe(3 * interval);
+  }
+  buffer.add({ ...told(id, 3, 100), told: false });
+  buffer.add({ ...told(id, 4, 10), told: false });
+  await buffer.flush();
+  expect(await patience(id), 'two at once').toBe(30);
+});
+
 test('also when it beats twice before anything is written', async () => {
   const { buffer } = watched();
   const id = await instance();
@@ -254,6 +272,7 @@ test('what it says of its hearing never goes back, however seldom a beat comes',
         received_ms: clock.nowMs(),
         interval_seconds: 5,
         stale_seconds: 30,
+        told: true,
         reported: null,
       });
     const said = buffer.flushedThrough();

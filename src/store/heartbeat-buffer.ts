@@ -14,6 +14,8 @@ export interface Beat {
   received_ms: number;
   interval_seconds: number;
   stale_seconds: number;
+  /** Whether it was told its interval. Who keeps a pace of its own was never told the former one either, and owes it nothing. */
+  told: boolean;
   /** What the node said of itself, besides its claim. */
   reported: Record<string, unknown> | null;
 }
@@ -64,7 +66,19 @@ function written(reported: Record<string, unknown>, redact: Redactor): string {
   return json;
 }
 
+/** How many of its former intervals one is allowed that is told a shorter one. */
+const patience = (told: boolean) => (told ? effectiveStaleSeconds(0, 1) : 0);
+
 export async function storeBeats(tx: Transaction, beats: readonly Beat[]): Promise<void> {
+  for (const told of [true, false])
+    await storeAlike(
+      tx,
+      beats.filter((beat) => beat.told === told),
+      patience(told),
+    );
+}
+
+async function storeAlike(tx: Transaction, beats: readonly Beat[], intervals_allowed: number): Promise<void> {
   if (beats.length === 0) return;
   const ids: string[] = [];
   const received: number[] = [];
@@ -84,7 +98,7 @@ export async function storeBeats(tx: Transaction, beats: readonly Beat[]): Promi
     intervals.join(' '),
     stales.join(' '),
     reports.join('\n'),
-    effectiveStaleSeconds(0, 1),
+    intervals_allowed,
   ]);
 }
 
@@ -94,7 +108,7 @@ function later(a: Beat | undefined, b: Beat): Beat {
   const [earlier, newest] = a.received_ms <= b.received_ms ? [a, b] : [b, a];
   return {
     ...newest,
-    stale_seconds: Math.max(newest.stale_seconds, earlier.stale_seconds),
+    stale_seconds: newest.told ? Math.max(newest.stale_seconds, earlier.stale_seconds) : newest.stale_seconds,
     reported: newest.reported ?? earlier.reported,
   };
 }
