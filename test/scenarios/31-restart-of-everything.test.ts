@@ -21,8 +21,11 @@ const starting = 100;
 const heartbeat = { interval_seconds: 20, stale_after_seconds: 60 };
 /** As long as we look afterwards: past the time at which what was slept through would be a verdict. */
 const watchSeconds = heartbeat.stale_after_seconds + 2;
-/** What is in flight has more left than we look, and less than we are away: without the gap it would be overdue. */
-const leftSeconds = 2 * watchSeconds;
+/**
+ * What is in flight has less left than we are away: without the gap it would be overdue. And much more than we look: the machines are
+ * placed, and a server stopped and started, before we do, and on a busy machine its time would be up in earnest.
+ */
+const leftSeconds = 6 * watchSeconds;
 const awaySeconds = leftSeconds + heartbeat.interval_seconds;
 
 /** The brake would hide false verdicts; here it never holds, so that each would be seen. */
