@@ -19,7 +19,7 @@ const shared = {
 };
 
 /** Many files wait more than they work. The database serves so many servers at once and not many more. */
-const maxWorkers = Math.min(availableParallelism() + 4, 6);
+const maxWorkers = Math.min(availableParallelism() + 3, 6);
 
 const suite = (name: string, include: string[]) => ({ test: { ...shared, name, include, maxWorkers } });
 
