@@ -15,8 +15,8 @@ const mostUnsentBytes = 4 * 1024 * 1024;
 /** So is one that has taken nothing for this many signs of life. */
 const mostStalls = 12;
 
-/** Beyond this many at once a replica would serve its readers late; the next ones try again, or another replica. */
-const mostReaders = 1_000;
+/** A thousand and some to spare: beyond that a replica would serve its readers late; the next ones try again, or another replica. */
+const mostReaders = 1_200;
 const crowdedRetrySeconds = 5;
 
 const drained = (out: Writable): Promise<void> =>
