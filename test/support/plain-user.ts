@@ -1,6 +1,6 @@
 /**
- * Lets a whole test file go on as a plain user where it was started by root, who is refused almost nothing. Each file has a
- * process of its own, so nobody else loses anything; there is no way back, so it is called before anything is made.
+ * Lets a whole test file go on as a plain user where it was started by root, who is refused almost nothing. There is
+ * no way back, so it is called before anything is made; and files that the same worker runs afterwards are plain users as well.
  */
 const nobody = 65_534;
 
