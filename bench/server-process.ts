@@ -1,7 +1,7 @@
 /** A server as a person starts it, with its own embedded database in a directory of its own. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { pause, systemClock } from '../src/base/clock.ts';
 import { type Client, createClient } from '../src/contract/client.ts';
 import { routes } from '../src/contract/routes.ts';
+import { processes, readOr } from './process-table.ts';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -106,21 +107,11 @@ async function isReady(url: string): Promise<boolean> {
 
 /** npm stands between us and the server, so the server is found by what it was started with. */
 function serverPid(data_dir: string): number {
-  for (const name of readdirSync('/proc')) {
-    if (!/^\d+$/.test(name)) continue;
-    const argv = readOrNothing(`/proc/${name}/cmdline`).split('\0');
+  for (const name of processes()) {
+    const argv = readOr(`/proc/${name}/cmdline`, '').split('\0');
     if (argv.includes(data_dir) && argv[1]?.endsWith('main.ts')) return Number(name);
   }
   throw new Error('the server is not running');
-}
-
-function readOrNothing(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    if (error instanceof Error && 'code' in error) return '';
-    throw error;
-  }
 }
 
 export const residentMb = (pid: number) =>

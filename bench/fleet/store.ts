@@ -1,9 +1,9 @@
 /** The embedded PostgreSQL as it ships, which can be frozen, or killed with all its processes and started again. */
-import { readdirSync, readFileSync } from 'node:fs';
 import { pause, systemClock } from '../../src/base/clock.ts';
 import { isProcessAlive } from '../../src/base/host.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/postgres/embedded.ts';
+import { childrenOf } from '../process-table.ts';
 import { removeDirectory } from '../server-process.ts';
 
 export interface Store {
@@ -18,22 +18,6 @@ export interface Store {
   start(): Promise<void>;
   end(): Promise<void>;
 }
-
-function readOr(path: string, otherwise: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    if (error instanceof Error && 'code' in error) return otherwise;
-    throw error;
-  }
-}
-
-const parentOf = (pid: string) => Number(readOr(`/proc/${pid}/stat`, ') ? 0').split(') ').at(-1)?.split(' ')[1]);
-
-export const childrenOf = (pid: number): number[] =>
-  readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && parentOf(name) === pid)
-    .map(Number);
 
 /** One that has ended meanwhile needs no telling. */
 function tell(pid: number, signal: NodeJS.Signals): void {

@@ -1,0 +1,20 @@
+/** Who runs on this machine, from /proc. A process that ends between being listed and being read did nothing more that matters. */
+import { readdirSync, readFileSync } from 'node:fs';
+
+export function readOr(path: string, otherwise: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error) return otherwise;
+    throw error;
+  }
+}
+
+export const processes = (): string[] => readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+
+const parentOf = (pid: string) => Number(readOr(`/proc/${pid}/stat`, ') ? 0').split(') ').at(-1)?.split(' ')[1]);
+
+export const childrenOf = (pid: number): number[] =>
+  processes()
+    .filter((name) => parentOf(name) === pid)
+    .map(Number);
