@@ -1,7 +1,8 @@
 /**
  * What a single beat costs the server: processor time of its process for one request, against Fastify with nothing behind it,
- * the same body, validation and form of reply. Both in processes of their own, in turns. PostgreSQL's own time is told apart,
- * and what the server does at rest (its rules look around several times a second) is taken off.
+ * the same body, validation and form of reply. Both in processes of their own, in short turns that change who begins, so that
+ * whatever else slows the machine slows both. PostgreSQL's own time is told apart, and what the server does at rest (its rules
+ * look around several times a second; looked at before and after) is taken off.
  *
  * `--nodes 10000,100000,1000000` takes the figures for fleets of several sizes: the cost of a beat should not depend on it.
  */
@@ -9,6 +10,7 @@ import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { pause, systemClock } from '../src/base/clock.ts';
 import { type Served, serveRaw, serveSlipway, tireless } from './beats/processes.ts';
+import { processorSeconds } from './beats/processor-time.ts';
 import { post, send } from './beats/sender.ts';
 import { readProcessors } from './fleet/processors.ts';
 import { startStore } from './fleet/store.ts';
@@ -18,7 +20,12 @@ import { credentialOf, fillFleet } from './sweep-fleet.ts';
 
 const { values } = parseArgs({ strict: false, options: { nodes: { type: 'string', default: '10000' } } });
 const sizes = String(values.nodes).split(',').map(Number);
-const beatsInRound = quick ? 10_000 : 30_000;
+const beatsInTurn = 5_000;
+const turnsInRound = quick ? 4 : 10;
+const beatsInRound = beatsInTurn * turnsInRound;
+/** Both are then as quick as they get. */
+const warmTurns = quick ? 6 : 10;
+const restSeconds = quick ? 3 : 5;
 const connections = 32;
 const batch = 1_000;
 const beat = JSON.stringify({ status: 'ready', health_score: 97, error_rate: 0.01, active_tasks: 3 });
@@ -40,6 +47,21 @@ interface Cost {
   raw: number[];
 }
 
+/** In seconds. */
+interface Spent {
+  server: number;
+  database: number;
+  elapsed: number;
+}
+
+const nothing: Spent = { server: 0, database: 0, elapsed: 0 };
+const sum = (a: Spent, b: Spent): Spent => ({
+  server: a.server + b.server,
+  database: a.database + b.database,
+  elapsed: a.elapsed + b.elapsed,
+});
+const perBeat = (seconds: number) => (seconds * 1e6) / beatsInRound;
+
 async function measure(nodes: number, raw: Served): Promise<Cost> {
   const directory = await freshDirectory();
   const store = await startStore(directory);
@@ -52,34 +74,42 @@ async function measure(nodes: number, raw: Served): Promise<Cost> {
   const ours = await serveSlipway(directory, [...store.arguments(), ...tireless]);
   /** What a server does anyway, beats or not, is not the cost of a beat. */
   const atRest = async (seconds: number) => {
-    const before = readProcessors([ours.pid], store.pid());
+    const [before, startedMs] = [processorSeconds(ours.pid), systemClock.monotonicMs()];
     await pause(systemClock, seconds * 1000);
-    const after = readProcessors([ours.pid], store.pid());
-    const elapsed = (after.atMs - before.atMs) / 1000;
-    return ((after.servers[0] ?? 0) - (before.servers[0] ?? 0)) / elapsed;
+    return ((processorSeconds(ours.pid) - before) * 1000) / (systemClock.monotonicMs() - startedMs);
   };
-  const round = async (served: Served) => {
-    const before = readProcessors([served.pid], store.pid());
-    await send(served.port, beatsInRound, connections, (turn) =>
-      post(served.port, '/v1/agent/heartbeat', beat, whose(turn, nodes)),
+  let sent = 0;
+  const turnOf = async (served: Served): Promise<Spent> => {
+    const startedMs = systemClock.monotonicMs();
+    const database = readProcessors([], store.pid()).database;
+    const before = processorSeconds(served.pid);
+    await send(served.port, beatsInTurn, connections, () =>
+      post(served.port, '/v1/agent/heartbeat', beat, whose(sent++, nodes)),
     );
-    const after = readProcessors([served.pid], store.pid());
-    const anyway = served === ours ? (cost.rest * (after.atMs - before.atMs)) / 1000 : 0;
-    const perBeat = (seconds: number) => (seconds * 1e6) / beatsInRound;
     return {
-      server: perBeat((after.servers[0] ?? 0) - (before.servers[0] ?? 0) - anyway),
-      database: perBeat(after.database - before.database),
+      server: processorSeconds(served.pid) - before,
+      database: readProcessors([], store.pid()).database - database,
+      elapsed: (systemClock.monotonicMs() - startedMs) / 1000,
     };
+  };
+  const round = async (turns: number) => {
+    const spent = { ours: nothing, raw: nothing };
+    for (let turn = 0; turn < turns; turn++)
+      for (const who of turn % 2 === 0 ? (['ours', 'raw'] as const) : (['raw', 'ours'] as const))
+        spent[who] = sum(spent[who], await turnOf(who === 'ours' ? ours : raw));
+    return spent;
   };
   try {
     await learn(ours.port, nodes);
-    for (const served of [ours, raw]) await round(served);
-    cost.rest = await atRest(quick ? 2 : 5);
-    for (let turn = 0; turn < rounds; turn++) {
-      const { server, database } = await round(ours);
-      cost.server.push(server);
-      cost.database.push(database);
-      cost.raw.push((await round(raw)).server);
+    await round(warmTurns);
+    const restBefore = await atRest(restSeconds);
+    const taken = [];
+    for (let turn = 0; turn < rounds; turn++) taken.push(await round(turnsInRound));
+    cost.rest = (restBefore + (await atRest(restSeconds))) / 2;
+    for (const spent of taken) {
+      cost.server.push(perBeat(spent.ours.server - cost.rest * spent.ours.elapsed));
+      cost.database.push(perBeat(spent.ours.database));
+      cost.raw.push(perBeat(spent.raw.server));
     }
   } finally {
     await ours.stop();
