@@ -199,3 +199,22 @@ it('forgets every credential of an instance', async () => {
   sessions.forget(node.node_instance_id as NodeInstanceId);
   expect(sessions.known(next)).toBeUndefined();
 });
+
+it('believes nobody for showing the name that another came in by', async () => {
+  const node = await readyNode();
+  await db.query(`update instances set door = 'molecule' where node_instance_id = $1`, [node.node_instance_id]);
+  const sessions = createAgentSessions(db);
+  const { pool, name } = node;
+  const place = { door: 'molecule', pool, name } as const;
+  const session = await sessions.findAtDoor(place);
+  expect(session).toMatchObject({ node_instance_id: node.node_instance_id });
+  expect(await sessions.findAtDoor(place), 'by its name, from memory').toBe(session);
+  const shown = `molecule ${pool} ${name}`;
+  expect(sessions.known(shown)).toBeUndefined();
+  expect(await sessions.find(shown, fleet.now())).toBeUndefined();
+  expect(await mustFind(sessions, node), 'by its credential').toBe(session);
+
+  sessions.forget(node.node_instance_id as NodeInstanceId);
+  expect(sessions.known(credentialOf(node)), 'once forgotten').toBeUndefined();
+  expect(await sessions.findAtDoor(place), 'by its name as well').not.toBe(session);
+});

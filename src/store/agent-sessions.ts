@@ -6,7 +6,6 @@
  * tells of, and what is remembered may be newer, from the row or from the agent's own claim. Taken at its word, an old fact
  * would tell an agent that it is starting after it was told that it is ready.
  */
-import { hash } from 'node:crypto';
 import { secondsLater } from '../base/clock.ts';
 import { gathered } from '../base/gathered.ts';
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
@@ -16,7 +15,7 @@ import { heartbeatPolicy } from '../lifecycle/budgets.ts';
 import { type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
 import { type Cause, leavesVerdict } from '../lifecycle/transitions.ts';
 import type { Database } from './database.ts';
-import { type InstanceRow, instanceByCredential } from './instances.ts';
+import { hashSecret, type InstanceRow, instanceByCredential } from './instances.ts';
 import { rowAtDoor, rowsByCredential, rowsByInstance, type SessionRow, type Shown } from './session-rows.ts';
 
 /** There are as many as agents, so each field here costs a million times its size. */
@@ -180,12 +179,17 @@ function toldBy({ kind, data, allocation_id }: Evidence): Partial<AgentSession> 
 const contradicts = (session: AgentSession, told: Partial<AgentSession>): boolean =>
   Object.entries(told).some(([name, value]) => session[name as keyof AgentSession] !== value);
 
-/** One letter for each byte of its hash: the shortest text it can be, and the quickest to make. */
-const keyOf = (credential: string): string => hash('sha256', credential, 'binary');
+/** Of its own: what was cut out of a request's header would keep the whole header. */
+const copied = (credential: string): string => Buffer.from(credential).toString();
 
 export function createAgentSessions(db: Database): AgentSessions {
-  /** By credential, or by door and name. */
-  const byKey = new Map<string, Remembered>();
+  /**
+   * As it was shown: a hash of it would be a little shorter, and to make one for each beat costs more than all else that is done
+   * here for it. Only what the table knew the hash of is remembered.
+   */
+  const byCredential = new Map<string, Remembered>();
+  /** Apart from credentials, which may be any text: nobody is believed for showing a name. */
+  const byPlace = new Map<string, Remembered>();
   const byInstance = new Map<string, Remembered>();
 
   /** Which fact spoke last of an instance, by number, while sessions were being loaded: what was read before may be older. */
@@ -196,11 +200,12 @@ export function createAgentSessions(db: Database): AgentSessions {
   const forget = (id: string) => {
     const known = byInstance.get(id);
     if (!known) return;
-    for (const key of [known.key, ...(known.more_keys ?? [])]) if (key !== null) byKey.delete(key);
+    for (const key of [known.key, ...(known.more_keys ?? [])])
+      if (key !== null) for (const kept of [byCredential, byPlace]) if (kept.get(key) === known) kept.delete(key);
     byInstance.delete(id);
   };
 
-  const remember = (row: SessionRow, key: string | null): Remembered => {
+  const remember = (row: SessionRow): Remembered => {
     let known = byInstance.get(row.node_instance_id);
     if (!known) {
       if (byInstance.size >= mostSessions) {
@@ -210,10 +215,13 @@ export function createAgentSessions(db: Database): AgentSessions {
       known = new Remembered(row);
       byInstance.set(row.node_instance_id, known);
     } else if (known.doubted) known.stand(row);
-    if (key !== null) {
-      known.isFoundBy(key);
-      byKey.set(key, known);
-    }
+    return known;
+  };
+
+  const rememberBy = (kept: Map<string, Remembered>, key: string, row: SessionRow): Remembered => {
+    const known = remember(row);
+    known.isFoundBy(key);
+    kept.set(key, known);
     return known;
   };
 
@@ -239,19 +247,19 @@ export function createAgentSessions(db: Database): AgentSessions {
     }
   };
 
-  const byCredential = gathered(
+  const readByCredential = gathered(
     (shown: Shown[]) =>
       // The first use of a new credential ends the former one, here as in the table.
       settled(shown, (asked) => rowsByCredential(db, asked, forget)),
     together,
   );
-  const byId = gathered((ids: string[]) => settled(ids, (asked) => rowsByInstance(db, asked)), together);
+  const readById = gathered((ids: string[]) => settled(ids, (asked) => rowsByInstance(db, asked)), together);
 
   const renew = async (session: AgentSession): Promise<void> => {
     const { node_instance_id: id } = session;
     const known = byInstance.get(id);
     if (known === session && !known.doubted) return;
-    const row = await byId(id);
+    const row = await readById(id);
     if (!row) return;
     if (row.current_instance !== id) forget(id);
     (session as Remembered).stand(row);
@@ -268,37 +276,34 @@ export function createAgentSessions(db: Database): AgentSessions {
     return find() === known ? known : undefined;
   };
 
-  const known = (key: string) => {
-    const found = byKey.get(key);
-    return found && !found.doubted ? found : undefined;
-  };
-
   return {
     forget,
     renew,
-    known: (credential) => known(keyOf(credential)),
+    known(credential) {
+      const found = byCredential.get(credential);
+      return found && !found.doubted ? found : undefined;
+    },
     instance: (credential, now) => instanceByCredential(db, credential, now),
     async find(credential, now) {
-      const key = keyOf(credential);
-      const cached = await atHand(() => byKey.get(key), byKey.get(key));
+      const cached = await atHand(() => byCredential.get(credential), byCredential.get(credential));
       if (cached) return cached;
-      const row = await byCredential({ hash: Buffer.from(key, 'latin1'), now });
-      return row && remember(row, key);
+      const row = await readByCredential({ hash: hashSecret(credential), now });
+      return row && rememberBy(byCredential, copied(credential), row);
     },
     async findInstance(id) {
       const cached = await atHand(() => byInstance.get(id), byInstance.get(id));
       if (cached) return cached;
-      const row = await byId(id);
-      return row?.credential_hash && !row.door ? remember(row, null) : undefined;
+      const row = await readById(id);
+      return row?.credential_hash && !row.door ? remember(row) : undefined;
     },
     async findAtDoor(place) {
       const key = `${place.door} ${place.pool} ${place.name}`;
-      const cached = await atHand(() => byKey.get(key), byKey.get(key));
+      const cached = await atHand(() => byPlace.get(key), byPlace.get(key));
       if (cached) return cached;
       const [row] = await settled([place], async ([asked]) => [asked && (await rowAtDoor(db, asked))]);
       if (!row) return undefined;
       // A credential is that of its instance for ever; a name will be another one's when this one has gone.
-      return fenceOf(row).kind === 'none' ? remember(row, key) : new Remembered(row);
+      return fenceOf(row).kind === 'none' ? rememberBy(byPlace, key, row) : new Remembered(row);
     },
     observe(fact) {
       facts++;
