@@ -282,3 +282,22 @@ test('what it says of its hearing never goes back, however seldom a beat comes',
   }
   await buffer.stop();
 });
+
+test('times and intervals are kept as exactly as they were told, whichever beat came first', async () => {
+  const [first, second] = [await instance(), await instance()];
+  const buffer = createHeartbeatBuffer(db, fleet.clock, (error) => expect.fail(String(error)));
+  const at = fleet.now();
+  const after = (ms: number) => ({ received_ms: at.getTime() + ms });
+  buffer.add({ ...beat(first, 0), ...after(2000.125), interval_seconds: 10.123, stale_seconds: 30.369 });
+  buffer.add({ ...beat(second, 0), ...after(-750), interval_seconds: 0.05, stale_seconds: 3600 });
+  await buffer.stop();
+  const rows = await db.query<{ after: number; interval_seconds: number; stale_seconds: number }>(
+    `select round(extract(epoch from last_seen_at - $2::timestamptz) * 1e6)::int as after, interval_seconds, stale_seconds
+     from heartbeats where node_instance_id = any($1) order by stale_seconds`,
+    [[first, second], at],
+  );
+  expect(rows).toEqual([
+    { after: 2_000_125, interval_seconds: 10.123, stale_seconds: 30.369 },
+    { after: -750_000, interval_seconds: 0.05, stale_seconds: 3600 },
+  ]);
+});

@@ -42,7 +42,8 @@ const patienceMs = 300;
 const mostWaitMs = 1_000;
 
 /**
- * Each column is one text: making and reading an array of that many parameters costs more than storing them.
+ * Each column is one text: making and reading an array of that many parameters costs more than storing them. Times are whole
+ * numbers, of microseconds after $7 and of milliseconds, which are written and read several times as fast as fractions.
  *
  * The interval in the row is the one that the node was last told, by whichever replica. A shorter one that it is told now may
  * not reach it, so it is still allowed the silence of the former, $6 times as long, until it has beaten once more.
@@ -51,9 +52,9 @@ const mostWaitMs = 1_000;
  */
 const upsert = `
   insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, reported)
-  select beat.id, to_timestamp(beat.received / 1000.0), beat.interval, beat.stale, beat.reported::jsonb
-  from unnest(string_to_array($1, ' '), string_to_array($2, ' ')::double precision[], string_to_array($3, ' ')::real[],
-    string_to_array($4, ' ')::real[], string_to_array($5, E'\\n', '')) as beat(id, received, interval, stale, reported)
+  select beat.id, to_timestamp(($7::double precision * 1000 + beat.received) / 1e6), beat.interval / 1e3, beat.stale / 1e3, beat.reported::jsonb
+  from unnest(string_to_array($1, ' '), string_to_array($2, ' ')::bigint[], string_to_array($3, ' ')::bigint[],
+    string_to_array($4, ' ')::bigint[], string_to_array($5, E'\\n', '')) as beat(id, received, interval, stale, reported)
   where exists (select 1 from instances where instances.node_instance_id = beat.id) order by beat.id collate "C"
   on conflict (node_instance_id) do update set last_seen_at = excluded.last_seen_at, interval_seconds = excluded.interval_seconds,
     stale_seconds = greatest(excluded.stale_seconds, $6::real * heartbeats.interval_seconds), reported = coalesce(excluded.reported, heartbeats.reported)
@@ -79,7 +80,9 @@ export async function storeBeats(tx: Transaction, beats: readonly Beat[]): Promi
 }
 
 async function storeAlike(tx: Transaction, beats: readonly Beat[], intervals_allowed: number): Promise<void> {
-  if (beats.length === 0) return;
+  const [first] = beats;
+  if (!first) return;
+  const from_ms = Math.floor(first.received_ms);
   const ids: string[] = [];
   const received: number[] = [];
   const intervals: number[] = [];
@@ -87,9 +90,9 @@ async function storeAlike(tx: Transaction, beats: readonly Beat[], intervals_all
   const reports: string[] = [];
   for (const beat of beats) {
     ids.push(beat.node_instance_id);
-    received.push(beat.received_ms);
-    intervals.push(beat.interval_seconds);
-    stales.push(beat.stale_seconds);
+    received.push(Math.round((beat.received_ms - from_ms) * 1000));
+    intervals.push(Math.round(beat.interval_seconds * 1000));
+    stales.push(Math.round(beat.stale_seconds * 1000));
     reports.push(beat.reported ? written(beat.reported, tx.redact) : '');
   }
   await tx.query(upsert, [
@@ -99,6 +102,7 @@ async function storeAlike(tx: Transaction, beats: readonly Beat[], intervals_all
     stales.join(' '),
     reports.join('\n'),
     intervals_allowed,
+    from_ms,
   ]);
 }
 
