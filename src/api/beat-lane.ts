@@ -7,8 +7,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
-import { type CorrelationId, newCorrelationId } from '../base/ids.ts';
-import { newSpanId, traceparentOf } from '../base/trace.ts';
+import type { CorrelationId } from '../base/ids.ts';
+import { randomHex } from '../base/random-hex.ts';
+import { traceparentOf } from '../base/trace.ts';
 import { Heartbeat, type HeartbeatReply } from '../contract/agent.ts';
 import type { ApiProblem } from '../contract/errors.ts';
 import { problemBody } from '../contract/problem-body.ts';
@@ -29,6 +30,9 @@ const mostHosts = 100;
 const sameForAll = Object.entries(everyReply).flat();
 const json = 'application/json; charset=utf-8';
 const readable = new Set(['application/json', json]);
+const usualScheme = 'Bearer ';
+const traceBytes = 16;
+const spanBytes = 8;
 
 /** What was read before it was found to be unusual. */
 const readBefore = new WeakMap<IncomingMessage, Buffer>();
@@ -61,27 +65,27 @@ interface Written {
   more: readonly string[];
 }
 
-function write(response: ServerResponse, trace_id: CorrelationId, { status, type, body, more }: Written): void {
-  response.writeHead(status, [
-    'x-correlation-id',
-    trace_id,
-    'traceparent',
-    traceparentOf({ trace_id, span_id: newSpanId(), sampled: true }),
-    ...sameForAll,
-    ...more,
-    'content-type',
-    type,
-    'content-length',
-    String(Buffer.byteLength(body)),
-  ]);
+/** The ids of a trace and of its span, drawn together. */
+function newIds(): { trace_id: CorrelationId; span_id: string } {
+  const drawn = randomHex(traceBytes + spanBytes);
+  return { trace_id: drawn.slice(0, 2 * traceBytes) as CorrelationId, span_id: drawn.slice(2 * traceBytes) };
+}
+
+function write(response: ServerResponse, reply: HeartbeatReply, shed: ApiProblem | undefined): void {
+  const { trace_id, span_id } = newIds();
+  const headers = ['x-correlation-id', trace_id, 'traceparent', traceparentOf({ trace_id, span_id, sampled: true })];
+  const { status, type, body, more } = shed ? putOff(shed, trace_id) : taken(reply);
+  headers.push(...sameForAll, ...more, 'content-type', type, 'content-length', String(Buffer.byteLength(body)));
+  response.writeHead(status, headers);
   response.end(body);
 }
 
+const nothingMore: readonly string[] = [];
 const taken = ({ node_status, heartbeat_interval_seconds, tasks_waiting }: HeartbeatReply): Written => ({
   status: 200,
   type: json,
   body: `{"node_status":"${node_status}","heartbeat_interval_seconds":${heartbeat_interval_seconds},"tasks_waiting":${tasks_waiting}}`,
-  more: [],
+  more: nothingMore,
 });
 
 function putOff(problem: ApiProblem, id: CorrelationId): Written {
@@ -101,7 +105,11 @@ function answer(session: AgentSession, text: string, services: ApiServices): Hea
 }
 
 function sessionOf(request: IncomingMessage, services: ApiServices): AgentSession | undefined {
-  const credential = bearerOf(request);
+  const { authorization } = request.headers;
+  // What stands there is looked for as it is: what is no credential is none of those that are known.
+  const credential = authorization?.startsWith(usualScheme)
+    ? authorization.slice(usualScheme.length)
+    : bearerOf(request);
   const session = credential ? services.sessions.known(credential) : undefined;
   return session?.fence.kind === 'none' ? session : undefined;
 }
@@ -141,9 +149,7 @@ export function openBeatLane(server: Server, services: ApiServices, isClosing: (
     const finish = () => {
       const reply = answer(session, bytes?.toString() ?? '', services);
       if (reply) {
-        const id = newCorrelationId();
-        const shed = shedOf(reply, services);
-        return write(response, id, shed ? putOff(shed, id) : taken(reply));
+        return write(response, reply, shedOf(reply, services));
       }
       if (bytes) readBefore.set(request, bytes);
       ordinary(request, response);

@@ -14,8 +14,11 @@ const isStorable = (text: string) => text.isWellFormed() && !text.includes('\0')
 const pointer = (key: string) =>
   `/${key.toWellFormed().replaceAll('\0', '␀').replaceAll('~', '~0').replaceAll('/', '~1')}`;
 
-const isPlain = (value: object) =>
-  Array.isArray(value) || [Object.prototype, null].includes(Object.getPrototypeOf(value));
+function isPlain(value: object): boolean {
+  if (Array.isArray(value)) return true;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
 
 /** The first thing in `value` that is not plain data, or nothing. */
 export function faultIn(value: unknown, depth = 0): Fault | undefined {
@@ -28,7 +31,8 @@ export function faultIn(value: unknown, depth = 0): Fault | undefined {
   if (value === null || typeof value !== 'object') return undefined;
   if (depth >= mostDepth) return { path: '', message: `must not be nested deeper than ${mostDepth} levels` };
   if (!isPlain(value)) return { path: '', message: 'must be plain data' };
-  for (const [key, item] of Object.entries(value)) {
+  for (const key of Object.keys(value)) {
+    const item = (value as Record<string, unknown>)[key];
     if (key === '__proto__' || !isStorable(key)) return { path: pointer(key), message: 'must not have this name' };
     const fault = faultIn(item, depth + 1);
     if (fault) return { ...fault, path: pointer(key) + fault.path };

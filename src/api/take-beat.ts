@@ -18,15 +18,25 @@ function assignedPace(session: AgentSession, { fleetLoad, overload }: ApiService
 /** What a client of another kind said besides, in its own words. */
 export type SaidBeat = Heartbeat & { said?: Record<string, unknown> };
 
+/** What the node said of itself besides its claim. */
+function reportedIn(beat: SaidBeat): Record<string, unknown> | null {
+  let reported: Record<string, unknown> | null = null;
+  for (const name of Object.keys(beat) as (keyof SaidBeat)[]) {
+    if (name === 'status' || name === 'node_instance_id') continue;
+    reported ??= {};
+    reported[name] = beat[name];
+  }
+  return reported;
+}
+
 function hear(session: AgentSession, beat: SaidBeat, services: ApiServices, pace: Pace): void {
-  const { status: _, node_instance_id: __, ...reported } = beat;
   services.beats.add({
     node_instance_id: session.node_instance_id,
     received_ms: services.clock.nowMs(),
     interval_seconds: pace.interval_seconds,
     stale_seconds: pace.stale_seconds,
     told: session.at_door === null,
-    reported: Object.keys(reported).length > 0 ? reported : null,
+    reported: reportedIn(beat),
   });
 }
 
