@@ -50,7 +50,7 @@ interface Round {
 
 /** The rule as in the registry, told who is suspected of silence. */
 function sweepOf({ fleet, rule }: Round, suspects: NodeId[]) {
-  const known = { at: async () => suspects, everySeconds: () => 1 };
+  const known = { at: async () => suspects.map((node_id) => ({ node_id, due_ms: 0 })), everySeconds: () => 1 };
   const sweep = sweepRegistry({ ...fleet.services, suspects: known }).find(({ name }) => name === rule.name);
   if (!sweep) throw new Error(`there is no sweep ${rule.name}`);
   return sweep;

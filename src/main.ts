@@ -216,6 +216,12 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
   const { db, clock, tail } = store;
   const sessions = createAgentSessions(db);
   tail.subscribe((fact) => sessions.observe(fact));
+  const learning = new AbortController();
+  const learnt = sessions.learnAll(learning.signal).catch(onError('the fleet is learned as it beats instead'));
+  parts.defer(async () => {
+    learning.abort();
+    await learnt;
+  });
   const feed = createLiveFeed({ db, tail, clock, onError: onError('the live feed lost a batch') });
   parts.defer(async () => feed.stop());
   const nodeLogs = openNodeLogs({ db, clock, log, settings, limits: opening.file.logs });

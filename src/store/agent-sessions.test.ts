@@ -218,3 +218,36 @@ it('believes nobody for showing the name that another came in by', async () => {
   expect(sessions.known(credentialOf(node)), 'once forgotten').toBeUndefined();
   expect(await sessions.findAtDoor(place), 'by its name as well').not.toBe(session);
 });
+
+const usedCredential = (node: NodeRow) =>
+  db.query('update instances set credential_used_at = $2 where node_instance_id = $1', [
+    node.node_instance_id,
+    fleet.now(),
+  ]);
+
+it('learns who may be beating before they do, but for those who have yet to show their credential', async () => {
+  const [node, newcomer] = [await readyNode(), await readyNode()];
+  await usedCredential(node);
+  const sessions = createAgentSessions(db);
+  expect(await sessions.learnAll(new AbortController().signal)).toBeGreaterThan(0);
+  expect(sessions.known(credentialOf(node))?.node_status).toBe('ready');
+  expect(sessions.known(credentialOf(newcomer))).toBeUndefined();
+  expect((await mustFind(sessions, newcomer)).node_id).toBe(newcomer.node_id);
+});
+
+it('does not keep what it read of somebody who was spoken of meanwhile', async () => {
+  const node = await readyNode();
+  await usedCredential(node);
+  let spoken = false;
+  const sessions: AgentSessions = createAgentSessions(
+    watched(async () => {
+      if (spoken) return;
+      spoken = true;
+      await silence(node);
+      for (const fact of (await factsOf(node)).slice(-1)) sessions.observe(fact);
+    }),
+  );
+  await sessions.learnAll(new AbortController().signal);
+  expect(sessions.known(credentialOf(node))).toBeUndefined();
+  expect((await mustFind(sessions, node)).node_status).toBe('offline');
+});

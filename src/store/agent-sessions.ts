@@ -16,7 +16,7 @@ import { type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
 import { type Cause, leavesVerdict } from '../lifecycle/transitions.ts';
 import type { Database } from './database.ts';
 import { hashSecret, type InstanceRow, instanceByCredential } from './instances.ts';
-import { rowAtDoor, rowsByCredential, rowsByInstance, type SessionRow, type Shown } from './session-rows.ts';
+import { rowAtDoor, rowsAfter, rowsByCredential, rowsByInstance, type SessionRow, type Shown } from './session-rows.ts';
 
 /** There are as many as agents, so each field here costs a million times its size. */
 export interface AgentSession {
@@ -64,6 +64,8 @@ export interface AgentSessions {
   findInstance(id: NodeInstanceId): Promise<AgentSession | undefined>;
   /** Whoever came in by a front door and has no credential of its own: the one of that name in the pool that its token opens. */
   findAtDoor(place: { door: Door; pool: string; name: string }): Promise<AgentSession | undefined>;
+  /** Learns those who may be beating before they do, as far as there is room. Says how many. */
+  learnAll(stopped: AbortSignal): Promise<number>;
   instance(credential: string, now: Date): Promise<InstanceRow | undefined>;
   forget(id: NodeInstanceId): void;
   observe(fact: Evidence): void;
@@ -74,6 +76,8 @@ export interface AgentSessions {
 const mostSessions = 1_200_000;
 /** A replica that has forgotten everybody learns as many of them by one statement as a relay sends at once. */
 const together = { most: 1_000, at_once: 2 };
+/** Few enough that nobody waits long for their rows to be read. */
+const learntAtOnce = 500;
 const endsSession = new Set(['instance.fenced', 'instance.revoked', 'credential.replaced']);
 const holdsNode = new Set(['allocation.provisioning', 'allocation.active']);
 const nodeKinds = new Set(nodeStatusNames.map((status) => `node.${status}`));
@@ -188,6 +192,8 @@ export function createAgentSessions(db: Database): AgentSessions {
    * here for it. Only what the table knew the hash of is remembered.
    */
   const byCredential = new Map<string, Remembered>();
+  /** Of those who were learned from the table and have not shown theirs since: until they do, only its hash is known. */
+  const byHash = new Map<string, Remembered>();
   /** Apart from credentials, which may be any text: nobody is believed for showing a name. */
   const byPlace = new Map<string, Remembered>();
   const byInstance = new Map<string, Remembered>();
@@ -201,7 +207,7 @@ export function createAgentSessions(db: Database): AgentSessions {
     const known = byInstance.get(id);
     if (!known) return;
     for (const key of [known.key, ...(known.more_keys ?? [])])
-      if (key !== null) for (const kept of [byCredential, byPlace]) if (kept.get(key) === known) kept.delete(key);
+      if (key !== null) for (const kept of [byCredential, byHash, byPlace]) if (kept.get(key) === known) kept.delete(key);
     byInstance.delete(id);
   };
 
@@ -247,6 +253,37 @@ export function createAgentSessions(db: Database): AgentSessions {
     }
   };
 
+  const learnSome = async (cursor: string): Promise<SessionRow[]> => {
+    loading++;
+    try {
+      const begun = facts;
+      const rows = await rowsAfter(db, cursor, learntAtOnce);
+      // Whoever was spoken of meanwhile is looked up when it beats, as if nobody had read of it.
+      const isSettled = ({ node_instance_id }: SessionRow) => (lastSpoken.get(node_instance_id) ?? 0) <= begun;
+      for (const row of rows) {
+        const { credential_hash, node_instance_id: id } = row;
+        if (credential_hash && row.current_instance === id && !byInstance.has(id) && isSettled(row))
+          rememberBy(byHash, credential_hash.toString('latin1'), row);
+      }
+      return rows;
+    } finally {
+      loading--;
+      if (loading === 0) lastSpoken.clear();
+    }
+  };
+
+  const shownBefore = (credential: string): Remembered | undefined => {
+    const found = byCredential.get(credential);
+    if (found || byHash.size === 0) return found;
+    const key = hashSecret(credential).toString('latin1');
+    const learnt = byHash.get(key);
+    if (!learnt) return undefined;
+    byHash.delete(key);
+    learnt.key = copied(credential);
+    byCredential.set(learnt.key, learnt);
+    return learnt;
+  };
+
   const readByCredential = gathered(
     (shown: Shown[]) =>
       // The first use of a new credential ends the former one, here as in the table.
@@ -280,12 +317,18 @@ export function createAgentSessions(db: Database): AgentSessions {
     forget,
     renew,
     known(credential) {
-      const found = byCredential.get(credential);
+      const found = shownBefore(credential);
       return found && !found.doubted ? found : undefined;
+    },
+    async learnAll(stopped) {
+      let last: SessionRow | undefined;
+      do last = (await learnSome(last?.node_instance_id ?? '')).at(-1);
+      while (last && !stopped.aborted && byInstance.size < mostSessions);
+      return byInstance.size;
     },
     instance: (credential, now) => instanceByCredential(db, credential, now),
     async find(credential, now) {
-      const cached = await atHand(() => byCredential.get(credential), byCredential.get(credential));
+      const cached = await atHand(() => shownBefore(credential), shownBefore(credential));
       if (cached) return cached;
       const row = await readByCredential({ hash: hashSecret(credential), now });
       return row && rememberBy(byCredential, copied(credential), row);

@@ -34,7 +34,7 @@ const expected = `
   join pools pool on pool.name = node.pool
   join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
   left join node_looks look on look.node_id = node.node_id
-  where node.status in ('starting', 'ready', 'degraded', 'offline', 'quarantined') and pool.driver = any($1)`;
+  where node.status in ('starting', 'ready', 'degraded', 'offline', 'quarantined')`;
 
 /** The next ones after `cursor` in the order of their ids, so that everybody has a turn, however many there are. */
 export const machinesAfter = (
@@ -44,8 +44,12 @@ export const machinesAfter = (
   limit: number,
 ): Promise<ExpectedMachine[]> =>
   db.query<ExpectedMachine>(
-    `${expected} and node.node_id > $4 and coalesce(look.looked_at, '-infinity') <= case node.status when 'quarantined' then $3::timestamptz else $2::timestamptz end
-     order by node.node_id limit $5`,
+    // Pool by pool, so that a fleet which nobody here can see is not read through for the few machines that are to be looked at.
+    `select machine.* from pools visible cross join lateral (
+       ${expected} and node.pool = visible.name and node.node_id > $4
+         and coalesce(look.looked_at, '-infinity') <= case node.status when 'quarantined' then $3::timestamptz else $2::timestamptz end
+       order by node.node_id limit $5) machine
+     where visible.driver = any($1) order by machine.node_id limit $5`,
     [drivers, looked_before, parked_looked_before, cursor, limit],
   );
 
@@ -56,8 +60,8 @@ export const doubtedMachines = (
   limit: number,
 ): Promise<ExpectedMachine[]> =>
   db.query<ExpectedMachine>(
-    `${expected} and coalesce(look.looked_at, '-infinity') <= $2
-       and node.node_id in (select subject from findings where what = 'machine_absent' and closed_at is null)
+    `${expected} and pool.driver = any($1) and coalesce(look.looked_at, '-infinity') <= $2
+       and node.node_id = any(array(select subject from findings where what = 'machine_absent' and closed_at is null))
      order by look.looked_at nulls first limit $3`,
     [drivers, looked_before, limit],
   );

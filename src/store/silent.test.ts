@@ -40,7 +40,8 @@ async function beatAt(seconds: number, given: Partial<Parameters<typeof placeNod
 const silentAt = (seconds: number, ids: readonly NodeId[]) =>
   db.transaction(async (tx) => (await lockSilentNodes(tx, ids, at(seconds), 10, [])).map((node) => node.node_id));
 
-const suspectsAt = (seconds: number) => scanSuspects(db, at(seconds - stale / 2), at(seconds));
+const suspectsAt = async (seconds: number) =>
+  (await scanSuspects(db, at(seconds - stale / 2), at(seconds))).map(({ node_id, due_ms }) => [node_id, due_ms]);
 
 describe('who is looked at', () => {
   test('has used up half of its time, serves, and is the machine that beats now', async () => {
@@ -55,14 +56,14 @@ describe('who is looked at', () => {
     const replaced = await beatAt(0);
     await db.query(`update nodes set node_instance_id = 'inst_newer' where node_id = $1`, [replaced]);
     expect(await suspectsAt(stale / 2)).toEqual([]);
-    expect(await suspectsAt(stale / 2 + 1)).toEqual([quiet]);
+    expect(await suspectsAt(stale / 2 + 1)).toEqual([[quiet, at(stale).getTime()]]);
   });
 
   test('is not whoever beat before we were away ourselves, until half of its time has passed since', async () => {
     const id = await beatAt(0);
     await db.query(`insert into ingest_gaps (started_at, ended_at, cause) values ($1, $2, 'test')`, [at(1), at(600)]);
     expect(await suspectsAt(600 + stale / 2)).toEqual([]);
-    expect(await suspectsAt(600 + stale / 2 + 1)).toEqual([id]);
+    expect(await suspectsAt(600 + stale / 2 + 1)).toEqual([[id, at(600 + stale).getTime()]]);
   });
 });
 

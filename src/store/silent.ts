@@ -38,22 +38,30 @@ export async function tightestHeartbeat(
   };
 }
 
+export interface Suspect {
+  node_id: NodeId;
+  /** When it will have been silent for too long, if nothing is heard of it until then. Never too late: whatever happens meanwhile only puts it off. */
+  due_ms: number;
+}
+
 /**
- * Those that serve and have been silent for half of their stale time; `earliest` is half of the shortest one ago. The machine is
+ * Soonest first, those that serve and have been silent for half of their stale time; `earliest` is half of the shortest one ago. The machine is
  * looked up for each beat found, which are few: joined freely, the whole fleet would be read for them. While we could not hear,
  * nobody was silent: otherwise after our own absence the whole fleet would be suspected, and each of a million machines probed.
  */
-export async function scanSuspects(db: Queryable, earliest: Date, now: Date): Promise<NodeId[]> {
-  const rows = await db.query<{ node_id: NodeId }>(
-    `select found.node_id from heartbeats beat cross join lateral (
+export function scanSuspects(db: Queryable, earliest: Date, now: Date): Promise<Suspect[]> {
+  return db.query<Suspect>(
+    `select found.node_id, beat.due_ms from (
+       select node_instance_id, extract(epoch from heard_until + make_interval(secs => stale_seconds))::double precision * 1000 as due_ms
+       from (select *, greatest(last_seen_at, (select max(ended_at) from ingest_gaps)) as heard_until from heartbeats
+         where not over and last_seen_at < $1) silent
+       where heard_until + make_interval(secs => stale_seconds / 2) < $2) beat cross join lateral (
        select node.node_id from instances instance join nodes node on node.node_id = instance.node_id
          and node.node_instance_id = instance.node_instance_id
        where instance.node_instance_id = beat.node_instance_id and node.status in ('ready', 'degraded') offset 0) found
-     where not beat.over and beat.last_seen_at < $1 
-       and greatest(beat.last_seen_at, (select max(ended_at) from ingest_gaps)) + make_interval(secs => beat.stale_seconds / 2) < $2`,
+     order by beat.due_ms`,
     [earliest, now],
   );
-  return rows.map((row) => row.node_id);
 }
 
 const silence = `greatest(beat.last_seen_at, node.status_since, (select max(ended_at) from ingest_gaps)) + make_interval(secs => beat.stale_seconds)`;
@@ -98,7 +106,7 @@ export function countSilentNodes(db: Queryable, suspects: readonly string[], now
   );
 }
 
-/** When the next suspect's silence has lasted too long. */
+/** When the next one's silence has lasted too long. */
 export async function nextSilentAt(db: Queryable, suspects: readonly string[], now: Date): Promise<Date | null> {
   const [row] = await db.query<{ next: Date | null }>(
     `select min(${silence}) as next from ${joined} where node.node_id = any($1) and node.status in ('ready', 'degraded') and ${silence} >= $2`,

@@ -1,5 +1,5 @@
 /** `liveness`: ready, degraded → offline after too long a silence; → degraded where a probe is still answered. */
-import { secondsBetween, secondsLater } from '../base/clock.ts';
+import { moment, secondsBetween, secondsLater } from '../base/clock.ts';
 import type { NodeId } from '../base/ids.ts';
 import { heardThrough } from '../lifecycle/brake.ts';
 import { type LivenessVerdict, silentFrom } from '../lifecycle/liveness.ts';
@@ -38,13 +38,18 @@ export function liveness(services: SweepServices): Sweep {
   const { db, environment, suspects } = services;
   /** Somebody was silent by the clock, but not everything heard was stored yet: a matter of moments. */
   let unsettled = false;
+  /** Those whose time may be up; when it may be for the next one. After a disturbance there may be many more who are silent and still have time. */
   let found: readonly NodeId[] = [];
+  let nextDueMs = Number.POSITIVE_INFINITY;
   return verdictSweep(services, {
     name: 'liveness',
     every_seconds: 5,
     woken_by: (kind) => kind === 'node.held_over',
     async prepare(now) {
-      found = await suspects.at(now);
+      const all = await suspects.at(now);
+      const waiting = all.findIndex(({ due_ms }) => due_ms > now.getTime());
+      found = (waiting === -1 ? all : all.slice(0, waiting)).map(({ node_id }) => node_id);
+      nextDueMs = all[waiting]?.due_ms ?? Number.POSITIVE_INFINITY;
     },
     async find(tx, now, limit, except) {
       unsettled = false;
@@ -81,9 +86,10 @@ export function liveness(services: SweepServices): Sweep {
       return countSilentNodes(tx, rest, heard < now ? heard : now);
     },
     async next(now) {
+      // Of those looked at, some have a little time left that only their rows know of.
       const soonest = found.length === 0 ? null : await nextSilentAt(db, found, now);
       const reading = secondsLater(now, unsettled ? settlesInSeconds : suspects.everySeconds());
-      return soonest && soonest < reading ? soonest : reading;
+      return moment(Math.min(soonest?.getTime() ?? Number.POSITIVE_INFINITY, nextDueMs, reading.getTime()));
     },
   });
 }

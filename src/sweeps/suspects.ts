@@ -1,12 +1,12 @@
 /** Who has been silent for half of its stale time: found seldom by reading all beats, so that liveness and the prober look only at these. */
 import { secondsLater } from '../base/clock.ts';
-import type { NodeId } from '../base/ids.ts';
 import type { Database } from '../store/database.ts';
-import { scanSuspects } from '../store/silent.ts';
+import { type Suspect, scanSuspects } from '../store/silent.ts';
 import type { IngestWatch } from './ingest-watch.ts';
 
 export interface Suspects {
-  at(now: Date): Promise<readonly NodeId[]>;
+  /** Soonest due first. */
+  at(now: Date): Promise<readonly Suspect[]>;
   /** How often the beats are read. Whoever crosses the threshold has been found at least once before. */
   everySeconds(): number;
 }
@@ -16,7 +16,7 @@ const readingsInStale = 6;
 const leastSeconds = 0.1;
 
 export function createSuspects(db: Database, ingest: Pick<IngestWatch, 'tightestStaleSeconds'>): Suspects {
-  let found: Promise<readonly NodeId[]> = Promise.resolve([]);
+  let found: Promise<readonly Suspect[]> = Promise.resolve([]);
   let readAt: Date | undefined;
   const everySeconds = () => Math.max(leastSeconds, ingest.tightestStaleSeconds() / readingsInStale);
   return {

@@ -24,6 +24,8 @@ export const defaultSettings: Settings = {
   wal_level: 'minimal',
   max_wal_senders: '0',
   jit: 'off',
+  // Helpers of one question take the processors from a thousand others, and starting them takes longer than most questions.
+  max_parallel_workers_per_gather: '0',
   max_connections: '100',
   // A page of a timeline locks every piece of the evidence and its indexes, some four hundred; many are read at once.
   max_locks_per_transaction: '256',
