@@ -207,7 +207,8 @@ export function createAgentSessions(db: Database): AgentSessions {
     const known = byInstance.get(id);
     if (!known) return;
     for (const key of [known.key, ...(known.more_keys ?? [])])
-      if (key !== null) for (const kept of [byCredential, byHash, byPlace]) if (kept.get(key) === known) kept.delete(key);
+      if (key !== null)
+        for (const kept of [byCredential, byHash, byPlace]) if (kept.get(key) === known) kept.delete(key);
     byInstance.delete(id);
   };
 

@@ -33,7 +33,7 @@ export interface SessionRow {
   tasks_waiting: number;
 }
 
-const rowsWhere = (which: string) => `
+const rowsOf = (instances: string) => `
   select instance.node_instance_id, instance.node_id, instance.credential_hash, instance.next_credential_hash, instance.credential_used_at,
     instance.fenced_at, instance.fence_reason, instance.revoked_at, instance.door, instance.announced_interval_seconds, instance.client_instance,
     node.pool, node.name, node.status as node_status, node.reported_status, node.verdict ->> 'rule' as verdict_rule,
@@ -41,9 +41,10 @@ const rowsWhere = (which: string) => `
     generation.document -> 'heartbeat' as heartbeat,
     (select interval_seconds from heartbeats where node_instance_id = instance.node_instance_id) as kept_interval_seconds,
     (select count(*)::int from tasks where node_instance_id = instance.node_instance_id and status = 'queued') as tasks_waiting
-  from instances instance join nodes node on node.node_id = instance.node_id
-    join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
-  where ${which}`;
+  from ${instances} instance join nodes node on node.node_id = instance.node_id
+    join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation`;
+
+const rowsWhere = (which: string) => `${rowsOf('instances')} where ${which}`;
 
 const byCredential = rowsWhere('instance.credential_hash = any($1) or instance.next_credential_hash = any($1)');
 const byInstance = rowsWhere('instance.node_instance_id = any($1)');
@@ -86,9 +87,10 @@ export async function rowsByCredential(
  */
 export const rowsAfter = (db: Queryable, cursor: string, limit: number): Promise<SessionRow[]> =>
   db.query<SessionRow>(
-    `${rowsWhere(`instance.node_instance_id > $1 and node.node_instance_id = instance.node_instance_id and instance.fenced_at is null
-      and instance.credential_hash is not null and instance.next_credential_hash is null and instance.credential_used_at is not null`)}
-     order by instance.node_instance_id limit ${limit}`,
+    // Their number is fixed before anything else is asked of them, or the whole fleet would be put together for the first few.
+    `${rowsOf(`(select * from instances where node_instance_id > $1 and fenced_at is null and credential_hash is not null
+       and next_credential_hash is null and credential_used_at is not null order by node_instance_id limit ${limit})`)}
+     order by instance.node_instance_id`,
     [cursor],
     { often: true },
   );
