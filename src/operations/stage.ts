@@ -19,7 +19,7 @@ import { recordEvidence } from '../store/evidence.ts';
 import { keepDriverState } from '../store/instances.ts';
 import { reachedIn } from '../store/operation-progress.ts';
 import { operationRow } from '../store/operations.ts';
-import { isStageOver, stepEnded, stepReached, stepStarted } from '../store/steps.ts';
+import { stepEnded, stepReached, stepStarted } from '../store/steps.ts';
 import type { OperationServices } from './services.ts';
 import type { Subject } from './subject.ts';
 
@@ -42,11 +42,7 @@ export async function stage(
   work: () => Promise<void>,
 ): Promise<void> {
   const { db, clock, executor } = services;
-  const begun = await context.step(`${name}:begin`, async () => {
-    if (await isStageOver(db, context.workflow_id, name)) return { over: true };
-    await stepStarted(db, context, name, 1, executor, now(clock));
-    return { over: false };
-  });
+  const begun = await context.step(`${name}:begin`, () => stepStarted(db, context, name, 1, executor, now(clock)));
   if (begun.over) return;
   try {
     await work();

@@ -7,7 +7,8 @@ import type { EvidenceLayer } from '../contract/evidence.ts';
 import type { OperationError } from '../contract/operation.ts';
 import type { OperationStatus } from '../lifecycle/states.ts';
 import type { Database, Queryable, Transaction } from './database.ts';
-import { recordEvidence } from './evidence.ts';
+import { type Fact, recordEvidence } from './evidence.ts';
+import { amendOperation, amendStep, enter, type Page } from './operation-ledger.ts';
 import { settleProgress } from './operation-progress.ts';
 import type { OperationRow } from './operations.ts';
 
@@ -25,77 +26,70 @@ export class ExecutionSuperseded extends Error {
   }
 }
 
-/** Keeps a fact about an operation, with all the ids that its row knows. */
-export const tellOfOperation = (
-  tx: Transaction,
+/** A fact about an operation, with all the ids that its row knows. */
+export const factOfOperation = (
   row: OperationRow,
   layer: EvidenceLayer,
   kind: string,
   summary: string,
   data: Record<string, unknown>,
   now: Date,
-) =>
-  recordEvidence(tx, [
-    {
-      at: now,
-      layer,
-      kind,
-      summary,
-      data,
-      node_id: row.node_id,
-      node_instance_id: row.node_instance_id,
-      correlation_id: row.correlation_id,
-      allocation_id: row.allocation_id,
-      workflow_id: row.workflow_id,
+): Fact => ({
+  at: now,
+  layer,
+  kind,
+  summary,
+  data,
+  node_id: row.node_id,
+  node_instance_id: row.node_instance_id,
+  correlation_id: row.correlation_id,
+  allocation_id: row.allocation_id,
+  workflow_id: row.workflow_id,
+});
+
+/** An entry of whoever executes the operation; anybody else is told that it is superseded. */
+export const enterAs = <T>(
+  db: Database,
+  { workflow_id }: { workflow_id: WorkflowId },
+  executor: Executor,
+  write: (page: Page) => T,
+): Promise<T> =>
+  enter(db, {
+    workflow_id,
+    write(page) {
+      if (page?.row.epoch !== executor.epoch) throw new ExecutionSuperseded(workflow_id);
+      return write(page);
     },
-  ]);
+  });
 
 /**
  * Takes the operation for this replica, from whoever had it: the engine lets one execution of a run live at a time. Refused
  * when the attempt is over, or when this replica was declared dead and somebody else goes on in its place.
  */
-export function claimExecution(
+export const claimExecution = (
   db: Database,
-  run: { workflow_id: WorkflowId; attempt: number },
-  executor: Executor,
+  { workflow_id, attempt }: { workflow_id: WorkflowId; attempt: number },
+  { replica_id, epoch }: Executor,
   now: Date,
-): Promise<OperationRow> {
-  return db.transaction(async (tx) => {
-    const [before] = await tx.query<OperationRow>(
-      'select * from operations where workflow_id = $1 for update',
-      [run.workflow_id],
-      { often: true },
-    );
-    // The share lock lets nobody declare us dead before the claim is committed, or find our run without it.
-    const alive = await tx.query(
-      'select 1 from replicas where epoch = $1 and ended_at is null for share',
-      [executor.epoch],
-      { often: true },
-    );
-    if (before?.attempt !== run.attempt || alive.length === 0) throw new ExecutionSuperseded(run.workflow_id);
-    const [row] = await tx.query<OperationRow>(
-      `update operations set status = case when status = 'queued' then 'running' else status end, replica_id = $2, epoch = $3,
-         started_at = coalesce(started_at, $4) where workflow_id = $1 returning *`,
-      [run.workflow_id, executor.replica_id, executor.epoch, now],
-      { often: true },
-    );
-    if (!row) throw new ExecutionSuperseded(run.workflow_id);
-    const takenOver = before.epoch !== null && before.replica_id !== executor.replica_id;
-    if (before.epoch === null || takenOver) {
-      const summary = takenOver ? `${row.kind} goes on, on another replica` : `${row.kind} started`;
-      await tellOfOperation(
-        tx,
-        row,
-        'workflow',
-        takenOver ? 'operation.taken_over' : 'operation.started',
-        summary,
-        { replica_id: executor.replica_id, from: before.replica_id },
-        now,
-      );
-    }
-    return row;
+): Promise<OperationRow> =>
+  enter(db, {
+    workflow_id,
+    needs_life: epoch,
+    write(page) {
+      if (page?.row.attempt !== attempt || !page.lives.has(epoch)) throw new ExecutionSuperseded(workflow_id);
+      const before = page.row;
+      const status = before.status === 'queued' ? 'running' : before.status;
+      amendOperation(page, { status, replica_id, epoch, started_at: before.started_at ?? now });
+      const takenOver = before.epoch !== null && before.replica_id !== replica_id;
+      if (before.epoch === null || takenOver) {
+        const kind = takenOver ? 'operation.taken_over' : 'operation.started';
+        const summary = takenOver ? `${before.kind} goes on, on another replica` : `${before.kind} started`;
+        const data = { replica_id, from: before.replica_id };
+        page.facts.push(factOfOperation(page.row, 'workflow', kind, summary, data, now));
+      }
+      return page.row;
+    },
   });
-}
 
 /** Locks the operation for its executor; anybody else is told that it is superseded. */
 export async function fenced(tx: Transaction, workflow_id: WorkflowId, executor: Executor): Promise<OperationRow> {
@@ -142,44 +136,28 @@ export type Ending = { status: Extract<OperationStatus, 'succeeded' | 'failed' |
 
 const endingWords = { succeeded: 'succeeded', failed: 'failed', cancelled: 'was cancelled' } as const;
 
-export function finishOperation(
+export const finishOperation = (
   db: Database,
   run: { workflow_id: WorkflowId },
   asked: Ending,
   executor: Executor,
   now: Date,
-): Promise<OperationRow> {
-  return db.transaction(async (tx) => {
-    const before = await fenced(tx, run.workflow_id, executor);
+): Promise<OperationRow> =>
+  enterAs(db, run, executor, (page) => {
+    const before = page.row;
     if (before.finished_at) return before;
     // One that was stopped because it took too long did not end by anybody's wish.
     const overdue = asked.status === 'cancelled' ? before.error : null;
-    const ending: Ending = overdue ? { status: 'failed', error: overdue } : asked;
+    const { status, error }: Ending = overdue ? { status: 'failed', error: overdue } : asked;
     // Where it ends, the bar stays; another attempt goes on from there.
-    await settleProgress(tx, before, { ...before.progress, updated_at: now.toISOString() }, now);
-    const [row] = await tx.query<OperationRow>(
-      'update operations set status = $2, error = $3, finished_at = $4 where workflow_id = $1 returning *',
-      [run.workflow_id, ending.status, tx.redact.value(ending.error ?? null), now],
-    );
-    if (!row) throw new ExecutionSuperseded(run.workflow_id);
-    if (ending.status === 'succeeded') {
-      await tx.query(`update steps set status = 'skipped' where workflow_id = $1 and status = 'pending'`, [
-        run.workflow_id,
-      ]);
-    }
-    const summary = `${row.kind} ${endingWords[ending.status]}${ending.error ? `: ${ending.error.message}` : ''}`;
-    await tellOfOperation(
-      tx,
-      row,
-      'workflow',
-      `operation.${ending.status}`,
-      summary,
-      ending.error ? { error: ending.error } : {},
-      now,
-    );
-    return row;
+    settleProgress(page, { ...before.progress, updated_at: now.toISOString() }, now);
+    amendOperation(page, { status, error: page.redact.value(error ?? null), finished_at: now });
+    if (status === 'succeeded')
+      for (const step of page.steps) if (step.status === 'pending') amendStep(page, step, { status: 'skipped' });
+    const summary = `${before.kind} ${endingWords[status]}${error ? `: ${error.message}` : ''}`;
+    page.facts.push(factOfOperation(page.row, 'workflow', `operation.${status}`, summary, error ? { error } : {}, now));
+    return page.row;
   });
-}
 
 /** Operations waiting to be started, oldest first; each is locked so that only one replica starts it. */
 export function queuedOperations(tx: Transaction, limit: number): Promise<OperationRow[]> {
@@ -225,15 +203,8 @@ export async function stopOverdue(tx: Transaction, now: Date, limit: number): Pr
       row.workflow_id,
       error,
     ]);
-    await tellOfOperation(
-      tx,
-      row,
-      'rule',
-      'operation.overdue',
-      `${row.kind} is asked to stop: ${message}`,
-      { step },
-      now,
-    );
+    const summary = `${row.kind} is asked to stop: ${message}`;
+    await recordEvidence(tx, [factOfOperation(row, 'rule', 'operation.overdue', summary, { step }, now)]);
   }
   return overdue;
 }

@@ -3,7 +3,7 @@ import type { Progress, ProgressPart } from '../contract/progress.ts';
 import { noEstimate } from '../lifecycle/no-estimate.ts';
 import { type ComputedProgress, progressOf } from '../lifecycle/progress.ts';
 import { createShownPercent } from '../lifecycle/shown-percent.ts';
-import type { Transaction } from './database.ts';
+import { amendOperation, type Page } from './operation-ledger.ts';
 import type { OperationRow, StepRow } from './operations.ts';
 
 /** What the executing operation last said; everything else in a progress is computed. */
@@ -64,26 +64,13 @@ export function progressWire(row: OperationRow, steps: readonly StepRow[], now: 
 }
 
 /**
- * Settles how far an operation is, in the transaction that changes what it says: what was told then stands on its row, whatever
- * becomes of this process, of its clock and of the step. The caller holds the lock on the row.
+ * Settles how far an operation is, with what changes what it says: what was told then stands on its row, whatever becomes of this
+ * process, of its clock and of the step.
  */
-export async function settleProgress(
-  tx: Transaction,
-  row: OperationRow,
-  said: PublishedProgress,
-  now: Date,
-): Promise<ComputedProgress> {
-  const steps = await tx.query<StepRow>(
-    'select * from steps where workflow_id = $1 order by ordinal',
-    [row.workflow_id],
-    { often: true },
-  );
+export function settleProgress(page: Page, said: PublishedProgress, now: Date): ComputedProgress {
+  const { row, steps } = page;
   const progress = computed({ ...row, progress: said }, steps, now);
   const percent = shown.raise(row.workflow_id, progress.percent);
-  await tx.query(
-    'update operations set progress = $2, percent = greatest(percent, $3) where workflow_id = $1',
-    [row.workflow_id, said, percent],
-    { often: true },
-  );
+  amendOperation(page, { progress: said, percent: Math.max(row.percent, percent) });
   return { ...progress, percent };
 }

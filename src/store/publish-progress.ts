@@ -4,7 +4,7 @@ import { secondsLater } from '../base/clock.ts';
 import type { WorkflowId } from '../base/ids.ts';
 import type { EvidenceLayer } from '../contract/evidence.ts';
 import type { Database } from './database.ts';
-import { type Executor, fenced, tellOfOperation } from './executions.ts';
+import { type Executor, enterAs, factOfOperation } from './executions.ts';
 import { type PublishedProgress, reachedIn, settleProgress } from './operation-progress.ts';
 
 /** What an operation says of itself between its steps. */
@@ -20,17 +20,17 @@ const isDue = ({ updated_at }: PublishedProgress, now: Date) =>
  * One call publishes to the durable row, the evidence and, through it, the live stream, in one transaction. Every publication
  * carries the step it belongs to and how many there are.
  */
-export function publishProgress(
+export const publishProgress = (
   db: Database,
   run: { workflow_id: WorkflowId },
   said: Publication,
   executor: Executor,
   now: Date,
   layer: EvidenceLayer = 'workflow',
-): Promise<void> {
-  return db.transaction(async (tx) => {
-    const row = await fenced(tx, run.workflow_id, executor);
-    const { retry_after_seconds, ...words } = tx.redact.value(said);
+): Promise<void> =>
+  enterAs(db, run, executor, (page) => {
+    const { row } = page;
+    const { retry_after_seconds, ...words } = page.redact.value(said);
     const { message, parts, advanced_at = now.toISOString(), patient_until } = row.progress;
     const advanced = reachedIn(row.progress) !== reachedIn(words) || !isDeepStrictEqual(parts, words.parts);
     const news = advanced || message !== words.message;
@@ -44,8 +44,7 @@ export function publishProgress(
       updated_at: at,
       ...(advanced ? { advanced_at: at, patient_until: retry_at } : { advanced_at, patient_until }),
     };
-    const { phase, step, total_steps, percent } = await settleProgress(tx, row, next, now);
+    const { phase, step, total_steps, percent } = settleProgress(page, next, now);
     const data = { ...said, phase, step, total_steps, percent };
-    await tellOfOperation(tx, row, layer, 'operation.progress', said.message ?? 'progress', data, now);
+    page.facts.push(factOfOperation(row, layer, 'operation.progress', said.message ?? 'progress', data, now));
   });
-}

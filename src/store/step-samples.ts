@@ -2,24 +2,27 @@
 import type { WorkflowId } from '../base/ids.ts';
 import { quantileShares } from '../lifecycle/expectation.ts';
 import type { Queryable, Transaction } from './database.ts';
-import type { OperationRow } from './operations.ts';
 
 /** The newest so many speak for a pool: it may have become quicker or slower since. */
 const newest = 200;
 
-/** Keeps what a step took that has just ended well. What failed or was not needed says nothing about how long it takes. */
-export async function keepStepSample(
-  tx: Transaction,
-  { workflow_id, pool }: OperationRow,
-  step: string,
-): Promise<void> {
-  if (pool === null) return;
+export interface StepSample {
+  workflow_id: WorkflowId;
+  step: string;
+  pool: string;
+  seconds: number;
+  at: Date;
+}
+
+/** Keeps what steps took that have just ended well. What failed or was not needed says nothing about how long it takes. */
+export async function keepStepSamples(tx: Transaction, samples: StepSample[]): Promise<void> {
+  if (samples.length === 0) return;
   await tx.query(
-    `insert into step_samples (workflow_id, step, pool, seconds, at)
-     select workflow_id, name, $3, greatest(0, extract(epoch from finished_at - started_at)), finished_at from steps
-     where workflow_id = $1 and name = $2 and status = 'done' and started_at is not null
+    `insert into step_samples (workflow_id, step, pool, seconds, at) select workflow_id, step, pool, seconds, at
+     from jsonb_to_recordset($1::jsonb) as sample(workflow_id text, step text, pool text, seconds double precision, at timestamptz)
      on conflict do nothing`,
-    [workflow_id, step, pool],
+    [JSON.stringify(samples)],
+    { often: true },
   );
 }
 
