@@ -1,20 +1,21 @@
-/** Finds a machine for an allocation: a free one first, else a new one while the pool has room, else it waits its turn. */
+/** Finds machines for allocations: free ones first, else new ones while the pool has room, else they wait their turn. */
 import { newNodeId, newNodeInstanceId } from '../base/ids.ts';
-import { type AllocationRow, allocationRow, holdersOf } from '../store/allocations.ts';
-import { bindNodeToOperation } from '../store/amend-node.ts';
-import type { Transaction } from '../store/database.ts';
+import { type AllocationRow, allocationRows, holdersOf } from '../store/allocations.ts';
+import { bindNodesToOperations } from '../store/amend-node.ts';
+import { single, type Transaction } from '../store/database.ts';
 import { createNode } from '../store/door.ts';
-import { moveAllocations } from '../store/door-allocation.ts';
+import { type AllocationMove, moveAllocations } from '../store/door-allocation.ts';
 import { createInstance, instanceRow, leaveUnproven } from '../store/instances.ts';
-import { lockFreeNode, lockNode, type NodeRow } from '../store/nodes.ts';
-import { bindOperationToNode, type OperationRow } from '../store/operations.ts';
-import { currentPool, type PoolRow } from '../store/pools.ts';
+import { lockFreeNodes, lockNode, type NodeRow } from '../store/nodes.ts';
+import { bindOperationsToNodes, type OperationRow } from '../store/operations.ts';
+import { type PoolRow, poolInTurn } from '../store/pools.ts';
 import { replaceInstance } from './new-instance.ts';
 import { retireIn } from './node-retire.ts';
-import { mayMakeOne, whatIsMissing } from './queue-turn.ts';
+import { queueTurn } from './queue-turn.ts';
 import type { OperationServices } from './services.ts';
 
 export type Assignment =
+  /** Free: it serves already. */
   | { assigned: true; node_id: string; free: boolean }
   | { assigned: false; waiting_for: string }
   /** The allocation was released or failed meanwhile; there is nothing to assign to. */
@@ -112,72 +113,158 @@ async function endWindow(
   await retireIn(tx, services, failed, { by: 'retire', reason, data: { allocation_id }, actor: operation.actor }, now);
 }
 
+interface Ask {
+  operation: OperationRow;
+  allocation: AllocationRow;
+  /** What it failed on, where it is tried again and is not launched anew there. */
+  failed?: NodeRow;
+}
+
+/** A machine for whoever asked. */
+interface Place extends Ask {
+  node: NodeRow;
+  isFree: boolean;
+}
+
+const isRetried = ({ operation, allocation }: Ask) => allocation.status === 'failed' && operation.params.retry === true;
+
+/** What is known without looking for a machine. One that was cut off after it was given one is told of it again. */
+function settled({ operation, allocation }: { operation: OperationRow; allocation: AllocationRow | undefined }) {
+  if (allocation?.status === 'provisioning' && allocation.node_id)
+    return { assigned: true, node_id: allocation.node_id, free: false } as const;
+  const isServed = allocation?.status === 'active' && allocation.workflow_id === operation.workflow_id;
+  if (isServed && allocation.node_id && allocation.node_id === operation.node_id)
+    return { assigned: true, node_id: allocation.node_id, free: true } as const;
+  // Only an operation that was asked for as another try may revive what failed; one that waited in the queue lost its turn.
+  const isOpen = allocation && (allocation.status === 'requested' || isRetried({ operation, allocation }));
+  return isOpen ? undefined : withdrawn(allocation);
+}
+
+const inTheOrderOfAsking = (one: Ask, other: Ask) =>
+  one.allocation.allocation_id < other.allocation.allocation_id ? -1 : 1;
+
+/** Gives machines to those whose turn it is: free ones to the first of them, new ones to the others while there is room. */
+async function place(
+  tx: Transaction,
+  services: OperationServices,
+  pool: PoolRow,
+  asks: Ask[],
+  now: Date,
+): Promise<{ places: Place[]; waiting: Map<Ask, string> }> {
+  const places: Place[] = [];
+  const waiting = new Map<Ask, string>();
+  const launches = services.drivers.get(pool.driver)?.launches ?? false;
+  const others: Ask[] = [];
+  for (const ask of asks) {
+    const { node_id } = ask.allocation;
+    const failed = isRetried(ask) && node_id ? await lockNode(tx, node_id) : undefined;
+    const renewed = failed && launches ? await renewFailed(tx, services, failed, ask.operation, now) : undefined;
+    if (renewed) places.push({ ...ask, node: renewed, isFree: false });
+    else others.push(failed ? { ...ask, failed } : ask);
+  }
+  if (others.length === 0) return { places, waiting };
+
+  others.sort(inTheOrderOfAsking);
+  const turn = await queueTurn(
+    tx,
+    pool,
+    others.map(({ allocation }) => allocation),
+    launches,
+    now,
+  );
+  const served = others.filter(({ allocation }) => turn.isServed(allocation));
+  const free = served.length > 0 ? await lockFreeNodes(tx, pool.name, served.length) : [];
+  const mostGiven = Math.min(served.length, free.length + turn.room);
+  for (const ask of served.slice(0, mostGiven)) {
+    const found = free.shift();
+    const node = found ?? (await createFor(tx, services, pool, ask.allocation, ask.operation, now));
+    places.push({ ...ask, node, isFree: found !== undefined });
+  }
+  // One that is free may be in somebody's hands just now.
+  for (const ask of served.slice(mostGiven)) waiting.set(ask, 'a free machine, which is being looked at just now');
+  for (const ask of others) if (!served.includes(ask)) waiting.set(ask, turn.waitsFor(ask.allocation, mostGiven));
+  return { places, waiting };
+}
+
+async function leaveFailed(tx: Transaction, services: OperationServices, places: Place[], now: Date): Promise<void> {
+  for (const { failed, allocation, operation } of places) {
+    if (!failed) continue;
+    await endWindow(tx, services, failed, allocation, operation, now);
+    if (allocation.active_at && failed.node_instance_id) await leaveUnproven(tx, failed.node_instance_id, now);
+  }
+}
+
+async function moveIn(tx: Transaction, services: OperationServices, places: Place[], now: Date): Promise<void> {
+  const moves = places.map(
+    (given): AllocationMove => ({
+      allocation_id: given.allocation.allocation_id,
+      to: 'provisioning',
+      by: isRetried(given) ? 'retry' : 'node-assigned',
+      reason: given.isFree ? `node ${given.node.name} was free` : `node ${given.node.name} is being brought up`,
+      set: { node_id: given.node.node_id, workflow_id: given.operation.workflow_id },
+      node: given.node,
+      actor: given.operation.actor,
+    }),
+  );
+  const free = places.filter(({ isFree }) => isFree);
+  const ready = free.map(
+    ({ allocation: { allocation_id }, node }): AllocationMove => ({
+      allocation_id,
+      to: 'active',
+      by: 'node-ready',
+      reason: `node ${node.name} is ready`,
+      node,
+    }),
+  );
+  const outcomes = await moveAllocations(tx, [...moves, ...ready], now, services.environment);
+  for (const [index, { allocation_id }] of moves.entries()) {
+    const moved = outcomes[index];
+    if (!moved?.moved) throw new Error(`allocation ${allocation_id} could not be assigned: ${moved?.because}`);
+  }
+  await bindNodesToOperations(tx, free, now);
+  await bindOperationsToNodes(
+    tx,
+    places.map(({ operation: { workflow_id }, node }) => ({ workflow_id, node })),
+  );
+}
+
+/** Finds machines for operations of one pool, all of them locked by their executor. Answers in their order. */
+export async function assignNodes(
+  tx: Transaction,
+  services: OperationServices,
+  operations: OperationRow[],
+  now: Date,
+): Promise<Assignment[]> {
+  const ids = operations.flatMap(({ allocation_id }) => allocation_id ?? []);
+  const [any] = await allocationRows(tx, ids);
+  if (!any) return operations.map(() => withdrawn(undefined));
+  const pool = await poolInTurn(tx, any.pool);
+  // What is decided on is read when it is the pool's turn.
+  const found = new Map((await allocationRows(tx, ids)).map((row) => [row.allocation_id, row]));
+  const asked = operations.map((operation) => ({
+    operation,
+    allocation: operation.allocation_id ? found.get(operation.allocation_id) : undefined,
+  }));
+  const open = asked.filter((ask): ask is Ask => settled(ask) === undefined);
+  if (!pool) {
+    const waiting_for = `pool ${any.pool} to be declared again`;
+    return asked.map((ask) => settled(ask) ?? { assigned: false, waiting_for });
+  }
+  const { places, waiting } = await place(tx, services, pool, open, now);
+  await leaveFailed(tx, services, places, now);
+  await moveIn(tx, services, places, now);
+  const answers = new Map<OperationRow, Assignment>();
+  for (const [{ operation }, waiting_for] of waiting) answers.set(operation, { assigned: false, waiting_for });
+  for (const { operation, node, isFree } of places)
+    answers.set(operation, { assigned: true, node_id: node.node_id, free: isFree });
+  return asked.map((ask) => answers.get(ask.operation) ?? settled(ask) ?? withdrawn(ask.allocation));
+}
+
 export async function assignNode(
   tx: Transaction,
   services: OperationServices,
   operation: OperationRow,
   now: Date,
 ): Promise<Assignment> {
-  const asked = operation.allocation_id ? await allocationRow(tx, operation.allocation_id) : undefined;
-  if (!asked) return withdrawn(asked);
-  // The pool's row serialises the count against max_nodes; what is decided on is read behind it.
-  const pool = await currentPool(tx, asked.pool, 'for update of pool');
-  const before = (await allocationRow(tx, asked.allocation_id)) ?? asked;
-  // Only an operation that was asked for as another try may revive what failed; one that waited in the queue lost its turn.
-  const retrying = before.status === 'failed' && operation.params.retry === true;
-  if (before.status === 'provisioning' && before.node_id)
-    return { assigned: true, node_id: before.node_id, free: false };
-  if (before.status !== 'requested' && !retrying) return withdrawn(before);
-  if (!pool) return { assigned: false, waiting_for: `pool ${before.pool} to be declared again` };
-  const launches = services.drivers.get(pool.driver)?.launches ?? false;
-
-  const failed = retrying && before.node_id ? await lockNode(tx, before.node_id) : undefined;
-  const renewed = failed && launches ? await renewFailed(tx, services, failed, operation, now) : undefined;
-  const waiting = renewed ? undefined : await whatIsMissing(tx, pool, before, launches, now);
-  if (waiting) return { assigned: false, waiting_for: waiting };
-  const free = renewed ? undefined : await lockFreeNode(tx, pool.name);
-  if (!renewed && !free && !(await mayMakeOne(tx, pool, launches, now)))
-    return { assigned: false, waiting_for: 'a free machine, which is being looked at just now' };
-  const node = renewed ?? free ?? (await createFor(tx, services, pool, before, operation, now));
-  const isFree = node === free;
-  if (failed && !renewed) {
-    await endWindow(tx, services, failed, before, operation, now);
-    if (before.active_at && failed.node_instance_id) await leaveUnproven(tx, failed.node_instance_id, now);
-  }
-  const [moved] = await moveAllocations(
-    tx,
-    [
-      {
-        allocation_id: before.allocation_id,
-        to: 'provisioning',
-        by: retrying ? 'retry' : 'node-assigned',
-        reason: isFree ? `node ${node.name} was free` : `node ${node.name} is being brought up`,
-        set: { node_id: node.node_id, workflow_id: operation.workflow_id },
-        node,
-        actor: operation.actor,
-      },
-    ],
-    now,
-    services.environment,
-  );
-  if (!moved?.moved) throw new Error(`allocation ${before.allocation_id} could not be assigned: ${moved?.because}`);
-  if (isFree) {
-    await moveAllocations(
-      tx,
-      [
-        {
-          allocation_id: before.allocation_id,
-          to: 'active',
-          by: 'node-ready',
-          reason: `node ${node.name} is ready`,
-          node,
-        },
-      ],
-      now,
-      services.environment,
-    );
-    await bindNodeToOperation(tx, node, operation, now);
-  }
-  await bindOperationToNode(tx, operation.workflow_id, node);
-  return { assigned: true, node_id: node.node_id, free: isFree };
+  return single(await assignNodes(tx, services, [operation], now));
 }

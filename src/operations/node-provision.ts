@@ -1,13 +1,13 @@
 /** Brings a machine up for an allocation: find or make one, launch it, wait until it registered and is ready. */
 import { now, secondsLater } from '../base/clock.ts';
-import { createLanes } from '../base/lanes.ts';
 import type { Json, OperationContext, OperationDefinition } from '../engine/engine.ts';
 import { OperationCancelled, StepFailed } from '../engine/engine.ts';
 import { allocationRow } from '../store/allocations.ts';
-import { fenced, once } from '../store/executions.ts';
+import { once } from '../store/executions.ts';
 import { fenceInstance } from '../store/instances.ts';
 import { lockNode, nodeRow } from '../store/nodes.ts';
-import { type Assignment, assignNode } from './assign-node.ts';
+import { assignInTurn } from './assign-in-turn.ts';
+import type { Assignment } from './assign-node.ts';
 import { bringUp, giveUpAndFreeze, launchPolicy, operationOf, outlastSeconds, subjectOf } from './bring-up.ts';
 import { awaitOthers } from './fence.ts';
 import { freezeFromDriver } from './freeze-evidence.ts';
@@ -18,24 +18,23 @@ import { readSubject } from './subject.ts';
 import { removeMachine } from './take-down.ts';
 
 const queuePollSeconds = 5;
-/** Whoever wants a machine of a pool waits for the lock on its row: hundreds at once would wait there with every connection there is. */
-const turns = createLanes();
 
-async function assign(context: OperationContext, services: OperationServices): Promise<void> {
+type Turns = ReturnType<typeof assignInTurn>;
+
+async function assign(
+  context: OperationContext,
+  services: OperationServices,
+  turns: Turns,
+  retries: boolean,
+): Promise<void> {
   const until = secondsLater(now(services.clock), outlastSeconds);
+  const { workflow_id } = context;
   const { pool } = await operationOf(services, context);
   let told = '';
-  const ask = (): Promise<Assignment> =>
-    turns.run(`${services.executor.replica_id} ${pool}`, () => {
-      const at = now(services.clock);
-      return services.db.transaction(async (tx) =>
-        assignNode(tx, services, await fenced(tx, context.workflow_id, services.executor), at),
-      );
-    });
   const answer = await context.waitFor(
     'assign:wait',
     async () => {
-      const answer = await ask();
+      const answer = await turns(pool ?? '', { workflow_id, retries });
       if (answer.assigned || 'withdrawn' in answer) return answer as unknown as Json;
       if (told !== answer.waiting_for) await context.emit({ message: `Waiting for ${answer.waiting_for}` });
       told = answer.waiting_for;
@@ -96,6 +95,7 @@ async function removeFormer(context: OperationContext, services: OperationServic
 }
 
 export function nodeProvision(services: OperationServices): OperationDefinition {
+  const turns = assignInTurn(services);
   return {
     kind: nodeProvisionKind,
     revision: 1,
@@ -107,7 +107,7 @@ export function nodeProvision(services: OperationServices): OperationDefinition 
             await awaitOthers(context, services, 'assign', { cancel: false });
             await removeFormer(context, services);
           }
-          await assign(context, services);
+          await assign(context, services, turns, isRetry(params));
         });
         const standing = await context.step('standing', async () => (await subjectOf(services, context)).node.status);
         if (standing === 'ready' || standing === 'degraded') {

@@ -1,10 +1,9 @@
-/** Whose turn it is: whether an allocation may have a machine of its pool now, or what it waits for and behind how many. */
-
+/** Whose turn it is: which allocations may have a machine of their pool now, and what the others wait for and behind how many. */
 import { pausingRules } from '../lifecycle/rules.ts';
 import { type AllocationRow, countWaitingBefore } from '../store/allocations.ts';
 import { launchHold } from '../store/brake.ts';
 import type { Transaction } from '../store/database.ts';
-import { countLiveNodes, hasMoreFree } from '../store/nodes.ts';
+import { countFree, countLiveNodes } from '../store/nodes.ts';
 import type { PoolRow } from '../store/pools.ts';
 
 /** What keeps the pool from making another machine; undefined when nothing does. */
@@ -15,39 +14,50 @@ async function whatBarsNew(tx: Transaction, pool: PoolRow, launches: boolean, no
   return hold && `the brake to let launches go on (${hold.reason})`;
 }
 
-/**
- * What the allocation must wait for, if it must. Whoever asked first is served first: with room for one, only the oldest
- * may take it. The oldest is waited for even if it is not looking right now, since its operation always looks again.
- */
-export async function whatIsMissing(
-  tx: Transaction,
-  pool: PoolRow,
-  allocation: AllocationRow,
-  launches: boolean,
-  now: Date,
-): Promise<string | undefined> {
-  const limit = pool.document.max_nodes;
-  const barred = await whatBarsNew(tx, pool, launches, now);
-  if (!barred && limit === undefined) return undefined;
-  const room = barred ? 0 : await roomIn(tx, pool);
-  const ahead = await countWaitingBefore(tx, allocation, launches);
-  if (room > ahead || (await hasMoreFree(tx, pool.name, ahead - room))) return undefined;
-  return (barred ?? `room in the pool (${limit} nodes at most)`) + behind(ahead);
-}
-
 async function roomIn(tx: Transaction, { name, document: { max_nodes } }: PoolRow): Promise<number> {
   return max_nodes === undefined ? Number.POSITIVE_INFINITY : Math.max(0, max_nodes - (await countLiveNodes(tx, name)));
 }
 
-/** Whether the pool may make another machine, asked by whoever found none free: one that is free may be in somebody's hands just now. */
-export const mayMakeOne = async (tx: Transaction, pool: PoolRow, launches: boolean, now: Date): Promise<boolean> =>
-  (await whatBarsNew(tx, pool, launches, now)) === undefined && (await roomIn(tx, pool)) > 0;
+export interface QueueTurn {
+  /** So many new machines the pool may make. */
+  room: number;
+  isServed(allocation: AllocationRow): boolean;
+  /** What one that is not served waits for, once so many before it were given a machine. */
+  waitsFor(allocation: AllocationRow, given: number): string;
+}
+
+/**
+ * Whoever asked first is served first: with room for one, only the oldest may take it. The oldest is waited for even if it is not
+ * looking right now, since its operation always looks again. Who looks at the same time is counted among those ahead, so that
+ * together they are answered as they would be one after another.
+ */
+export async function queueTurn(
+  tx: Transaction,
+  pool: PoolRow,
+  allocations: AllocationRow[],
+  launches: boolean,
+  now: Date,
+): Promise<QueueTurn> {
+  const barred = await whatBarsNew(tx, pool, launches, now);
+  const room = barred ? 0 : await roomIn(tx, pool);
+  const ids = allocations.map(({ allocation_id }) => allocation_id);
+  const ahead = room === Number.POSITIVE_INFINITY ? new Map() : await countWaitingBefore(tx, pool.name, ids, launches);
+  const aheadOf = ({ allocation_id }: AllocationRow): number => ahead.get(allocation_id) ?? 0;
+  const wanted = Math.max(0, ...allocations.map(aheadOf)) + 1;
+  const free = wanted > room ? await countFree(tx, pool.name, wanted - room) : 0;
+  const missing = barred ?? `room in the pool (${pool.document.max_nodes} nodes at most)`;
+  return {
+    room,
+    isServed: (allocation) => aheadOf(allocation) < room + free,
+    waitsFor: (allocation, given) => missing + behind(aheadOf(allocation) - given),
+  };
+}
 
 /** Exact only near the front: a long queue need not be told anew each time that it moves. */
 const tellsExactly = 10;
 
 function behind(ahead: number): string {
-  if (ahead === 0) return '';
+  if (ahead <= 0) return '';
   if (ahead > tellsExactly) return `, behind more than ${tellsExactly} others`;
   return `, behind ${ahead} ${ahead === 1 ? 'other' : 'others'}`;
 }

@@ -224,20 +224,38 @@ export async function isHeldByAnother(db: Queryable, node_id: NodeId, allocation
   return rows.length > 0;
 }
 
+/** These, in no order. */
+export const allocationRows = (db: Queryable, ids: readonly AllocationId[]): Promise<AllocationRow[]> =>
+  db.query<AllocationRow>('select * from allocations where allocation_id = any($1)', [ids], { often: true });
+
 /**
- * How many asked before this one and still wait for a machine of the same pool: those that never had one, and those that are
- * tried again, unless the pool can launch them anew on the node they failed on.
+ * How many asked before each of these and still wait for a machine of the same pool: those that never had one, and those that
+ * are tried again, unless the pool can launch them anew on the node they failed on.
  */
-export async function countWaitingBefore(db: Queryable, allocation: AllocationRow, launches: boolean): Promise<number> {
-  const [row] = await db.query<{ ahead: number }>(
-    `select (select count(*) from allocations where pool = $1 and status = 'requested' and allocation_id < $2)::int
-       + (select count(*) from operations operation join allocations retried using (allocation_id)
-          where operation.status in ('queued', 'running') and (operation.params ->> 'retry') = 'true'
-            and retried.pool = $1 and retried.status = 'failed' and retried.allocation_id < $2
-            and not ($3 and exists (select 1 from nodes where nodes.node_id = retried.node_id and nodes.status = 'failed')))::int as ahead`,
-    [allocation.pool, allocation.allocation_id, launches],
+export async function countWaitingBefore(
+  db: Queryable,
+  pool: string,
+  ids: readonly AllocationId[],
+  launches: boolean,
+): Promise<Map<AllocationId, number>> {
+  const rows = await db.query<{ allocation_id: AllocationId; ahead: number }>(
+    `with waiting as (
+       select allocation_id from allocations where pool = $1 and status = 'requested'
+       union all
+       select retried.allocation_id from operations operation join allocations retried using (allocation_id)
+       where operation.status in ('queued', 'running') and (operation.params ->> 'retry') = 'true'
+         and retried.pool = $1 and retried.status = 'failed'
+         and not ($3 and exists (select 1 from nodes where nodes.node_id = retried.node_id and nodes.status = 'failed'))),
+     line as (
+       select allocation_id, sum(waits) over (order by allocation_id) - waits as ahead, is_asked from (
+         select allocation_id, sum(waits) as waits, bool_or(is_asked) as is_asked from (
+           select allocation_id, 1 as waits, false as is_asked from waiting
+           union all select allocation_id, 0, true from unnest($2::text[]) as asked(allocation_id)) each
+         group by allocation_id) everybody)
+     select allocation_id, ahead::int as ahead from line where is_asked`,
+    [pool, ids, launches],
   );
-  return row?.ahead ?? 0;
+  return new Map(rows.map(({ allocation_id, ahead }) => [allocation_id, ahead]));
 }
 
 export async function lockAllocation(tx: Transaction, id: string): Promise<AllocationRow | undefined> {

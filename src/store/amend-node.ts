@@ -1,5 +1,5 @@
 /** Changes of nodes that are no change of status. Each is told, so that the row can still be rebuilt from its facts. */
-import type { CorrelationId, WorkflowId } from '../base/ids.ts';
+import type { AllocationId, CorrelationId, WorkflowId } from '../base/ids.ts';
 import { holdersOf } from './allocations.ts';
 import type { Transaction } from './database.ts';
 import { writeRows } from './door-rules.ts';
@@ -64,22 +64,41 @@ export async function amendNode(tx: Transaction, node: NodeRow, set: NodeAmendme
   return amended ?? node;
 }
 
-/** Names the operation that works on a node now. */
-export async function bindNodeToOperation(
-  tx: Transaction,
-  node: NodeRow,
-  { workflow_id, correlation_id, kind }: { workflow_id: WorkflowId; correlation_id: CorrelationId; kind: string },
-  now: Date,
-): Promise<void> {
-  if (node.workflow_id === workflow_id && node.correlation_id === correlation_id) return;
-  const summary = `${kind} works on it from here on`;
-  await amendNode(
+interface BoundNode {
+  node: NodeRow;
+  operation: { workflow_id: WorkflowId; correlation_id: CorrelationId; kind: string };
+  /** Who holds it, where that is known. */
+  allocation?: { allocation_id: AllocationId };
+}
+
+/** Names the operations that work on nodes now. */
+export async function bindNodesToOperations(tx: Transaction, bound: BoundNode[], now: Date): Promise<void> {
+  const news = bound.filter(
+    ({ node, operation }) =>
+      node.workflow_id !== operation.workflow_id || node.correlation_id !== operation.correlation_id,
+  );
+  await amendNodes(
     tx,
-    node,
-    { workflow_id, correlation_id },
-    { at: now, layer: 'workflow', kind: 'node.bound', summary },
+    news.map(({ node, operation: { workflow_id, correlation_id, kind }, allocation }) => ({
+      node,
+      set: { workflow_id, correlation_id },
+      fact: {
+        at: now,
+        layer: 'workflow',
+        kind: 'node.bound',
+        summary: `${kind} works on it from here on`,
+        ...(allocation && { allocation_id: allocation.allocation_id }),
+      },
+    })),
   );
 }
+
+export const bindNodeToOperation = (
+  tx: Transaction,
+  node: NodeRow,
+  operation: BoundNode['operation'],
+  now: Date,
+): Promise<void> => bindNodesToOperations(tx, [{ node, operation }], now);
 
 /** A node's facts belong to the tenant that holds it at that moment, so each carries the allocation's id. Null is known to be nobody. */
 export async function nameAllocations(tx: Transaction, facts: Fact[]): Promise<void> {

@@ -21,7 +21,7 @@ import { fencedAges } from './fenced-ages.ts';
 import { whatIsMeant } from './find.ts';
 import { instanceByCredential } from './instances.ts';
 import { listNodes } from './node-list.ts';
-import { lockFreeNode } from './nodes.ts';
+import { lockFreeNodes } from './nodes.ts';
 import { openOperationsOf } from './open-operations.ts';
 import { listOperations } from './operations.ts';
 import { listPools } from './pools.ts';
@@ -182,7 +182,8 @@ describe('on a large, idle fleet', () => {
     'queued operations': (tx) => queuedOperations(tx, 100),
     'operations running here': (tx) => runningHere(tx, 'rep_idle', { node_id }),
     'open operations of an allocation': (tx) => openOperationsOf(tx, allocation_id),
-    'a free node': (tx) => lockFreeNode(tx, 'test'),
+    'a free node': (tx) => lockFreeNodes(tx, 'test', 1),
+    'free nodes': (tx) => lockFreeNodes(tx, 'test', 100),
     'holders of nodes': (tx) => holdersOf(tx, [node_id]),
     'the door': (tx) =>
       transition(

@@ -102,6 +102,18 @@ export async function fenced(tx: Transaction, workflow_id: WorkflowId, executor:
   return row;
 }
 
+/** Of these, the ones that are this executor's and that nobody else has locked. */
+export const fencedTogether = (
+  tx: Transaction,
+  ids: readonly WorkflowId[],
+  executor: Executor,
+): Promise<OperationRow[]> =>
+  tx.query<OperationRow>(
+    'select * from operations where workflow_id = any($1) and epoch = $2 for update skip locked',
+    [ids, executor.epoch],
+    { often: true },
+  );
+
 /**
  * Runs a step's writes once, however often the step is repeated: the receipt is kept in the same transaction, and a
  * repeat answers what the first run answered.

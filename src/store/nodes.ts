@@ -233,24 +233,20 @@ const isFree = `node.pool = $1 and node.status = 'ready' and not exists (
   select 1 from allocations holder where holder.node_id = node.node_id and holder.status in ('provisioning', 'active', 'releasing', 'release_failed'))
   and not ${hasResidue}`;
 
-/** The node of a pool that has been ready and unheld the longest, locked; others that ask at the same time get the next one. */
-export async function lockFreeNode(tx: Transaction, pool: string): Promise<NodeRow | undefined> {
-  const [node] = await tx.query<NodeRow>(
+/** Nodes of a pool that have been ready and unheld the longest, locked; others that ask at the same time get the next ones. */
+export const lockFreeNodes = (tx: Transaction, pool: string, most: number): Promise<NodeRow[]> =>
+  tx.query<NodeRow>(
     `select node.* from nodes node where ${isFree}
-     order by node.status_since limit 1 for no key update of node skip locked`,
+     order by node.status_since limit ${most} for no key update of node skip locked`,
     [pool],
-    // Planning takes longer than finding it.
-    { often: true },
+    // Planning takes longer than finding one.
+    { often: most === 1 },
   );
-  return node;
-}
 
-/** Whether the pool has more free machines than this; a pool with many thousands is not counted through for it. */
-export async function hasMoreFree(db: Queryable, pool: string, than: number): Promise<boolean> {
-  const rows = await db.query(`select 1 from nodes node where ${isFree} offset $2 limit 1`, [pool, than], {
-    often: true,
-  });
-  return rows.length > 0;
+/** How many free machines the pool has, up to so many; a pool with many thousands is not counted through. */
+export async function countFree(db: Queryable, pool: string, most: number): Promise<number> {
+  const rows = await db.query(`select 1 from nodes node where ${isFree} limit $2`, [pool, most], { often: true });
+  return rows.length;
 }
 
 export async function countLiveNodes(db: Queryable, pool: string): Promise<number> {

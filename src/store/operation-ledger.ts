@@ -2,6 +2,7 @@
  * The ledger of operations: what executing replicas write of them. An entry changes the page of one operation, in memory; whatever
  * entries came while others were being written are written together, by as many statements as one alone takes.
  */
+import { byHalves, settledAnswer } from '../base/by-halves.ts';
 import { gathered } from '../base/gathered.ts';
 import type { WorkflowId } from '../base/ids.ts';
 import type { Redactor } from '../base/redact.ts';
@@ -60,7 +61,7 @@ const lockOperations = (tx: Transaction, ids: WorkflowId[], patience: Patience):
   );
 
 /** The share lock lets nobody declare them dead before the entries are committed, or find their runs without them. */
-async function livesOf(tx: Transaction, entries: AnyEntry[]): Promise<Set<string>> {
+async function livesOf(tx: Transaction, entries: readonly AnyEntry[]): Promise<Set<string>> {
   const asked = new Set(entries.flatMap(({ needs_life }) => needs_life ?? []));
   if (asked.size === 0) return asked;
   const alive = await tx.query<{ epoch: string }>(
@@ -71,7 +72,11 @@ async function livesOf(tx: Transaction, entries: AnyEntry[]): Promise<Set<string
   return new Set(alive.map(({ epoch }) => epoch));
 }
 
-async function readPages(tx: Transaction, entries: AnyEntry[], patience: Patience): Promise<Map<WorkflowId, Page>> {
+async function readPages(
+  tx: Transaction,
+  entries: readonly AnyEntry[],
+  patience: Patience,
+): Promise<Map<WorkflowId, Page>> {
   const ids = [...new Set(entries.map(({ workflow_id }) => workflow_id))];
   const rows = await lockOperations(tx, ids, patience);
   const lives = await livesOf(tx, entries);
@@ -129,7 +134,12 @@ function apply(pages: Map<WorkflowId, Page>, entry: AnyEntry): Answer {
   }
 }
 
-async function writeIn(db: Database, tx: Transaction, entries: AnyEntry[], patience: Patience): Promise<Answer[]> {
+async function writeIn(
+  db: Database,
+  tx: Transaction,
+  entries: readonly AnyEntry[],
+  patience: Patience,
+): Promise<Answer[]> {
   const pages = await readPages(tx, entries, patience);
   const before = new Map(pages);
   const answers = entries.map((entry) =>
@@ -158,17 +168,11 @@ async function writeIn(db: Database, tx: Transaction, entries: AnyEntry[], patie
   return answers;
 }
 
-/** What cannot be written is found by halves, so that it refuses itself and nobody else. A store that is away is not asked again. */
-async function writeTogether(db: Database, entries: AnyEntry[], patience: Patience): Promise<Answer[]> {
-  try {
-    return await db.transaction((tx) => writeIn(db, tx, entries, patience));
-  } catch (error) {
-    if (entries.length === 1 || error instanceof StoreUnavailable)
-      return entries.map(() => () => Promise.reject(error));
-    const half = Math.ceil(entries.length / 2);
-    const first = await writeTogether(db, entries.slice(0, half), patience);
-    return [...first, ...(await writeTogether(db, entries.slice(half), patience))];
-  }
+/** A store that is away is not asked again. */
+async function writeTogether(db: Database, entries: readonly AnyEntry[], patience: Patience): Promise<Answer[]> {
+  const serve = (some: readonly AnyEntry[]) => db.transaction((tx) => writeIn(db, tx, some, patience));
+  const settled = await byHalves(entries, serve, (error) => error instanceof StoreUnavailable);
+  return settled.map((each) => async () => settledAnswer(each)());
 }
 
 const ledgers = new WeakMap<Database, (entry: AnyEntry) => Promise<Answer>>();

@@ -168,11 +168,32 @@ export async function listOperations(db: Queryable, filter: OperationFilter, now
   return { items: await toWire(db, page.rows, now), next_cursor: page.next_cursor };
 }
 
+type OnNode = { node_id: NodeId; node_instance_id: NodeInstanceId | null };
+
+/** The nodes that operations work on become known after these were queued. */
+export async function bindOperationsToNodes(
+  tx: Transaction,
+  bound: { workflow_id: WorkflowId; node: OnNode }[],
+): Promise<void> {
+  if (bound.length === 0) return;
+  await tx.query(
+    `update operations set node_id = bound.node_id, node_instance_id = bound.node_instance_id
+     from unnest($1::text[], $2::text[], $3::text[]) as bound(workflow_id, node_id, node_instance_id)
+     where operations.workflow_id = bound.workflow_id and operations.workflow_id = any($1)`,
+    [
+      bound.map(({ workflow_id }) => workflow_id),
+      bound.map(({ node }) => node.node_id),
+      bound.map(({ node }) => node.node_instance_id),
+    ],
+    { often: true },
+  );
+}
+
 /** The node that an operation works on becomes known after it was queued, or turns out not to be its to work on. */
 export async function bindOperationToNode(
   tx: Transaction,
   workflow_id: WorkflowId,
-  node: { node_id: NodeId; node_instance_id: NodeInstanceId | null } | null,
+  node: OnNode | null,
 ): Promise<void> {
   await tx.query('update operations set node_id = $2, node_instance_id = $3 where workflow_id = $1', [
     workflow_id,

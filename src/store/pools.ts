@@ -42,7 +42,19 @@ export async function currentPool(
   name: string,
   lock?: 'for update of pool' | 'for share of pool',
 ): Promise<PoolRow | undefined> {
-  return (await db.query<PoolRow>(`${current} and pool.name = $1 ${lock ?? ''}`, [name]))[0];
+  return (await db.query<PoolRow>(`${current} and pool.name = $1 ${lock ?? ''}`, [name], { often: true }))[0];
+}
+
+/** Arbitrary, but never to change: replicas of different versions must agree on it. */
+const turnLock = 718_202_605;
+
+/**
+ * The pool, for whoever hands out its machines: one at a time, so that room and free machines are counted once each. Who asks for
+ * machines meanwhile does not wait, since only the row is locked that both share; who declares, pauses or deletes the pool does.
+ */
+export async function poolInTurn(tx: Transaction, name: string): Promise<PoolRow | undefined> {
+  await tx.query('select pg_advisory_xact_lock($1, hashtext($2))', [turnLock, name], { often: true });
+  return currentPool(tx, name, 'for share of pool');
 }
 
 /**

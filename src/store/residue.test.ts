@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../test/support/database.ts';
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import { ruleStage, type Stage } from '../sweeps/testing/stage.ts';
-import { hasMoreFree, readNode } from './nodes.ts';
+import { countFree, readNode } from './nodes.ts';
 import { countOpenResidue, leaveResidue, listResidue, noteLook, residueRow, settleResidue } from './residue.ts';
 
 let stage: Stage;
@@ -47,10 +47,10 @@ test('its node is not free, and is handed to nobody, until it is gone', async ()
   expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'free' });
   const [left] = await leave();
   expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'cleanup', allocation_id: null });
-  expect(await hasMoreFree(stage.db, 'p', 0)).toBe(false);
+  expect(await countFree(stage.db, 'p', 1)).toBe(0);
   expect(await settle(left?.residue_id ?? '', 'gone')).toHaveLength(1);
   expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'free' });
-  expect(await hasMoreFree(stage.db, 'p', 0)).toBe(true);
+  expect(await countFree(stage.db, 'p', 1)).toBe(1);
   expect(await facts()).toEqual([
     { kind: 'residue.left', actor },
     { kind: 'residue.gone', actor },
@@ -61,7 +61,7 @@ test('somebody who adopts it answers for it and proves nothing: its node is free
   const [left] = await leave();
   expect(await settle(left?.residue_id ?? '', 'adopted')).toHaveLength(1);
   expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'cleanup' });
-  expect(await hasMoreFree(stage.db, 'p', 0)).toBe(false);
+  expect(await countFree(stage.db, 'p', 1)).toBe(0);
   await stage.db.query('update residue set node_instance_id = $1', ['inst_former']);
   expect(await readNode(stage.db, node_id)).toMatchObject({ occupancy: 'free' });
 });

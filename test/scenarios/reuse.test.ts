@@ -17,14 +17,14 @@ const wrong = vi.hoisted((): { findsFree?: false; countsAhead?: false } => ({}))
 const inHand = vi.hoisted(() => ({ times: 0 }));
 vi.mock('../../src/store/nodes.ts', async (whole) => {
   const real = await whole<typeof nodes>();
-  const lockFreeNode: typeof nodes.lockFreeNode = async (tx, pool) =>
-    wrong.findsFree === false || inHand.times-- > 0 ? undefined : real.lockFreeNode(tx, pool);
-  return { ...real, lockFreeNode };
+  const lockFreeNodes: typeof nodes.lockFreeNodes = async (...asked) =>
+    wrong.findsFree === false || inHand.times-- > 0 ? [] : real.lockFreeNodes(...asked);
+  return { ...real, lockFreeNodes };
 });
 vi.mock('../../src/store/allocations.ts', async (whole) => {
   const real = await whole<typeof allocations>();
-  const countWaitingBefore: typeof allocations.countWaitingBefore = async (...asked) =>
-    wrong.countsAhead === false ? 0 : real.countWaitingBefore(...asked);
+  const countWaitingBefore: typeof allocations.countWaitingBefore = async (db, pool, ids, launches) =>
+    wrong.countsAhead === false ? new Map(ids.map((id) => [id, 0])) : real.countWaitingBefore(db, pool, ids, launches);
   return { ...real, countWaitingBefore };
 });
 

@@ -1,0 +1,26 @@
+/**
+ * Serves many together, and where that fails, by halves: so whoever cannot be served is found, fails alone, and keeps nobody else from
+ * what they asked for.
+ */
+
+/** `serve` answers in the order of its keys, all or none. After an error that is `hopeless` nobody else is tried. */
+export async function byHalves<Key, Answer>(
+  keys: readonly Key[],
+  serve: (keys: readonly Key[]) => Promise<Answer[]>,
+  isHopeless: (error: unknown) => boolean,
+): Promise<PromiseSettledResult<Answer>[]> {
+  if (keys.length === 0) return [];
+  try {
+    return (await serve(keys)).map((value) => ({ status: 'fulfilled', value }));
+  } catch (reason) {
+    if (keys.length === 1 || isHopeless(reason)) return keys.map(() => ({ status: 'rejected', reason }));
+    const half = Math.ceil(keys.length / 2);
+    const first = await byHalves(keys.slice(0, half), serve, isHopeless);
+    return [...first, ...(await byHalves(keys.slice(half), serve, isHopeless))];
+  }
+}
+
+export const settledAnswer = <Answer>(settled: PromiseSettledResult<Answer>): Answer => {
+  if (settled.status === 'rejected') throw settled.reason;
+  return settled.value;
+};
