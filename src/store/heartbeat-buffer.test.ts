@@ -43,7 +43,7 @@ async function kept(id: NodeInstanceId): Promise<Kept | undefined> {
 
 /** A database that counts the beats' statements, and fails while it is told to. */
 function watched() {
-  const seen = { upserts: 0, failing: false, errors: [] as unknown[], hold: undefined as Promise<void> | undefined };
+  const seen = { flushes: 0, failing: false, errors: [] as unknown[], hold: undefined as Promise<void> | undefined };
   const wrapped: Database = {
     ...db,
     transaction: (work) =>
@@ -51,8 +51,8 @@ function watched() {
         work({
           ...tx,
           query: async (text, values) => {
-            if (/insert into heartbeats/.test(text)) {
-              seen.upserts++;
+            if (/update heartbeats/.test(text)) {
+              seen.flushes++;
               await seen.hold;
               if (seen.failing) throw new Error('the store is away');
             }
@@ -70,13 +70,13 @@ test('any number of beats of any number of instances is one statement, and the n
   const [a, b] = [await instance(), await instance()];
   for (let second = 1; second <= 50; second++) for (const id of [a, b]) buffer.add(beat(id, second));
   buffer.add(beat(a, 20));
-  expect(seen.upserts).toBe(0);
+  expect(seen.flushes).toBe(0);
   await buffer.flush();
-  expect(seen.upserts).toBe(1);
+  expect(seen.flushes).toBe(1);
   expect(await kept(a)).toMatchObject({ seconds: 50 });
   expect(await kept(b)).toMatchObject({ seconds: 50 });
   await buffer.flush();
-  expect(seen.upserts).toBe(1);
+  expect(seen.flushes).toBe(1);
 });
 
 test('it flushes by itself, a moment after the first beat', async () => {
@@ -84,10 +84,10 @@ test('it flushes by itself, a moment after the first beat', async () => {
   const id = await instance();
   buffer.add(beat(id, 1));
   await fleet.clock.advance(199);
-  expect(seen.upserts).toBe(0);
+  expect(seen.flushes).toBe(0);
   await fleet.clock.advance(1);
   await buffer.flush();
-  expect(seen.upserts).toBe(1);
+  expect(seen.flushes).toBe(1);
   expect(await kept(id)).toBeDefined();
 });
 
@@ -219,7 +219,7 @@ test('who brings many waits once it is behind, but not where nothing can be stor
   const id = await instance();
   buffer.add(beat(id, 1));
   await buffer.room();
-  expect(seen.upserts, 'not behind yet').toBe(0);
+  expect(seen.flushes, 'not behind yet').toBe(0);
   let letGo = () => {};
   seen.hold = new Promise((resolve) => {
     letGo = resolve;
@@ -237,16 +237,16 @@ test('who brings many waits once it is behind, but not where nothing can be stor
   expect(roomy).toBe(false);
   letGo();
   await Promise.all([flushing, ...waiting]);
-  expect(seen.upserts, 'all who waited were stored together').toBe(2);
+  expect(seen.flushes, 'all who waited were stored together').toBe(2);
   expect(buffer.storedAfterMs()).toBe(1_000);
 
   seen.failing = true;
   buffer.add(beat(id, 3));
   await buffer.flush();
   await fleet.clock.advance(1_000);
-  const tried = seen.upserts;
+  const tried = seen.flushes;
   await buffer.room();
-  expect(seen.upserts, 'nobody waits for a store that is away').toBe(tried);
+  expect(seen.flushes, 'nobody waits for a store that is away').toBe(tried);
   seen.failing = false;
   await buffer.stop();
 });

@@ -7,7 +7,7 @@ import { moment, pause } from '../base/clock.ts';
 import type { NodeInstanceId } from '../base/ids.ts';
 import type { Redactor } from '../base/redact.ts';
 import { effectiveStaleSeconds } from '../lifecycle/budgets.ts';
-import type { Database, Transaction } from './database.ts';
+import { type Database, single, type Transaction } from './database.ts';
 
 export interface Beat {
   node_instance_id: NodeInstanceId;
@@ -50,12 +50,25 @@ const mostWaitMs = 1_000;
  *
  * In the order of their instances, so that two who store at once wait for each other and not in a circle.
  */
-const upsert = `
-  insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, reported)
-  select beat.id, to_timestamp(($7::double precision * 1000 + beat.received) / 1e6), beat.interval / 1e3, beat.stale / 1e3, beat.reported::jsonb
+const told = `
+  select id, to_timestamp(($7::double precision * 1000 + received) / 1e6) as at, interval / 1e3 as interval, stale / 1e3 as stale, reported::jsonb as reported
   from unnest(string_to_array($1, ' '), string_to_array($2, ' ')::bigint[], string_to_array($3, ' ')::bigint[],
     string_to_array($4, ' ')::bigint[], string_to_array($5, E'\\n', '')) as beat(id, received, interval, stale, reported)
-  where exists (select 1 from instances where instances.node_instance_id = beat.id) order by beat.id collate "C"
+  order by id collate "C"`;
+
+/** Nearly all have beaten before, and only to change what is there is cheaper by a quarter. Says of how many it was. */
+const update = `
+  with stored as (
+    update heartbeats kept set last_seen_at = beat.at, interval_seconds = beat.interval, reported = coalesce(beat.reported, kept.reported),
+      stale_seconds = greatest(beat.stale, $6::real * kept.interval_seconds)
+    from (${told}) beat where kept.node_instance_id = beat.id and kept.last_seen_at < beat.at returning 1)
+  select count(*)::int as count from stored`;
+
+/** For those among whom somebody beats for the first time, or was heard later already, or is no more. */
+const upsert = `
+  insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, reported)
+  select id, at, interval, stale, reported from (${told}) beat
+  where exists (select 1 from instances where instances.node_instance_id = beat.id)
   on conflict (node_instance_id) do update set last_seen_at = excluded.last_seen_at, interval_seconds = excluded.interval_seconds,
     stale_seconds = greatest(excluded.stale_seconds, $6::real * heartbeats.interval_seconds), reported = coalesce(excluded.reported, heartbeats.reported)
   where heartbeats.last_seen_at < excluded.last_seen_at`;
@@ -95,7 +108,7 @@ async function storeAlike(tx: Transaction, beats: readonly Beat[], intervals_all
     stales.push(Math.round(beat.stale_seconds * 1000));
     reports.push(beat.reported ? written(beat.reported, tx.redact) : '');
   }
-  await tx.query(upsert, [
+  const values = [
     ids.join(' '),
     received.join(' '),
     intervals.join(' '),
@@ -103,7 +116,9 @@ async function storeAlike(tx: Transaction, beats: readonly Beat[], intervals_all
     reports.join('\n'),
     intervals_allowed,
     from_ms,
-  ]);
+  ];
+  const { count } = single(await tx.query<{ count: number }>(update, values));
+  if (count < beats.length) await tx.query(upsert, values);
 }
 
 /** Of two beats of an instance the later counts; what the node said of itself is kept until it says something newer, and the longer patience of both. */
