@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../test/support/database.ts';
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import { ruleStage, type Stage } from '../sweeps/testing/stage.ts';
+import { recordEvidence } from './evidence.ts';
 import { countFree, readNode } from './nodes.ts';
 import { countOpenResidue, leaveResidue, listResidue, noteLook, residueRow, settleResidue } from './residue.ts';
 
@@ -111,4 +112,21 @@ test('is paged, newest first, by status and pool, and counted by driver', async 
   expect(second.next_cursor).toBeNull();
   expect((await listResidue(stage.db, { limit: 2, pool: 'other' })).items).toEqual([]);
   expect(await countOpenResidue(stage.db)).toEqual([{ driver: 'yard', open: 3, oldest_since: stage.start }]);
+});
+
+test('a machine on which an allocation fell that it had served is not free until something was proven since', async () => {
+  const { db } = stage;
+  await db.query(
+    `insert into allocations (allocation_id, pool, node_id, tenant, name, status, status_since, active_at, correlation_id, created_at)
+     values ('alloc_1', 'p', $1, 'acme', 'job', 'failed', $2, $2, 'c', $2)`,
+    [node_id, stage.at(10)],
+  );
+  const isFree = async () => (await readNode(db, node_id))?.occupancy === 'free';
+  const prove = (at: Date, kind = 'proof.accepted') =>
+    db.transaction((tx) => recordEvidence(tx, [{ at, layer: 'node', kind, summary: 'it is clean', node_id }]));
+  await prove(stage.at(9));
+  await prove(stage.at(11), 'node.observed');
+  expect(await isFree(), 'what was proven before, and what is no proof').toBe(false);
+  await prove(stage.at(10));
+  expect(await isFree()).toBe(true);
 });
