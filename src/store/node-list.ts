@@ -86,11 +86,14 @@ const conditions: { [K in keyof NodeFilter]?: (value: NonNullable<NodeFilter[K]>
   tenant: (tenant, bind) => heldByTenant(bind(tenant)),
 };
 
-/** Ids are small letters; only of a name both kinds have to be tried, which costs several times as much. */
+const partOfAnId = /^[0-9a-z_]+$/;
+
+/** Names and ids are small letters; a word with anything that no id has is looked for in names alone. Each look is at thousands of rows. */
 const contains = (q: string, bind: Bind): string => {
-  const like = bind(`%${q.replace(/[\\%_]/g, '\\$&')}%`);
-  const small = bind(`%${q.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`);
-  return `(node.name ilike ${like} or node.node_id like ${small} or node.node_instance_id like ${small})`;
+  const small = q.toLowerCase();
+  const like = bind(`%${small.replace(/[\\%_]/g, '\\$&')}%`);
+  const columns = partOfAnId.test(small) ? ['name', 'node_id', 'node_instance_id'] : ['name'];
+  return `(${columns.map((column) => `node.${column} like ${like}`).join(' or ')})`;
 };
 
 function conditionsOf(filter: NodeFilter, bind: Bind, answered: (keyof NodeFilter)[] = []): string[] {
@@ -111,13 +114,23 @@ const exactIds = `
   union select node_id from nodes where node_id = $1
   union select node_id from instances where node_instance_id = $1`;
 
-async function meant(db: Queryable, filter: NodeFilter, q: string, direction: Direction): Promise<JoinedRow[]> {
+/** Before the id of one that was meant exactly, in the cursor of a page after which more of those come. */
+const amongMeant = 'meant_';
+
+/** Where those that are meant exactly go on; undefined when they are over, or nothing is looked for. */
+function placeAmongMeant({ q, after }: NodeFilter): string | undefined {
+  if (q === undefined || after === undefined) return q === undefined ? undefined : '';
+  return after.startsWith(amongMeant) ? after.slice(amongMeant.length) : undefined;
+}
+
+/** One more than the page holds, where there are so many. */
+async function meant(db: Queryable, filter: NodeFilter, place: string, direction: Direction): Promise<JoinedRow[]> {
   const { values, bind } = parameters();
-  const word = bind(q);
-  const where = [meantExactly(word), ...conditionsOf(filter, bind)];
+  const where = [meantExactly(bind(filter.q)), ...conditionsOf(filter, bind)];
+  if (place !== '') where.push(`node.node_id ${beyond(direction)} ${bind(place)}`);
   return db.query<JoinedRow>(
     `${joinedTo(`(select * from nodes where node_id in (${exactIds})) node`)} where ${where.join(' and ')}
-     order by node.node_id ${direction} limit ${filter.limit}`,
+     order by node.node_id ${direction} limit ${filter.limit + 1}`,
     values,
   );
 }
@@ -127,17 +140,27 @@ const fromTheStart: Record<Direction, string> = { desc: 'zz', asc: 'a' };
 
 export async function listNodes(db: Queryable, filter: NodeFilter): Promise<Page<Node>> {
   const direction: Direction = filter.sort === 'oldest' ? 'asc' : 'desc';
+  // What is meant exactly comes first, wherever it stands in the order, and so nowhere else.
+  const place = placeAmongMeant(filter);
+  const first = place === undefined ? [] : await meant(db, filter, place, direction);
+  if (first.length >= filter.limit) {
+    const items = first.slice(0, filter.limit).map(nodeWire);
+    const isMore = first.length > filter.limit;
+    return { items, next_cursor: isMore ? `${amongMeant}${items.at(-1)?.node_id}` : fromTheStart[direction] };
+  }
+  const { after: _, ...fromStart } = filter;
+  const { rows, next_cursor } = await walkNodes(db, place === undefined ? filter : fromStart, direction, first.length);
+  return { items: [...first, ...rows].map(nodeWire), next_cursor };
+}
+
+/** A page without those that were `told` before it. */
+function walkNodes(db: Queryable, filter: NodeFilter, direction: Direction, told: number) {
   const way = wayFor(filter);
   const { values, bind } = parameters();
   const walk: Walk = { table: 'node', key: 'node_id', rows: way.rows(filter, bind, direction), values };
   const more = parameters(values.length);
-  const bindMore = more.bind;
-  const where = conditionsOf(filter, bindMore, way.answers);
-  // What is meant exactly comes first, wherever it stands in the order, and so nowhere else.
-  const first = filter.q !== undefined && !filter.after ? await meant(db, filter, filter.q, direction) : [];
-  if (filter.q !== undefined) where.push(contains(filter.q, bindMore), `not ${meantExactly(bindMore(filter.q))}`);
-  if (first.length === filter.limit) return { items: first.map(nodeWire), next_cursor: fromTheStart[direction] };
-  const wanted: Wanted = { where, values: more.values, direction, limit: filter.limit - first.length };
-  const { rows, next_cursor } = await readWalk<JoinedRow>(db, walk, wanted, joinedTo);
-  return { items: [...first, ...rows].map(nodeWire), next_cursor };
+  const where = conditionsOf(filter, more.bind, way.answers);
+  if (filter.q !== undefined) where.push(contains(filter.q, more.bind), `not ${meantExactly(more.bind(filter.q))}`);
+  const wanted: Wanted = { where, values: more.values, direction, limit: filter.limit - told };
+  return readWalk<JoinedRow>(db, walk, wanted, joinedTo);
 }
