@@ -70,7 +70,7 @@ const reads: Record<string, Read> = {
   'what a name stands for': (store) => whatIsMeant(store.db, middleName(store), null),
   'what no name stands for': ({ db }) => whatIsMeant(db, 'nowhere', null),
   'overview: all counts': async ({ db }) => {
-    for (const each of ['nodes', 'allocations', 'operations'] as const) await countByStatus(db, each);
+    await countByStatus(db);
     await countHeld(db);
     await countNeverReady(db);
   },

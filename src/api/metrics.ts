@@ -134,19 +134,17 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
   };
 
   return async () => {
-    const [byNode, byAllocation, byOperation, heldNodes, open, fenced, found, left] = await Promise.all([
-      countByStatus(db, 'nodes'),
-      countByStatus(db, 'allocations'),
-      countByStatus(db, 'operations'),
+    const [counted, heldNodes, open, fenced, found, left] = await Promise.all([
+      countByStatus(db),
       countHeld(db),
       openHolds(db),
       fencedAges(db),
       countOpenFindings(db),
       countOpenResidue(db),
     ]);
-    fill(nodes, byNode);
-    fill(allocations, byAllocation);
-    fill(operations, byOperation);
+    fill(nodes, counted.nodes);
+    fill(allocations, counted.allocations);
+    fill(operations, counted.operations);
     age(fenced);
     findings.reset();
     for (const kind of findingKinds) findings.set({ kind }, found.find((each) => each.kind === kind)?.count ?? 0);

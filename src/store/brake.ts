@@ -130,7 +130,8 @@ export async function populationOf(
   phase: readonly NodeStatus[],
 ): Promise<number> {
   const [row] = await db.query<{ count: number }>(
-    `select count(*)::int as count from nodes where ${scope === 'pool' ? 'pool' : 'zone'} = $1 and status = any($2)`,
+    `select coalesce(sum(change), 0)::int as count from counts
+     where of = 'nodes' and ${scope === 'pool' ? 'pool' : 'zone'} = $1 and status = any($2)`,
     [name, phase],
   );
   return row?.count ?? 0;

@@ -205,7 +205,7 @@ describe('on a large, idle fleet', () => {
     'the operations of a kind': (tx) => listOperations(tx, { ...everything, kind: 'node-provision' }, now()),
     'what a name stands for': (tx) => whatIsMeant(tx, 'nowhere', null),
     'how many there are': async (tx) => {
-      await countByStatus(tx, 'nodes');
+      await countByStatus(tx);
       await fencedAges(tx);
       await listPools(tx);
     },

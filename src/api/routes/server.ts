@@ -39,10 +39,8 @@ export const serverHandlers: Pick<
   },
   async 'overview-get'(_, { db, clock }) {
     const at = now(clock);
-    const [nodes, allocations, operations, pools, replicas, held, never_ready, findings] = await Promise.all([
-      countByStatus(db, 'nodes'),
-      countByStatus(db, 'allocations'),
-      countByStatus(db, 'operations'),
+    const [counted, pools, replicas, held, never_ready, findings] = await Promise.all([
+      countByStatus(db),
       countPools(db),
       listReplicas(db, at),
       countHeld(db),
@@ -51,9 +49,7 @@ export const serverHandlers: Pick<
     ]);
     return {
       at: at.toISOString(),
-      nodes,
-      allocations,
-      operations,
+      ...counted,
       pools,
       held: held.reduce((sum, { count }) => sum + count, 0),
       never_ready,
