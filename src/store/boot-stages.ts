@@ -68,6 +68,7 @@ export async function readBootStages(db: Queryable, node_id: string, node_instan
      join instances instance on instance.node_instance_id = stage.node_instance_id
      where instance.node_id = $1 and stage.node_instance_id = $2 order by stage.ordinal`,
     [node_id, node_instance_id],
+    { often: true },
   );
   return rows.map(({ started_at, starts_seconds, parent, ...stage }) => ({
     ...stage,

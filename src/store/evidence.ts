@@ -162,6 +162,8 @@ const ofInstance = (id: string): string[] => [
 export async function readTimeline(
   db: Queryable,
   filter: EvidenceFilter,
+  /** Of whoever asks for the same columns and as many rows each time. */
+  how?: { often: boolean },
 ): Promise<{ items: Evidence[]; next_cursor: string | null }> {
   const values: unknown[] = [];
   const bind = (value: unknown) => `$${values.push(value)}`;
@@ -183,11 +185,11 @@ export async function readTimeline(
     );
   }
   const direction = newest ? 'desc' : 'asc';
-  const ordered = `order by evidence.xid ${direction}, evidence.seq ${direction} limit ${bind(filter.limit + 1)}`;
+  const ordered = `order by evidence.xid ${direction}, evidence.seq ${direction} limit ${filter.limit + 1}`;
   const places = filter.node_instance_id === undefined ? [] : ofInstance(bind(filter.node_instance_id));
   const parts = places.map((place) => `(select * from evidence where ${[...where, place].join(' and ')} ${ordered})`);
   const from = parts.length > 0 ? `(${parts.join(' union all ')}) evidence` : `evidence where ${where.join(' and ')}`;
-  const rows = await db.query<EvidenceRow>(`select ${columns} from ${from} ${ordered}`, values);
+  const rows = await db.query<EvidenceRow>(`select ${columns} from ${from} ${ordered}`, values, how);
   const items = rows.slice(0, filter.limit).map(toWire);
   return { items, next_cursor: rows.length > filter.limit ? (items.at(-1)?.cursor ?? null) : null };
 }

@@ -186,6 +186,7 @@ export async function explainedNode(
     `select node.*, beat.last_seen_at, beat.stale_seconds from nodes node
      left join heartbeats beat on beat.node_instance_id = node.node_instance_id where node.node_id = $1`,
     [id],
+    { often: true },
   );
   return row;
 }

@@ -6,7 +6,7 @@ import type { Holder } from '../../contract/explanation.ts';
 import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
 import type { Onlooker } from '../../lifecycle/action-table.ts';
-import { offeredActions } from '../../lifecycle/actions.ts';
+import { type ActionSubject, offeredActions } from '../../lifecycle/actions.ts';
 import { type Holder as ExplainedHolder, type ExplainedNode, explain } from '../../lifecycle/explain.ts';
 import { meaningOf } from '../../lifecycle/node-means.ts';
 import { offeredFirst, type Repeated, repeatedIn } from '../../lifecycle/offered-first.ts';
@@ -79,10 +79,28 @@ async function findingsOn({ node_id, pool, status }: Node, tenant: string | null
   return (await openFindingsOf(db, node_id, alike)).map(findingWire);
 }
 
-async function offersOn(node: Node, onlooker: Onlooker, repeated: Repeated | null, { db }: ApiServices) {
-  const subject = await nodeSubject(db, node);
+function offersOn(subject: ActionSubject, onlooker: Onlooker, repeated: Repeated | null) {
   const release_failed = subject.allocation_status === 'release_failed';
   return offeredFirst(offeredActions(subject, onlooker), { repeated, release_failed });
+}
+
+async function madeFrom(node: Node, { db }: ApiServices) {
+  const row = await explainedNode(db, node.node_id);
+  if (!row) throw new ApiProblem('node_not_found');
+  return { row, pool: await poolGeneration(db, node.pool, row.pool_generation) };
+}
+
+/** Who holds it, and the facts and stages that tell how it came to stand where it stands. */
+async function toldOf(node: Node, tenant: string | null, services: ApiServices) {
+  const { db, clock } = services;
+  const held_by = node.allocation_id ? await readAllocation(db, node.allocation_id, tenant, now(clock)) : undefined;
+  const holder = held_by ? holderWire(held_by) : null;
+  const stuck = holder?.status === 'release_failed' ? holder.allocation_id : null;
+  const [evidence, slow_stages] = await Promise.all([
+    evidenceFor(db, node, tenant, stuck),
+    stuck ? [] : slowStagesOf(node, services),
+  ]);
+  return { holder, stuck, evidence, slow_stages };
 }
 
 type ExplanationRoutes = 'node-explain' | 'node-actions' | 'node-act';
@@ -92,19 +110,18 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
     const { db } = services;
     const { tenant } = person();
     const node = await mustFind(params.id, tenant, services);
-    const row = await explainedNode(db, params.id);
-    if (!row) throw new ApiProblem('node_not_found');
-    const pool = await poolGeneration(db, node.pool, row.pool_generation);
-    const at = now(services.clock);
-    const held_by = node.allocation_id ? await readAllocation(db, node.allocation_id, tenant, at) : undefined;
-    const holder = held_by ? holderWire(held_by) : null;
-    const stuck = holder?.status === 'release_failed' ? holder.allocation_id : null;
-    // What is left behind is the operators' business, and may name what another tenant had.
-    const residue = tenant === null ? await openResidueOf(db, node.node_id) : [];
-    const evidence = await evidenceFor(db, node, tenant, stuck);
+    // None of these needs another's answer, and each may have to wait for its turn.
+    const [{ row, pool }, { holder, stuck, evidence, slow_stages }, residue, operation, findings, subject] =
+      await Promise.all([
+        madeFrom(node, services),
+        toldOf(node, tenant, services),
+        // What is left behind is the operators' business, and may name what another tenant had.
+        tenant === null ? openResidueOf(db, node.node_id) : [],
+        readOperation(db, node.workflow_id ?? '', null, now(services.clock)),
+        findingsOn(node, tenant, services),
+        nodeSubject(db, node),
+      ]);
     const change = evidence.find((fact) => fact.kind === `node.${node.status}`);
-    const operation = await readOperation(db, node.workflow_id ?? '', null, at);
-    const findings = await findingsOn(node, tenant, services);
     const repeated = repeatedIn(findings);
     const agentless = services.drivers.get(pool?.driver ?? '')?.supervision === 'observe';
     const told = explain({
@@ -140,17 +157,17 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       // biome-ignore lint/suspicious/noThenProperty: the wire contract names it so, and nothing awaits this object.
       next: told.next.map((step) => ({ if: step.if, then: step.leads_to, at: iso(step.at) })),
       progress: operation && operation.finished_at === null ? operation.progress : null,
-      slow_stages: stuck ? [] : await slowStagesOf(node, services),
+      slow_stages,
       holder,
       residue,
       findings,
-      actions: await offersOn(node, person(), repeated, services),
+      actions: offersOn(subject, person(), repeated),
     };
   },
   async 'node-actions'({ params, person }, services) {
     const node = await mustFind(params.id, person().tenant, services);
     const findings = await findingsOn(node, person().tenant, services);
-    return { items: await offersOn(node, person(), repeatedIn(findings), services) };
+    return { items: offersOn(await nodeSubject(services.db, node), person(), repeatedIn(findings)) };
   },
   async 'node-act'(call, services) {
     const { id, action } = call.params;
