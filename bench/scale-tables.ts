@@ -76,6 +76,12 @@ const sections: Section[] = [
     how: 'One replica after the other gives way to one that first adds columns to the tables of beats and nodes and builds an index, while the older one serves on. Then one is killed, and the other takes over. The newer version is this one with two more changes of the schema.',
   },
   {
+    benchmark: 'flat',
+    title: 'A beat in a small fleet and in a large one',
+    command: 'node bench/flat.ts',
+    how: 'The same beats a second, in batches, to one replica with more and more nodes behind it: all the processor time of the server and of the database for each beat, with whatever watches over such a fleet.',
+  },
+  {
     benchmark: 'replicas',
     title: 'Where the limit lies with two replicas',
     command: 'node bench/replicas.ts',

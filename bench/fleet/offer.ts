@@ -1,0 +1,63 @@
+/** Beats in batches at a given rate, to one replica or in turn to several, and the processors that each party used meanwhile. */
+import { Agent } from 'node:http';
+import { pause, systemClock } from '../../src/base/clock.ts';
+import type { Replica } from '../server-process.ts';
+import { credentialOf } from '../sweep-fleet.ts';
+import { post } from './post.ts';
+import { readProcessors, type Use, useBetween } from './processors.ts';
+
+const batch = 100;
+const inFlight = 16;
+const said = '"status":"ready","health_score":100,"error_rate":0,"active_tasks":0';
+/** Prime, so that those who beat one after another lie apart in the table, and everybody has a turn. */
+const stride = 7_919;
+
+export interface Offered {
+  rate: number;
+  answered: number;
+  use: Use;
+}
+
+export interface Offer {
+  replicas: readonly Replica[];
+  /** Of the database. */
+  postmaster: number;
+  nodes: number;
+  /** Beats a second. */
+  rate: number;
+  seconds: number;
+  /** Whose turn is first. */
+  from: number;
+}
+
+/** What cannot be sent in its time, because too many wait for their answers, is not sent. */
+export async function offer({ replicas, postmaster, nodes, rate, seconds, from }: Offer): Promise<Offered> {
+  const sockets = new Agent({ keepAlive: true, maxSockets: inFlight });
+  const pids = replicas.map(({ pid }) => pid);
+  const before = readProcessors(pids, postmaster);
+  const startedMs = systemClock.monotonicMs();
+  let [sent, answered, waiting] = [0, 0, 0];
+  const beatOf = (turn: number) => `{"credential":"${credentialOf(1 + ((turn * stride) % nodes))}",${said}}`;
+  const send = async (first: number, url: string) => {
+    waiting++;
+    const beats = Array.from({ length: batch }, (_, place) => beatOf(first + place));
+    try {
+      const { status } = await post(new URL('/v1/agent/heartbeats', url), sockets, `{"beats":[${beats.join(',')}]}`);
+      if (status === 200) answered += batch;
+    } finally {
+      waiting--;
+    }
+  };
+  for (let elapsed = 0; elapsed < seconds; elapsed = (systemClock.monotonicMs() - startedMs) / 1000) {
+    while (sent < rate * elapsed && waiting < inFlight * replicas.length) {
+      const url = replicas[(sent / batch) % replicas.length]?.url ?? '';
+      send(from + sent, url).catch(() => {});
+      sent += batch;
+    }
+    await pause(systemClock, 5);
+  }
+  const after = readProcessors(pids, postmaster);
+  while (waiting > 0) await pause(systemClock, 5);
+  sockets.destroy();
+  return { rate, answered: answered / ((after.atMs - before.atMs) / 1000), use: useBetween(before, after) };
+}
