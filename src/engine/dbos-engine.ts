@@ -132,6 +132,8 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
       definitions.set(name, definition);
     },
 
+    registered: () => [...definitions.values()].map(({ kind, revision }) => ({ kind, revision })),
+
     async launch() {
       if (launched !== undefined) {
         throw new Error(`a DBOS engine (${launched}) is already launched in this process; shut it down first`);

@@ -143,6 +143,8 @@ export interface EngineListener {
 
 export interface Engine {
   register(definition: OperationDefinition): void;
+  /** What it can run: of replicas of different versions each starts what it has, and leaves the rest to the others. */
+  registered(): Pick<OperationDefinition, 'kind' | 'revision'>[];
   launch(): Promise<void>;
   /** Idempotent per (workflow_id, attempt): starting twice, even on two replicas, runs once. */
   start(run: OperationRun): Promise<void>;

@@ -82,6 +82,8 @@ export function createVirtualEngine(options: VirtualEngineOptions): VirtualEngin
       definitions.set(name, definition);
     },
 
+    registered: () => [...definitions.values()].map(({ kind, revision }) => ({ kind, revision })),
+
     async launch() {
       launched = true;
       takeOver([executor_id]);

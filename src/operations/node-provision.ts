@@ -6,6 +6,7 @@ import { allocationRow } from '../store/allocations.ts';
 import { once } from '../store/executions.ts';
 import { fenceInstance } from '../store/instances.ts';
 import { lockNode, nodeRow } from '../store/nodes.ts';
+import { stageEntered, stagePassed } from '../store/steps.ts';
 import { assignInTurn } from './assign-in-turn.ts';
 import type { Assignment } from './assign-node.ts';
 import { bringUp, giveUpAndFreeze, launchPolicy, operationOf, outlastSeconds, subjectOf } from './bring-up.ts';
@@ -13,28 +14,27 @@ import { awaitOthers } from './fence.ts';
 import { freezeFromDriver } from './freeze-evidence.ts';
 import { bringUpStages, nodeProvisionKind } from './provision-plan.ts';
 import type { OperationServices } from './services.ts';
-import { skipStage, stage } from './stage.ts';
+import { failingStage, skipStage, stage } from './stage.ts';
 import { readSubject } from './subject.ts';
 import { removeMachine } from './take-down.ts';
 
 const queuePollSeconds = 5;
 
 type Turns = ReturnType<typeof assignInTurn>;
+type Assigned = Extract<Assignment, { assigned: true }>;
 
-async function assign(
+/** Waits until it has a machine. Answers of the store are waited for inside: only what came of it is recorded. */
+async function awaitMachine(
   context: OperationContext,
   services: OperationServices,
-  turns: Turns,
-  retries: boolean,
-): Promise<void> {
+  ask: () => Promise<Assignment>,
+): Promise<Assigned> {
   const until = secondsLater(now(services.clock), outlastSeconds);
-  const { workflow_id } = context;
-  const { pool } = await operationOf(services, context);
   let told = '';
   const answer = await context.waitFor(
     'assign:wait',
     async () => {
-      const answer = await turns(pool ?? '', { workflow_id, retries });
+      const answer = await ask();
       if (answer.assigned || 'withdrawn' in answer) return answer as unknown as Json;
       if (told !== answer.waiting_for) await context.emit({ message: `Waiting for ${answer.waiting_for}` });
       told = answer.waiting_for;
@@ -43,7 +43,7 @@ async function assign(
     { until, poll_seconds: queuePollSeconds },
   );
   const assignment = answer as unknown as Assignment | undefined;
-  if (assignment?.assigned) return;
+  if (assignment?.assigned) return assignment;
   if (assignment && 'withdrawn' in assignment && assignment.withdrawn === 'failed') {
     throw new StepFailed({
       step: 'assign',
@@ -94,34 +94,89 @@ async function removeFormer(context: OperationContext, services: OperationServic
   await removeMachine(context, services, 'assign', subject, launchPolicy);
 }
 
-export function nodeProvision(services: OperationServices): OperationDefinition {
-  const turns = assignInTurn(services);
-  return {
-    kind: nodeProvisionKind,
-    revision: 1,
-    async run(context, params) {
-      try {
-        await stage(context, services, 'assign', async () => {
-          if (isRetry(params)) {
-            // The try that failed may still be keeping what its machine knew.
-            await awaitOthers(context, services, 'assign', { cancel: false });
-            await removeFormer(context, services);
-          }
-          await assign(context, services, turns, isRetry(params));
-        });
-        const standing = await context.step('standing', async () => (await subjectOf(services, context)).node.status);
-        if (standing === 'ready' || standing === 'degraded') {
-          for (const name of bringUpStages) await skipStage(context, services, name);
-        } else {
-          await bringUp(context, services);
-        }
-        await context.emit({ message: 'Ready' });
-        return null;
-      } catch (error) {
-        if (!(error instanceof StepFailed)) throw error;
-        await giveUpAndFreeze(context, services, error);
-        throw error;
+/** The stage `assign` by steps of its own, where a former instance may have to go first. */
+async function assignByStages(
+  context: OperationContext,
+  services: OperationServices,
+  turns: Turns,
+  retries: boolean,
+): Promise<Assigned | undefined> {
+  let assigned: Assigned | undefined;
+  await stage(context, services, 'assign', async () => {
+    if (retries) {
+      // The try that failed may still be keeping what its machine knew.
+      await awaitOthers(context, services, 'assign', { cancel: false });
+      await removeFormer(context, services);
+    }
+    const { pool } = await operationOf(services, context);
+    const ask = { workflow_id: context.workflow_id, retries };
+    assigned = await awaitMachine(context, services, () => turns(pool ?? '', ask));
+  });
+  return assigned;
+}
+
+/**
+ * The stage `assign` as one recorded wait: what is written when it begins and ends repeats harmlessly, and recording each of them costs
+ * more than all the rest of giving somebody a machine that stands free.
+ */
+const assignAtOnce = (context: OperationContext, services: OperationServices, turns: Turns): Promise<Assigned> =>
+  failingStage(context, services, 'assign', () => {
+    const { db, executor, clock } = services;
+    const { workflow_id } = context;
+    let pool: string | null | undefined;
+    return awaitMachine(context, services, async () => {
+      if (pool === undefined) pool = (await stageEntered(db, context, 'assign', executor, now(clock))).pool;
+      const answer = await turns(pool ?? '', { workflow_id, retries: false });
+      if (answer.assigned) {
+        const passed = answer.free ? { skips: bringUpStages, message: readyWord } : { skips: [] };
+        await stagePassed(db, context, 'assign', passed, executor, now(clock));
       }
-    },
+      return answer;
+    });
+  });
+
+const readyWord = 'Ready';
+
+/** Whether a machine was found that needs nothing any more. */
+type Find = (context: OperationContext, params: Json) => Promise<boolean>;
+
+const provisionBy = (services: OperationServices, revision: number, find: Find): OperationDefinition => ({
+  kind: nodeProvisionKind,
+  revision,
+  async run(context, params) {
+    try {
+      if (await find(context, params)) return null;
+      await bringUp(context, services);
+      await context.emit({ message: readyWord });
+      return null;
+    } catch (error) {
+      if (!(error instanceof StepFailed)) throw error;
+      await giveUpAndFreeze(context, services, error);
+      throw error;
+    }
+  },
+});
+
+/** Each revision takes the steps that its runs have on record. */
+export function nodeProvisions(services: OperationServices): OperationDefinition[] {
+  const turns = assignInTurn(services);
+  const skipRest = async (context: OperationContext) => {
+    for (const name of bringUpStages) await skipStage(context, services, name);
+    await context.emit({ message: readyWord });
   };
+  return [
+    provisionBy(services, 1, async (context, params) => {
+      await assignByStages(context, services, turns, isRetry(params));
+      const standing = await context.step('standing', async () => (await subjectOf(services, context)).node.status);
+      const stands = standing === 'ready' || standing === 'degraded';
+      if (stands) await skipRest(context);
+      return stands;
+    }),
+    provisionBy(services, 2, async (context, params) => {
+      if (!isRetry(params)) return (await assignAtOnce(context, services, turns)).free;
+      const stands = (await assignByStages(context, services, turns, true))?.free ?? false;
+      if (stands) await skipRest(context);
+      return stands;
+    }),
+  ];
 }

@@ -91,7 +91,7 @@ export const queueProvision = (
     {
       workflow_id,
       kind: nodeProvisionKind,
-      revision: 1,
+      revision: 2,
       allocation_id: allocation.allocation_id,
       tenant: allocation.tenant,
       correlation_id,

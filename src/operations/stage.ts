@@ -35,17 +35,15 @@ export interface PlanStep {
 
 export const stageOf = (step: string): string => step.split(':')[0] ?? step;
 
-export async function stage(
+/** Does a stage's work; if it fails, the stage has failed, and why. */
+export async function failingStage<T>(
   context: OperationContext,
-  services: OperationServices,
+  { db, clock, executor }: OperationServices,
   name: string,
-  work: () => Promise<void>,
-): Promise<void> {
-  const { db, clock, executor } = services;
-  const begun = await context.step(`${name}:begin`, () => stepStarted(db, context, name, 1, executor, now(clock)));
-  if (begun.over) return;
+  work: () => Promise<T>,
+): Promise<T> {
   try {
-    await work();
+    return await work();
   } catch (error) {
     if (error instanceof OperationCancelled) throw error;
     const failure =
@@ -72,6 +70,18 @@ export async function stage(
     });
     throw failure;
   }
+}
+
+export async function stage(
+  context: OperationContext,
+  services: OperationServices,
+  name: string,
+  work: () => Promise<void>,
+): Promise<void> {
+  const { db, clock, executor } = services;
+  const begun = await context.step(`${name}:begin`, () => stepStarted(db, context, name, 1, executor, now(clock)));
+  if (begun.over) return;
+  await failingStage(context, services, name, work);
   await context.step(`${name}:end`, async () => {
     await stepEnded(db, context, name, { status: 'done', tries: 1 }, executor, now(clock));
     return null;

@@ -138,7 +138,9 @@ test('a queued operation is started by one of many', async () => {
   const started = await Promise.all(
     executors.map((executor) =>
       db.transaction(async (tx) => {
-        const ids = (await queuedOperations(tx, 100)).map((row) => row.workflow_id).filter((id) => id === workflow_id);
+        const ids = (await queuedOperations(tx, 100, [{ kind: 'test', revision: 1 }]))
+          .map((row) => row.workflow_id)
+          .filter((id) => id === workflow_id);
         await markStarted(tx, ids, executor, fleet.now());
         return ids.length;
       }),

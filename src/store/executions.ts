@@ -171,11 +171,16 @@ export const finishOperation = (
     return page.row;
   });
 
-/** Operations waiting to be started, oldest first; each is locked so that only one replica starts it. */
-export function queuedOperations(tx: Transaction, limit: number): Promise<OperationRow[]> {
+/** Operations of these kinds and revisions that wait to be started, oldest first; each is locked so that only one replica starts it. */
+export function queuedOperations(
+  tx: Transaction,
+  limit: number,
+  among: { kind: string; revision: number }[],
+): Promise<OperationRow[]> {
   return tx.query<OperationRow>(
-    `select * from operations where status = 'queued' order by created_at limit $1 for update skip locked`,
-    [limit],
+    `select * from operations where status = 'queued' and (kind, revision) in (select * from unnest($2::text[], $3::int[]))
+     order by created_at limit $1 for update skip locked`,
+    [limit, among.map(({ kind }) => kind), among.map(({ revision }) => revision)],
   );
 }
 

@@ -176,12 +176,27 @@ async function writeTogether(db: Database, entries: readonly AnyEntry[], patienc
 }
 
 const ledgers = new WeakMap<Database, (entry: AnyEntry) => Promise<Answer>>();
+const putOff = new WeakMap<Database, Map<WorkflowId, Promise<void>>>();
+
+/**
+ * Whoever holds the locks on operations says so until when: their entries come together after that, and need not find out one by one that
+ * they must wait. Without it they would only cost more.
+ */
+export function putOffEntries(db: Database, ids: readonly WorkflowId[], until: Promise<void>): void {
+  const held = putOff.get(db) ?? new Map<WorkflowId, Promise<void>>();
+  putOff.set(db, held);
+  for (const id of ids) held.set(id, until);
+  void until.then(() => {
+    for (const id of ids) held.delete(id);
+  });
+}
 
 /** Writes one entry, with whatever others there are. Answers once it is committed. */
 export async function enter<T>(db: Database, entry: Entry<T>): Promise<T> {
   const ledger =
     ledgers.get(db) ?? gathered((entries: AnyEntry[]) => writeTogether(db, entries, 'skip locked'), limits);
   ledgers.set(db, ledger);
+  await putOff.get(db)?.get(entry.workflow_id);
   const answer = await ledger(entry);
   return (await answer()) as T;
 }

@@ -53,6 +53,20 @@ export const stepStarted = (
     return { over: step === undefined && stepsOf(page, stage).length > 0 };
   });
 
+/** Begins a stage unless it was begun: for who comes here again and again. Says whose machines the operation is about. */
+export const stageEntered = (
+  db: Database,
+  run: Run,
+  stage: string,
+  executor: Executor,
+  now: Date,
+): Promise<{ pool: string | null }> =>
+  enterAs(db, run, executor, (page) => {
+    const [step] = openStepsOf(page, stage);
+    if (step?.status === 'pending') begin(page, step, 1, now);
+    return { pool: page.row.pool };
+  });
+
 export interface StepEnding {
   status: 'done' | 'failed' | 'retrying' | 'skipped';
   tries: number;
@@ -116,6 +130,21 @@ export const stepEnded = (
   executor: Executor,
   now: Date,
 ): Promise<void> => enterAs(db, run, executor, (page) => endStage(page, stage, ended, now));
+
+/** A stage is done, and so these others are not needed; with what there is to say of it. */
+export const stagePassed = (
+  db: Database,
+  run: Run,
+  stage: string,
+  { skips, message }: { skips: readonly string[]; message?: string },
+  executor: Executor,
+  now: Date,
+): Promise<void> =>
+  enterAs(db, run, executor, (page) => {
+    endStage(page, stage, { status: 'done', tries: 1 }, now);
+    for (const each of skips) endStage(page, each, { status: 'skipped', tries: 0 }, now);
+    if (message !== undefined) amendOperation(page, { progress: { ...page.row.progress, message } });
+  });
 
 /**
  * The driver says which of its phases it is in: those before it are over. One that it has left already, or that nobody planned,

@@ -10,6 +10,12 @@ export function stepsConform(adapter: Adapter): void {
   const { unit_seconds: unit } = adapter;
 
   describe('steps', () => {
+    test('it says what it can run, in which revisions', async () => {
+      const nothing = async () => null;
+      const it = await scene(adapter, nothing, { later: nothing });
+      expect(it.world.engine.registered()).toEqual([1, 2].map((revision) => ({ kind: it.kind, revision })));
+    });
+
     test('a run answers with what its steps returned', async () => {
       const it = await scene(
         adapter,

@@ -76,6 +76,7 @@ export function createRuns(
 
   return {
     register: () => {},
+    registered: () => replicas[0].definitions,
     launch: async () => {},
     async start(run) {
       const key = keyOf(run.workflow_id, run.attempt);
