@@ -8,13 +8,15 @@ import { DBOSExecutor } from '@dbos-inc/dbos-sdk/internal/dbos-executor';
 import { INTERNAL_QUEUE_NAME } from '@dbos-inc/dbos-sdk/internal/utils';
 import { Pool } from 'pg';
 import { type Clock, pause } from '../base/clock.ts';
+import { gathered } from '../base/gathered.ts';
 import { createDbosJournal } from './dbos-journal.ts';
 import { dbosLogger } from './dbos-logger.ts';
+import { preparing } from './dbos-prepared.ts';
 import {
   executorsOfUnfinished,
   finishedBefore,
   handBack,
-  messageSent,
+  messagesSent,
   messageUnread,
   withLaunchLock,
 } from './dbos-tables.ts';
@@ -68,11 +70,17 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
     idle_in_transaction_session_timeout: 8_000,
   });
   // A connection that breaks while it is handed out fails its statement; that is where it is told.
-  pool.on('connect', (client) => client.on('error', () => {}));
+  pool.on('connect', (client) => {
+    client.on('error', () => {});
+    preparing(client);
+  });
   // While we shut down, the database may close a connection before our own goodbye reaches it.
   pool.on('error', (error) => {
     if (!stop.signal.aborted) log.warn({ err: error }, 'an idle engine connection failed');
   });
+
+  /** Every step of every run looks whether it was cancelled: those that look at the same time look together. */
+  const cancelSent = gathered((ids: string[]) => messagesSent(pool, ids, cancelKey), { most: 500, at_once: 2 });
 
   const handBackLater = async (run: OperationRun, error: unknown) => {
     log.error({ ...identity(run), err: error }, 'the engine could not record a step; the run is handed back');
@@ -93,7 +101,7 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
       const journal = createDbosJournal({
         dbos_id: dbosId(run.workflow_id, run.attempt),
         stopped: stop.signal,
-        cancelSent: (id) => messageSent(pool, id, cancelKey),
+        cancelSent,
         runTaken: (error) => log.warn({ ...identity(run), err: error }, 'another executor took this run over'),
         journalFailed: (error) => void handBackLater(run, error),
       });

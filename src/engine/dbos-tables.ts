@@ -27,12 +27,15 @@ export async function withLaunchLock<T>(pool: Pool, clock: Clock, work: () => Pr
   }
 }
 
-/** A message with an idempotency key has a name of its own, so that it is found whether or not it was consumed. */
-export async function messageSent(pool: Pool, dbos_id: string, key: string): Promise<boolean> {
-  const { rowCount } = await pool.query('select from dbos.notifications where message_uuid = $1', [
-    `${key}::${dbos_id}`,
-  ]);
-  return rowCount !== 0;
+/** Messages with an idempotency key have names of their own, so that they are found whether or not they were consumed. In the order of the runs. */
+export async function messagesSent(pool: Pool, dbos_ids: readonly string[], key: string): Promise<boolean[]> {
+  const named = dbos_ids.map((dbos_id) => `${key}::${dbos_id}`);
+  const { rows } = await pool.query<{ message_uuid: string }>(
+    'select message_uuid from dbos.notifications where message_uuid = any($1)',
+    [named],
+  );
+  const sent = new Set(rows.map(({ message_uuid }) => message_uuid));
+  return named.map((name) => sent.has(name));
 }
 
 export async function messageUnread(pool: Pool, dbos_id: string, topic: string): Promise<boolean> {

@@ -144,5 +144,6 @@ export async function insertRow<R extends Row>(tx: Transaction, table: 'nodes' |
   await tx.query(
     `insert into ${table} (${columns}) select ${columns} from jsonb_populate_record(null::${table}, $1::jsonb)`,
     [tx.redact.json(JSON.stringify(row))],
+    { often: true },
   );
 }

@@ -192,17 +192,20 @@ export async function markStarted(tx: Transaction, ids: WorkflowId[], executor: 
   );
 }
 
+const runningBy = (condition: string) =>
+  `select workflow_id, attempt from operations where replica_id = $1 and status in ('running', 'cancelling') and ${condition}`;
+
+/** Each along an index of its own: to look through all that run here for each that ends would cost the square of them. */
+const runningOn = `${runningBy('node_id = $2')} union ${runningBy('allocation_id = $3')}`;
+
 /** Runs that this replica executes and that concern a node or an allocation, or that wait for room in a pool. */
 export function runningHere(
   db: Queryable,
   replica_id: string,
-  concern: { node_id?: string | null; allocation_id?: string | null; waiting?: boolean },
+  concern: { node_id?: string | null; allocation_id?: string | null } | 'waiting',
 ): Promise<{ workflow_id: WorkflowId; attempt: number }[]> {
-  return db.query(
-    `select workflow_id, attempt from operations where replica_id = $1 and status in ('running', 'cancelling')
-       and (node_id = $2 or allocation_id = $3 or ($4 and node_id is null))`,
-    [replica_id, concern.node_id ?? null, concern.allocation_id ?? null, concern.waiting ?? false],
-  );
+  if (concern === 'waiting') return db.query(runningBy('node_id is null'), [replica_id]);
+  return db.query(runningOn, [replica_id, concern.node_id ?? null, concern.allocation_id ?? null], { often: true });
 }
 
 /** Operations whose present step has taken longer than it may. Each is asked to stop, with what went wrong on record. */

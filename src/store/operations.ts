@@ -78,6 +78,7 @@ async function toWire(db: Queryable, rows: OperationRow[], now: Date): Promise<O
   const steps = await db.query<StepRow>(
     'select * from steps where workflow_id = any($1) order by workflow_id, ordinal',
     [rows.map((row) => row.workflow_id)],
+    { often: true },
   );
   const byOperation = Map.groupBy(steps, (step) => step.workflow_id);
   return rows.map((row) => {
@@ -113,6 +114,7 @@ export async function readOperations(
   const rows = await db.query<OperationRow>(
     'select * from operations where workflow_id = any($1) and ($2::text is null or tenant = $2)',
     [ids, tenant],
+    { often: true },
   );
   return toWire(db, rows, now);
 }

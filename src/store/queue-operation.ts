@@ -38,6 +38,7 @@ export async function queueOperations(tx: Transaction, fresh: NewOperation[], no
      from jsonb_to_recordset($1::jsonb) as queued(workflow_id text, kind text, revision integer, node_id text, node_instance_id text,
        allocation_id text, tenant text, correlation_id text, actor jsonb, params jsonb)`,
     [queued, now],
+    { often: true },
   );
   await tx.query(
     `insert into steps (workflow_id, ordinal, name, label, status, usual_seconds, within_seconds, expected)
@@ -46,6 +47,7 @@ export async function queueOperations(tx: Transaction, fresh: NewOperation[], no
      from jsonb_to_recordset($1::jsonb) as queued(workflow_id text, steps jsonb),
        jsonb_array_elements(queued.steps) with ordinality as list(step, ordinal)`,
     [queued],
+    { often: true },
   );
   await expectByHistory(
     tx,

@@ -48,7 +48,7 @@ export function operationWaker(
     }
   };
   return (fact) => {
-    if (mayServeWaiting(fact)) void wake('waiting', () => runningHere(db, replica_id, { waiting: true }));
+    if (mayServeWaiting(fact)) void wake('waiting', () => runningHere(db, replica_id, 'waiting'));
     if (mayMatter(fact) && (fact.node_id || fact.allocation_id)) {
       const subject = { node_id: fact.node_id, allocation_id: fact.allocation_id };
       void wake(`${fact.node_id} ${fact.allocation_id}`, () => runningHere(db, replica_id, subject));
