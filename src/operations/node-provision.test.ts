@@ -6,7 +6,7 @@ import { until } from '../../test/support/until.ts';
 import { secondsLater } from '../base/clock.ts';
 import { type CorrelationId, newReplicaId, type WorkflowId } from '../base/ids.ts';
 import { createVirtualEngine } from '../engine/virtual-engine.ts';
-import { SimulatedCrash } from '../engine/virtual-journal.ts';
+import { type Faults, SimulatedCrash } from '../engine/virtual-journal.ts';
 import type { Installation } from '../store/installation.ts';
 import { readOperation } from '../store/operations.ts';
 import { registerReplica } from '../store/replicas.ts';
@@ -35,9 +35,30 @@ afterAll(() => stage.close());
 const asker = { actor: null, tenant: null, correlation_id: 'c' as CorrelationId };
 const free = `select 1 from allocations where status = 'active' and workflow_id = $1`;
 
+const kindsOf = async (workflow_id: WorkflowId) =>
+  (
+    await stage.db.query<{ kind: string }>('select kind from evidence where workflow_id = $1 order by seq', [
+      workflow_id,
+    ])
+  ).map(({ kind }) => kind);
+
+async function began(revision: number, pool: string, faults: Faults = {}) {
+  const workflow_id = (await requestAllocation(services, { pool }, asker)).workflow_id as WorkflowId;
+  const listener = engineListener(() => services);
+  let isOver = false;
+  const ended: typeof listener.ended = async (...told) => {
+    await listener.ended(...told);
+    isOver = true;
+  };
+  const engine = createVirtualEngine({ clock: stage.clock, faults, listener: { ...listener, ended } });
+  for (const definition of nodeProvisions(services)) engine.register(definition);
+  await engine.launch();
+  await engine.start({ workflow_id, attempt: 1, kind: 'node-provision', revision, params: {} });
+  return { workflow_id, engine, isOver: () => isOver };
+}
+
 /** Runs one, cut off once at a step where that is asked for. Answers the steps that it recorded, and its end. */
 async function provisioned(revision: number, cutOff?: { step: string; when: 'before' | 'after' }) {
-  const workflow_id = (await requestAllocation(services, { pool: 'p' }, asker)).workflow_id as WorkflowId;
   const steps: string[] = [];
   let isCut = false;
   const cut = (when: 'before' | 'after') => (_: unknown, step: string) => {
@@ -45,51 +66,27 @@ async function provisioned(revision: number, cutOff?: { step: string; when: 'bef
     isCut = true;
     throw new SimulatedCrash();
   };
-  const listener = engineListener(() => services);
-  let isOver = false;
-  const engine = createVirtualEngine({
-    clock: stage.clock,
-    faults: {
-      before(run, step) {
-        cut('before')(run, step);
-        steps.push(step);
-      },
-      after: cut('after'),
-    },
-    listener: {
-      ...listener,
-      async ended(run, outcome) {
-        await listener.ended(run, outcome);
-        isOver = true;
-      },
-    },
-  });
-  for (const definition of nodeProvisions(services)) engine.register(definition);
-  await engine.launch();
-  await engine.start({ workflow_id, attempt: 1, kind: 'node-provision', revision, params: {} });
-  await until(
-    'it to be over',
-    () => {
-      if (isCut && !steps.includes('cut off')) {
-        steps.push('cut off');
-        engine.crash();
-        void engine.launch();
-      }
-      return isOver;
-    },
-    { seconds: 20 },
-  );
+  const before = (run: unknown, step: string) => {
+    cut('before')(run, step);
+    steps.push(step);
+  };
+  const { workflow_id, engine, isOver } = await began(revision, 'p', { before, after: cut('after') });
+  const goesOn = () => {
+    if (isCut && !steps.includes('cut off')) {
+      steps.push('cut off');
+      engine.crash();
+      void engine.launch();
+    }
+    return isOver();
+  };
+  await until('it to be over', goesOn, { seconds: 20 });
   const operation = await readOperation(stage.db, workflow_id, null, stage.start);
-  const facts = await stage.db.query<{ kind: string }>(
-    'select kind from evidence where workflow_id = $1 order by seq',
-    [workflow_id],
-  );
   return {
     steps,
     isServed: (await stage.db.query(free, [workflow_id])).length === 1,
     ended: [operation?.status, ...(operation?.steps ?? []).map(({ status }) => status)].join(' '),
     says: [operation?.progress.percent, operation?.progress.message].join(' '),
-    told: facts.map(({ kind }) => kind).join(' '),
+    told: (await kindsOf(workflow_id)).join(' '),
   };
 }
 
@@ -127,4 +124,24 @@ test.each(
     says: '100 Ready',
   });
   if (revision === 2) expect(told.match(/step.started/g)).toHaveLength(1);
+});
+
+test('one that waits when it is cut off has begun once, and gets the next machine', async () => {
+  await stage.pool('empty');
+  const { workflow_id, engine, isOver } = await began(2, 'empty');
+  const told = () => kindsOf(workflow_id);
+  await until('it to wait', async () => (await told()).includes('operation.progress'), { seconds: 20 });
+  engine.crash();
+  await engine.launch();
+  await stage.nodes({ pool: 'empty', count: 1 });
+  await until(
+    'it to be over',
+    async () => {
+      await engine.wake(workflow_id, 1);
+      return isOver();
+    },
+    { seconds: 20 },
+  );
+  expect((await told()).join(' ')).toMatch(/step.started operation.progress .*operation.succeeded$/);
+  expect((await told()).filter((kind) => kind === 'step.started')).toHaveLength(1);
 });

@@ -84,6 +84,8 @@ test('runs that begin before their start is committed are claimed together after
     registered: () => [{ kind: 'eager', revision: 1 }],
     async start(run: OperationRun) {
       claims.push(claimExecution(counting, run, executor, fleet.now()));
+      // Long enough for whoever does not wait to find everything locked.
+      for (let looks = 0; looks < 10; looks++) await store.db.query('select 1');
     },
   } as unknown as Engine;
   await operationStart({ db: counting, engine, executor } as SweepServices).run(fleet.now());
