@@ -7,6 +7,7 @@ import { loadavg } from 'node:os';
 import { now, pause, systemClock } from '../src/base/clock.ts';
 import type { NodeId } from '../src/base/ids.ts';
 import { listAllocations } from '../src/store/allocations.ts';
+import { evidenceFor } from '../src/store/because.ts';
 import { countByStatus, countFleet, countHeld, foldCounts, verifyCounts } from '../src/store/counts.ts';
 import type { Database } from '../src/store/database.ts';
 import { type NodeMove, transition } from '../src/store/door.ts';
@@ -67,6 +68,10 @@ const reads: Record<string, Read> = {
   'allocations of a status that none has': ({ db }) => listAllocations(db, { ...page, status: 'failed' }, at()),
   'allocations with a label that none has': ({ db }) => listAllocations(db, { ...page, label: 'team=none' }, at()),
   'operations, newest': ({ db }) => listOperations(db, page, at()),
+  'the evidence that explains a node': async (store) => {
+    const node = await readNode(store.db, any(store));
+    return node && evidenceFor(store.db, node, null, null);
+  },
   'what a name stands for': (store) => whatIsMeant(store.db, middleName(store), null),
   'what no name stands for': ({ db }) => whatIsMeant(db, 'nowhere', null),
   'overview: all counts': async ({ db }) => {
