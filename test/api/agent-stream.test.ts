@@ -142,6 +142,20 @@ describe('an agent', () => {
     expect(await binary?.closed).toEqual({ code: 1003, reason: 'unsupported_media_type' });
   });
 
+  it('is answered each ping once, and closed for a flood of them', async () => {
+    const own = await openStream(server.url, (await readyMachine(server, 'pinging')).credential);
+    const pongs: string[] = [];
+    own.socket.on('pong', (data) => pongs.push(String(data)));
+    own.socket.ping('one');
+    own.socket.ping('two');
+    await ask(own, {});
+    expect(pongs).toEqual(['one', 'two']);
+    // They leave together, and so come faster than their answers can leave.
+    for (let pings = 0; pings < 20_000; pings++) own.socket.ping();
+    expect(await own.closed).toEqual({ code: 1013, reason: 'stream_overrun' });
+    expect(pongs.length).toBeLessThan(20_000);
+  });
+
   it('that breaks off is evidence once, and no verdict; one that says goodbye is neither', async () => {
     const leaving = await readyMachine(server, 'leaving');
     const goodbye = await openStream(server.url, leaving.credential);

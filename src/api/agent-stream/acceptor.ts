@@ -24,7 +24,14 @@ export interface Acceptor {
 async function loadServers(clock: Clock) {
   const { WebSocketServer } = await import('ws');
   const server = (maxPayload: number) => {
-    const made = new WebSocketServer({ noServer: true, clientTracking: false, perMessageDeflate: false, maxPayload });
+    const made = new WebSocketServer({
+      noServer: true,
+      clientTracking: false,
+      perMessageDeflate: false,
+      maxPayload,
+      // The library would answer pings without end to somebody who reads none of the answers; the wire answers them within its bounds.
+      autoPong: false,
+    });
     // Agents learn the time from whatever answers them.
     made.on('headers', (headers) => headers.push(`Date: ${now(clock).toUTCString()}`));
     return made;

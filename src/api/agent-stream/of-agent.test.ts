@@ -71,6 +71,15 @@ test('of an overload that is over nobody is told before the next answer', async 
   expect(socket.closed, 'and it is given the time it was told').toBeNull();
 });
 
+test('whoever leaves much unread is found without a word from it', async () => {
+  const { clock, socket, streams } = streaming(1);
+  socket.bufferedAmount = 300 * 1024;
+  await clock.advance(6_000);
+  expect(socket.readyState, 'cut off').toBe(3);
+  expect(streams.figures()).toEqual({ agents: 0, relays: 0 });
+  await streams.stop();
+});
+
 test('whoever says nothing for three intervals is let go, and one that beats is not', async () => {
   const { clock, socket, streams } = streaming(1);
   for (let beats = 0; beats < 6; beats++) {

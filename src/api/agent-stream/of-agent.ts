@@ -99,6 +99,7 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
       else if (fact.kind.startsWith('task.') || fact.kind.startsWith('node.')) tasks.look();
     },
     look(at_ms) {
+      wire.letGoUnread();
       const patienceMs = Math.max(leastQuietMs, intervalsOfQuiet * told_seconds * 1000);
       if (at_ms - wire.heardMs() > patienceMs) return wire.close('stream_silent');
       const heartbeat_interval_seconds = assigned();

@@ -43,6 +43,7 @@ export function serveRelay(
     cut: wire.cut,
     observe: () => wire.refuse(new ApiProblem('token_unknown', 'The token of this relay was revoked.')),
     look(at_ms) {
+      wire.letGoUnread();
       const quiet = at_ms - wire.heardMs();
       if (relay.expires_at && relay.expires_at <= now(clock)) wire.refuse(new ApiProblem('token_expired'));
       else if (quiet > quietMs) wire.close('stream_silent');

@@ -56,6 +56,32 @@ test('whoever does not read is cut off, and that is a broken connection', () => 
   expect(endings).toMatchObject([{ why: 'stream_overrun', broken: true }]);
 });
 
+test('a ping is answered with what it carried, and whoever does not read the answers is let go', () => {
+  const { socket } = opened();
+  for (const text of ['a', 'b', 'c']) socket.emit('ping', Buffer.from(text));
+  expect(socket.pongs).toEqual(['a', 'b', 'c']);
+  socket.flushPongs();
+  socket.emit('ping', Buffer.from('d'));
+  expect(socket.closed).toBeNull();
+  for (let pings = 0; pings < 50; pings++) socket.emit('ping', Buffer.alloc(0));
+  expect(socket.pongs, 'no more wait than frames may').toEqual(['a', 'b', 'c', 'd', '', '']);
+  expect(socket.sent).toMatchObject([{ problem: { code: 'stream_overrun' } }]);
+  expect(socket.closed).toEqual([1013, 'stream_overrun']);
+});
+
+test('unread bytes count with a ping, and whenever somebody looks', () => {
+  const pinged = opened();
+  pinged.socket.bufferedAmount = 101;
+  pinged.socket.emit('ping', Buffer.from('a'));
+  expect(pinged.endings).toMatchObject([{ why: 'stream_overrun', broken: true }]);
+  const looked = opened();
+  looked.wire.letGoUnread();
+  expect(looked.endings).toEqual([]);
+  looked.socket.bufferedAmount = 101;
+  looked.wire.letGoUnread();
+  expect(looked.endings).toMatchObject([{ why: 'stream_overrun', broken: true }]);
+});
+
 test('whoever does not answer a goodbye is cut off, and what it sends meanwhile is nothing', async () => {
   const taken = vi.fn(async () => {});
   const { socket, wire, clock, endings } = opened(taken);

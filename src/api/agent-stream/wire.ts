@@ -18,6 +18,8 @@ export interface Wire {
   /** Without a goodbye. */
   cut(): void;
   ping(): void;
+  /** Cuts it off where more waits to be read than may. */
+  letGoUnread(): void;
   /** When the other side was last heard, on the clock that only grows. */
   heardMs(): number;
 }
@@ -63,6 +65,7 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
   const openedMs = clock.monotonicMs();
   const waiting: string[] = [];
   let working = false;
+  let pongsUnsent = 0;
   let heardMs = openedMs;
   let closing: ClosingCode | undefined;
   let fault: string | undefined;
@@ -76,13 +79,16 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
     socket.close(streamClosings[code].close_code, code);
     cancelCut = clock.after(goodbyeMs, () => socket.terminate());
   };
-  const send = (frame: object) => {
-    if (closing || !isOpen()) return;
-    socket.send(JSON.stringify(frame));
-    if (socket.bufferedAmount <= limits.unsent_bytes) return;
+  const letGoUnread = () => {
+    if (closing || socket.bufferedAmount <= limits.unsent_bytes) return;
     closing = 'stream_overrun';
     // It does not read, so it would not read why either.
     socket.terminate();
+  };
+  const send = (frame: object) => {
+    if (closing || !isOpen()) return;
+    socket.send(JSON.stringify(frame));
+    letGoUnread();
   };
   const refuse = (error: unknown, seq?: number) => {
     const { problem, body } = problemOf(error, { log, correlation_id, operation: 'agent-stream' });
@@ -111,6 +117,16 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
     if (waiting.length >= limits.waiting_frames) return refuse(new ApiProblem('stream_overrun'));
     waiting.push(String(data));
     if (!working) void work();
+  });
+  socket.on('ping', (data) => {
+    if (closing || !isOpen()) return;
+    // Counted as well as weighed: a pong of two bytes costs far more than that while it waits.
+    if (pongsUnsent >= limits.waiting_frames) return refuse(new ApiProblem('stream_overrun'));
+    pongsUnsent++;
+    socket.pong(data, false, () => {
+      pongsUnsent--;
+    });
+    letGoUnread();
   });
   socket.on('pong', () => {
     heardMs = clock.monotonicMs();
@@ -142,6 +158,7 @@ export function openWire(socket: WebSocket, parts: WireParts): Wire {
     ping: () => {
       if (isOpen()) socket.ping();
     },
+    letGoUnread,
     heardMs: () => heardMs,
   };
 }

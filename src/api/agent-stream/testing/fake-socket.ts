@@ -10,6 +10,15 @@ export class FakeSocket extends EventEmitter {
   send(text: string) {
     this.sent.push(JSON.parse(text));
   }
+  pongs: string[] = [];
+  private unflushed: (() => void)[] = [];
+  pong(data: Buffer, _mask: boolean, flushed: () => void) {
+    this.pongs.push(String(data));
+    this.unflushed.push(flushed);
+  }
+  flushPongs() {
+    for (const flushed of this.unflushed.splice(0)) flushed();
+  }
   close(code: number, reason: string) {
     this.closed = [code, reason];
   }
