@@ -94,6 +94,16 @@ async function readPages(
   );
 }
 
+/** What entries may change, and by what it is found. */
+const operationSets = (row: OperationRow) => {
+  const { workflow_id, status, replica_id, epoch, started_at, finished_at, progress, percent, error } = row;
+  return { workflow_id, status, replica_id, epoch, started_at, finished_at, progress, percent, error };
+};
+const stepSets = (step: LedgerStep) => {
+  const { workflow_id, ordinal, status, tries, started_at, finished_at, retry_at, deadline_at, error } = step;
+  return { workflow_id, ordinal, status, tries, started_at, finished_at, retry_at, deadline_at, error };
+};
+
 async function writeOperations(tx: Transaction, rows: OperationRow[]): Promise<void> {
   if (rows.length === 0) return;
   await tx.query(
@@ -103,7 +113,7 @@ async function writeOperations(tx: Transaction, rows: OperationRow[]): Promise<v
      from jsonb_to_recordset($1::jsonb) as source(workflow_id text, status text, replica_id text, epoch bigint,
        started_at timestamptz, finished_at timestamptz, progress jsonb, percent double precision, error jsonb)
      where target.workflow_id = source.workflow_id and target.workflow_id = any($2)`,
-    [JSON.stringify(rows), rows.map(({ workflow_id }) => workflow_id)],
+    [JSON.stringify(rows.map(operationSets)), rows.map(({ workflow_id }) => workflow_id)],
     { often: true },
   );
 }
@@ -116,7 +126,7 @@ async function writeSteps(tx: Transaction, steps: LedgerStep[]): Promise<void> {
      from jsonb_to_recordset($1::jsonb) as source(workflow_id text, ordinal integer, status text, tries integer,
        started_at timestamptz, finished_at timestamptz, retry_at timestamptz, deadline_at timestamptz, error jsonb)
      where target.workflow_id = source.workflow_id and target.ordinal = source.ordinal and target.workflow_id = any($2)`,
-    [JSON.stringify(steps), [...new Set(steps.map(({ workflow_id }) => workflow_id))]],
+    [JSON.stringify(steps.map(stepSets)), [...new Set(steps.map(({ workflow_id }) => workflow_id))]],
     { often: true },
   );
 }
