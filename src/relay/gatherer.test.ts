@@ -60,7 +60,7 @@ test('beats that come together travel together, and each is answered with its ow
 
 test('equal beats of one instance that wait are one; another claim is another beat, and none overtakes', async () => {
   const { clock, sent, heard, beat } = rack();
-  beat('a', { status: 'ready', active_tasks: 1 });
+  beat('a', { status: 'ready', active_tasks: 2 });
   beat('a', { status: 'ready', active_tasks: 2 });
   beat('a', { status: 'stopping' });
   await clock.advance(100);
@@ -80,6 +80,27 @@ test('equal beats of one instance that wait are one; another claim is another be
     'offline',
   ]);
   expect(sent[2]?.beats).toEqual([{ credential: 'a', status: 'ready' }]);
+});
+
+test.each<[keyof Heartbeat, Heartbeat]>([
+  ['status', { status: 'degraded' }],
+  ['health_score', { health_score: 10 }],
+  ['error_rate', { error_rate: 0.9 }],
+  ['active_tasks', { active_tasks: 3 }],
+  ['message', { message: 'hot' }],
+  ['boot_stage', { boot_stage: 'bios' }],
+])('a beat that says another %s is not answered for by a later one', async (_, said) => {
+  const { clock, sent, heard, beat } = rack();
+  beat('a', said);
+  beat('a');
+  await clock.advance(100);
+  expect(sent[0]?.beats).toEqual([{ credential: 'a', ...said }, { credential: 'a' }]);
+  sent[0]?.answer([reply('degraded'), reply('ready')]);
+  await clock.advance(0);
+  expect(heard).toEqual([
+    ['a', reply('degraded')],
+    ['a', reply('ready')],
+  ]);
 });
 
 test('a full batch leaves at once, by number or by size', async () => {

@@ -77,9 +77,6 @@ interface Held {
 const mostAnswers = 8;
 const lookEveryMs = 250;
 
-const claimOf = ({ status, boot_stage, message, node_instance_id }: BatchBeat) =>
-  JSON.stringify([status, boot_stage, message, node_instance_id]);
-
 const refusedWith = (code: ErrorCode, detail: string, retry_after_seconds: number): BeatOutcome => ({
   code,
   status: errorCatalogue[code].status,
@@ -230,15 +227,16 @@ export function createGatherer(parts: {
       if (held >= limits.held_beats || stopping)
         return Promise.resolve(refusedWith('rate_limited', 'The relay holds as many beats as it may.', retrySeconds()));
       const fresh = { credential, ...beat };
+      const text = JSON.stringify(fresh);
       return new Promise((resolve) => {
         const before = waiting.get(credential);
-        if (before && claimOf(before.beat) === claimOf(fresh) && before.answers.length < mostAnswers) {
+        // Equal in everything: any field may be what the control plane judges by, now or in a later version.
+        if (before && before.answers.length < mostAnswers && JSON.stringify(before.beat) === text) {
           counts.joined++;
-          before.beat = fresh;
           before.answers.push(resolve);
           return;
         }
-        const bytes = Buffer.byteLength(JSON.stringify(fresh)) + 1;
+        const bytes = Buffer.byteLength(text) + 1;
         const each = { credential, beat: fresh, bytes, since_ms: clock.monotonicMs(), answers: [resolve] };
         held++;
         queue.push(each);
