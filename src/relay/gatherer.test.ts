@@ -117,6 +117,17 @@ test('a full batch leaves at once, by number or by size', async () => {
   expect(large.sent.map(credentialsOf)).toEqual([['a', 'b'], ['c']]);
 });
 
+test('a small beat does not pass a large one of its instance that found no room', async () => {
+  const { clock, sent, beat } = rack({ bytes_a_batch: 1_500 });
+  beat('a', { message: 'x'.repeat(900) });
+  beat('b', { status: 'ready', message: 'x'.repeat(900) });
+  beat('b', { status: 'stopping' });
+  beat('c');
+  await clock.advance(100);
+  expect(credentialsOf(sent[0]), 'others go ahead').toEqual(['a', 'c']);
+  expect(sent[1]?.beats.map(({ status }) => status)).toEqual(['ready', 'stopping']);
+});
+
 describe('while the control plane is away', () => {
   test('a short absence costs nobody an answer: the same beats are sent again', async () => {
     const { clock, sent, heard, told, beat } = rack();

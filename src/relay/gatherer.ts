@@ -127,11 +127,15 @@ export function createGatherer(parts: {
   const nextBatch = (): Held[] => {
     const batch: Held[] = [];
     const left: Held[] = [];
+    /** Whose beat found no room: a later, smaller one of theirs must not pass it. */
+    const leftBehind = new Set<string>();
     let bytes = 0;
     for (const each of queue) {
       const fits = batch.length < limits.beats_a_batch && bytes + each.bytes <= limits.bytes_a_batch;
-      if (!fits || travelling.has(each.credential)) left.push(each);
-      else {
+      if (!fits || travelling.has(each.credential) || leftBehind.has(each.credential)) {
+        left.push(each);
+        leftBehind.add(each.credential);
+      } else {
         batch.push(each);
         bytes += each.bytes;
         if (waiting.get(each.credential) === each) waiting.delete(each.credential);
