@@ -1,7 +1,8 @@
-/** Passes a request on as it came, and its answer back as it comes: nothing is kept, nothing is judged. */
+/** Passes a request on as it came, to the path that was judged, and its answer back as it comes: nothing is kept, nothing is judged. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import { ApiProblem } from '../contract/errors.ts';
+import type { Target } from './agent-paths.ts';
 import { sendProblem } from './answers.ts';
 import type { Upstream } from './upstream.ts';
 
@@ -30,9 +31,15 @@ const passedOn = (headers: IncomingMessage['headers']): Record<string, string | 
   );
 
 /** `body`: what was read of it already, which is all of it. */
-export function passOn(upstream: Upstream, request: IncomingMessage, response: ServerResponse, body?: Buffer): void {
+export function passOn(
+  upstream: Upstream,
+  { path, search }: Target,
+  request: IncomingMessage,
+  response: ServerResponse,
+  body?: Buffer,
+): void {
   const headers = passedOn(request.headers);
-  const asked = upstream.open(request.method ?? 'GET', request.url ?? '/', headers);
+  const asked = upstream.open(request.method ?? 'GET', path + search, headers);
   asked.on('error', (error) =>
     sendProblem(
       request,
