@@ -1,11 +1,12 @@
 /** What people and rules may ask for. Each request changes rows and queues its operation in one transaction, or refuses and changes nothing. */
+import { atMost } from '../base/at-most.ts';
 import { now } from '../base/clock.ts';
 import { newAllocationId, newWorkflowId } from '../base/ids.ts';
 import type { AllocationCreate } from '../contract/allocation.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import { lockAllocation } from '../store/allocations.ts';
 import { retryingAllocation } from '../store/amend-allocation.ts';
-import type { Queryable } from '../store/database.ts';
+import { type Queryable, StoreUnavailable, type Transaction } from '../store/database.ts';
 import { renewCleaning } from '../store/deadlines.ts';
 import { createAllocation, moveAllocations } from '../store/door-allocation.ts';
 import { lockNode } from '../store/nodes.ts';
@@ -21,6 +22,8 @@ import { releaseIn } from './request-release.ts';
 import type { OperationServices } from './services.ts';
 
 const defaultTenant = 'default';
+/** Half of the connections: hundreds who ask at once leave the others to what serves them. */
+const turns = atMost(8, (error) => error instanceof StoreUnavailable);
 
 export function requestAllocation(
   services: OperationServices,
@@ -29,7 +32,7 @@ export function requestAllocation(
 ): Promise<Touched> {
   const { db, clock, environment } = services;
   const at = now(clock);
-  return db.transaction(async (tx) => {
+  const request = async (tx: Transaction): Promise<Touched> => {
     const pool = await currentPool(tx, asked.pool, 'for share of pool');
     if (!pool) throw new ApiProblem('pool_not_found', `There is no pool named ${asked.pool}.`);
     if (pool.document.paused)
@@ -62,7 +65,8 @@ export function requestAllocation(
     };
     await queueProvision(tx, pool.document, services, asks, at);
     return { allocation_id, workflow_id };
-  });
+  };
+  return turns(() => db.transaction(request));
 }
 
 /** The pool that another try is brought up from; refused where none would be. Whoever only foretells a retry asks the same. */
