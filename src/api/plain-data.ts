@@ -3,6 +3,8 @@
  * pair fit neither text nor jsonb; deep nesting and foreign prototypes are never meant well.
  */
 const mostDepth = 32;
+/** Five times what the fullest batch holds. What is looked at is looked at by the one thread that serves everybody. */
+const mostValues = 50_000;
 
 export interface Fault {
   path: string;
@@ -21,7 +23,11 @@ function isPlain(value: object): boolean {
 }
 
 /** The first thing in `value` that is not plain data, or nothing. */
-export function faultIn(value: unknown, depth = 0): Fault | undefined {
+export const faultIn = (value: unknown): Fault | undefined => faultBelow(value, 0, { values: 0 });
+
+function faultBelow(value: unknown, depth: number, seen: { values: number }): Fault | undefined {
+  if (++seen.values > mostValues)
+    return { path: '', message: `is one value too many: there must not be more than ${mostValues}` };
   if (typeof value === 'string')
     return isStorable(value)
       ? undefined
@@ -34,8 +40,23 @@ export function faultIn(value: unknown, depth = 0): Fault | undefined {
   for (const key of Object.keys(value)) {
     const item = (value as Record<string, unknown>)[key];
     if (key === '__proto__' || !isStorable(key)) return { path: pointer(key), message: 'must not have this name' };
-    const fault = faultIn(item, depth + 1);
+    const fault = faultBelow(item, depth + 1, seen);
     if (fault) return { ...fault, path: pointer(key) + fault.path };
   }
   return undefined;
+}
+
+/** So many of a list or of an object are enough to say what is wrong with nearly all. */
+const mostShown = 200;
+
+/**
+ * As much of a value as it takes to say what is wrong with it: to name faults takes a validator many times as long as to find that
+ * there are some.
+ */
+export function abridged(value: unknown, most = mostShown): unknown {
+  if (value === null || typeof value !== 'object') return value;
+  // Of what is in a list little is shown, so that the whole stays small.
+  if (Array.isArray(value)) return value.slice(0, most).map((item) => abridged(item, Math.min(most, 20)));
+  const shown = Object.entries(value).slice(0, most);
+  return Object.fromEntries(shown.map(([key, item]) => [key, abridged(item, most)]));
 }

@@ -22,3 +22,15 @@ test('each unknown key is told of once', () => {
     expect.objectContaining({ extras: expect.objectContaining({ errors: expect.arrayContaining(errors) }) }),
   );
 });
+
+const list = compileCheck(
+  Type.Object({ items: Type.Array(Type.Object({ a: Type.Number() }, strict), { maxItems: 1_000 }) }),
+  'body',
+);
+const itemsOf = (count: number, item: unknown) => ({ items: Array.from({ length: count }, () => item) });
+
+test('a long list is told of by its first faults, by its length, or by where it is beyond all bounds', () => {
+  expect(() => list(itemsOf(900, { a: 'x' }))).toThrow('/body/items/0/a must be number');
+  expect(() => list(itemsOf(1_001, { a: 1 }))).toThrow('/body/items must not have more than 1000 items');
+  expect(() => list(itemsOf(60_000, {}))).toThrow('is one value too many');
+});

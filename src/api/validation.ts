@@ -3,7 +3,7 @@ import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { ApiProblem, type ErrorCode } from '../contract/errors.ts';
 import type { Refusal } from '../contract/route.ts';
-import { faultIn } from './plain-data.ts';
+import { abridged, faultIn } from './plain-data.ts';
 
 export type Check = (value: unknown) => unknown;
 
@@ -94,6 +94,12 @@ function validatorOf(schema: TSchema): Validator {
   return made;
 }
 
+/** Of a long list its beginning, which mostly tells; else so much more that nothing is as long as it may be. */
+function firstErrors(validator: Validator, value: unknown): SchemaError[] {
+  const errors = validator.Errors(abridged(value));
+  return errors.length > 0 ? errors : validator.Errors(abridged(value, 5_000));
+}
+
 /** Gives back the value when it fits; throws a problem that names every field that does not. */
 export function compileCheck(
   schema: TSchema,
@@ -114,7 +120,7 @@ export function compileCheck(
     const read = isText ? fromText(schema, value as Record<string, unknown>) : value;
     const validator = validatorOf(schema);
     if (validator.Check(read)) return read;
-    const errors = validator.Errors(read);
+    const errors = firstErrors(validator, read);
     throw refuse(fieldErrors(errors, `/${where}`), codeOf(errors[0], refusals));
   };
 }
