@@ -226,7 +226,12 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
   parts.defer(async () => feed.stop());
   const nodeLogs = openNodeLogs({ db, clock, log, settings, limits: opening.file.logs });
   parts.defer(() => nodeLogs.stop());
-  const overload = watchOverload({ clock, beats, beat_rate: settings.beat_rate });
+  const overload = watchOverload({
+    clock,
+    beats,
+    beat_rate: settings.beat_rate,
+    onChange: (how, strain) => log.warn({ ...strain }, how),
+  });
   parts.defer(async () => overload.stop());
   const agentStreams = createAgentStreams({ db, clock, tail, onError: onError('what broke could not be recorded') });
   const api: ApiServices = {
@@ -324,6 +329,8 @@ async function serve(): Promise<void> {
     process.stdout.write(`${serverUsage()}\n`);
     return;
   }
+  // Whoever read our words has gone, with its pipe: nobody is served worse for that.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   const settings = readSettings(argv, process.env);
   const redact = redactorOf(await readServerFile(settings.config), settings);
   const log = createLog({ level: settings.log_level, redact });

@@ -143,11 +143,12 @@ export function openBeatLane(server: Server, services: ApiServices, isClosing: (
     if (services.log.isLevelEnabled('debug')) return ordinary(request, response);
     const length = bodyLength(request);
     if (length === undefined || !isHere(request)) return ordinary(request, response);
-    const session = sessionOf(request, services);
-    if (!session) return ordinary(request, response);
+    if (!sessionOf(request, services)) return ordinary(request, response);
     let bytes: Buffer | undefined;
     const finish = () => {
-      const reply = answer(session, bytes?.toString() ?? '', services);
+      // Asked again: whoever waits with the rest of its beat may have been fenced meanwhile.
+      const session = sessionOf(request, services);
+      const reply = session && answer(session, bytes?.toString() ?? '', services);
       if (reply) {
         return write(response, reply, shedOf(reply, services));
       }

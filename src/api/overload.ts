@@ -46,12 +46,18 @@ const waitsFirst: ReadonlySet<OperationName> = new Set([
   'pool-boots',
 ] as const);
 
+const tooMuch = 'there is more to do than this replica can: lists and plain beats are put off, changes are not';
+const enough = 'nothing is put off any more';
+const isShedding = ({ reads, beats }: Shedding) => reads || beats;
+
 export function watchOverload(needs: {
   clock: Clock;
   beats: Pick<HeartbeatBuffer, 'added' | 'storedAfterMs'>;
   beat_rate: number;
+  /** Told when it begins to put off what can wait, and when that is over. */
+  onChange?(how: string, strain: Strain): void;
 }): Overload {
-  const { clock, beats, beat_rate } = needs;
+  const { clock, beats, beat_rate, onChange } = needs;
   const strain: Strain = { loop_lag_ms: 0, behind_ms: 0, beats_per_second: 0, beat_rate };
   let shedding = sheddingAt(strain);
   let beats_shed = 0;
@@ -68,7 +74,9 @@ export function watchOverload(needs: {
     strain.behind_ms = smooth(strain.behind_ms, Math.min(beats.storedAfterMs(), mostLateMs));
     strain.beats_per_second = smooth(strain.beats_per_second, ((beats.added() - added) * 1000) / elapsedMs);
     added = beats.added();
+    const before = shedding;
     shedding = sheddingAt(strain);
+    if (isShedding(shedding) !== isShedding(before)) onChange?.(isShedding(shedding) ? tooMuch : enough, { ...strain });
     cancel = clock.after(everyMs, look);
   };
   cancel = clock.after(everyMs, look);

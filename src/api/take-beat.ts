@@ -4,14 +4,21 @@ import type { Heartbeat, HeartbeatReply } from '../contract/agent.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import { effectiveStaleSeconds } from '../lifecycle/budgets.ts';
 import { isNews } from '../lifecycle/claims.ts';
-import { assignedIntervalSeconds, type Pace } from '../lifecycle/pace.ts';
+import { assignedIntervalSeconds, type Pace, tellableSeconds } from '../lifecycle/pace.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
 import { recordClaim } from '../store/claims.ts';
 import type { ApiServices } from './services.ts';
 
-function assignedPace(session: AgentSession, { fleetLoad, overload }: ApiServices): Pace {
+/** What is in the table is on the disk a moment later. */
+const onDiskAfterSeconds = 2;
+
+function assignedPace(session: AgentSession, { fleetLoad, overload, beats }: ApiServices): Pace {
   const { stretch } = overload.shedding();
-  const interval_seconds = assignedIntervalSeconds(session.interval_seconds, fleetLoad(), Math.random(), stretch);
+  const wanted = assignedIntervalSeconds(session.interval_seconds, fleetLoad(), Math.random(), stretch);
+  if (beats.flushedThroughMs() > 1000 * (session.told_at_seconds + onDiskAfterSeconds))
+    session.stored_interval_ms = session.told_interval_ms;
+  const stored = effectiveStaleSeconds(session.stale_after_seconds, session.stored_interval_ms / 1000);
+  const interval_seconds = Math.min(wanted, tellableSeconds(stored));
   return { interval_seconds, stale_seconds: effectiveStaleSeconds(session.stale_after_seconds, interval_seconds) };
 }
 
@@ -30,9 +37,12 @@ function reportedIn(beat: SaidBeat): Record<string, unknown> | null {
 }
 
 function hear(session: AgentSession, beat: SaidBeat, services: ApiServices, pace: Pace): void {
+  const received_ms = services.clock.nowMs();
+  session.told_interval_ms = Math.round(1000 * pace.interval_seconds);
+  session.told_at_seconds = Math.ceil(received_ms / 1000);
   services.beats.add({
     node_instance_id: session.node_instance_id,
-    received_ms: services.clock.nowMs(),
+    received_ms,
     interval_seconds: pace.interval_seconds,
     stale_seconds: pace.stale_seconds,
     told: session.at_door === null,

@@ -83,6 +83,14 @@ export function assignedIntervalSeconds(
   return Math.min(Math.round(interval * 1000) / 1000, slowestIntervalSeconds);
 }
 
+/**
+ * The longest interval that may be told to somebody who is allowed so long a silence by what is stored. What it is told is stored a
+ * moment later, and may be lost with the replica that told it: then others judge it by what they know, and it must still be
+ * heard in time. So an interval doubles with each beat, at most, and does not grow at once.
+ */
+export const tellableSeconds = (stored_stale_seconds: number): number =>
+  Math.floor((2000 / 3) * stored_stale_seconds) / 1000;
+
 const units: Record<string, number> = { ms: 0.001, s: 1, m: 60, h: 3600 };
 const duration = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/;
 const part = /(\d+(?:\.\d+)?)(ms|s|m|h)/g;

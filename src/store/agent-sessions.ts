@@ -34,6 +34,10 @@ export interface AgentSession {
   boot_stage: string | null;
   interval_seconds: number;
   stale_after_seconds: number;
+  /** The interval that it was told as the store knows it; the one that it was told last, which is stored a moment later; and when. Whole numbers take less. */
+  stored_interval_ms: number;
+  told_interval_ms: number;
+  told_at_seconds: number;
   tasks_waiting: number;
   /** Null for our own agents. */
   at_door: DoorClient | null;
@@ -126,6 +130,9 @@ class Remembered implements AgentSession {
   boot_stage: string | null = null;
   interval_seconds = 0;
   stale_after_seconds = 0;
+  stored_interval_ms = 0;
+  told_interval_ms = 0;
+  told_at_seconds = 0;
   tasks_waiting = 0;
   at_door: DoorClient | null = null;
   readonly fence: Fence;
@@ -140,6 +147,8 @@ class Remembered implements AgentSession {
     this.node_instance_id = row.node_instance_id;
     this.fence = fenceOf(row);
     this.stand(row);
+    this.stored_interval_ms = Math.round(1000 * (row.kept_interval_seconds ?? this.interval_seconds));
+    this.told_interval_ms = this.stored_interval_ms;
   }
 
   /** As the row says. */
@@ -336,7 +345,7 @@ export function createAgentSessions(db: Database): AgentSessions {
     },
     async findInstance(id) {
       const cached = await atHand(() => byInstance.get(id), byInstance.get(id));
-      if (cached) return cached;
+      if (cached) return cached.at_door ? undefined : cached;
       const row = await readById(id);
       return row?.credential_hash && !row.door ? remember(row) : undefined;
     },

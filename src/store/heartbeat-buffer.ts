@@ -31,6 +31,7 @@ export interface HeartbeatBuffer {
   storedAfterMs(): number;
   /** Every beat received before this moment is in the table. */
   flushedThrough(): Date;
+  flushedThroughMs(): number;
   stop(): Promise<void>;
 }
 
@@ -193,6 +194,7 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
   };
 
   const isEmpty = () => waiting.size === 0 && !writing;
+  const flushedThroughMs = () => (isEmpty() ? clock.nowMs() : flushedMs);
   const behindMs = () => (isEmpty() || failing ? 0 : clock.nowMs() - flushedMs);
 
   return {
@@ -213,7 +215,8 @@ export function createHeartbeatBuffer(db: Database, clock: Clock, onError: (erro
     },
     added: () => added,
     storedAfterMs: () => storedAfterMs,
-    flushedThrough: () => moment(isEmpty() ? clock.nowMs() : flushedMs),
+    flushedThrough: () => moment(flushedThroughMs()),
+    flushedThroughMs,
     async stop() {
       cancelTimer?.();
       await running;

@@ -16,6 +16,7 @@ const session = {
   verdict_rule: null,
   boot_stage: null,
   interval_seconds: 10,
+  stored_interval_ms: 3_600_000,
   stale_after_seconds: 30,
   tasks_waiting: 0,
   fence: { kind: 'none' },
@@ -32,7 +33,7 @@ function streaming(nodes: number) {
     agentStreams: streams,
     log: {},
     sessions: { known: () => session },
-    beats: { add: vi.fn() },
+    beats: { add: vi.fn(), flushedThroughMs: () => 0 },
     fleetLoad: () => load,
     overload: { shedding: () => ({ beats: strain.stretch > 1, reads: false, stretch: strain.stretch }) },
   } as unknown as ApiServices;

@@ -24,7 +24,10 @@ const addressOf = (url: string) => `${url.replace('http', 'ws')}/v1/agent/stream
 export function refusedStream(url: string, headers: Record<string, string>): Promise<Refused> {
   return new Promise((resolve, reject) => {
     const socket = new WebSocket(addressOf(url), { headers });
-    socket.on('open', () => reject(new Error('it was let in')));
+    socket.on('open', () => {
+      socket.terminate();
+      reject(new Error('it was let in'));
+    });
     socket.on('error', reject);
     socket.on('unexpected-response', (_, response) => {
       let text = '';
