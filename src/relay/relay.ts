@@ -5,6 +5,7 @@ import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { checkToken } from './check-token.ts';
 import { createGatherer, defaultLimits, type GathererFigures, type GathererLimits } from './gatherer.ts';
 import { relayListener } from './listener.ts';
 import { relayMetrics } from './metrics.ts';
@@ -40,6 +41,11 @@ export async function startRelay(
 ): Promise<Relay> {
   const server = await serverFor(options);
   const upstream = openUpstream({ ...options, clock, log, timeout_ms: forwardTimeoutMs });
+  if (options.token !== null)
+    await checkToken(upstream, options.token).catch(async (refused) => {
+      await upstream.stop();
+      throw refused;
+    });
   const gatherer = createGatherer({
     clock,
     limits,

@@ -35,7 +35,8 @@ test('a machine that answered a probe before it ever beat is supervised from the
 
   const silentAt = 2 + staleSeconds + 1;
   await stage.hear(stage.at(silentAt));
-  expect(await scanSuspects(stage.db, stage.at(silentAt - staleSeconds / 2), stage.at(silentAt))).toEqual([id]);
+  const suspects = await scanSuspects(stage.db, stage.at(silentAt - staleSeconds / 2), stage.at(silentAt));
+  expect(suspects.map(({ node_id }) => node_id)).toEqual([id]);
   await liveness(stage.services).run(stage.at(2 + staleSeconds));
   expect(await standing(id)).toMatchObject({ status: 'ready' });
   await liveness(stage.services).run(stage.at(silentAt));

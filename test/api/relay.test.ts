@@ -213,3 +213,8 @@ it('has written no secret into its log', () => {
   expect(said).toContain('the stream to the control plane is open');
   expect(said).not.toMatch(/sw[crj]_/);
 });
+
+it('does not serve with a token that is refused, whoever it is of', async () => {
+  for (const token of ['swr_nobody-knows-this', server.token])
+    await expect(relayWith(token)).rejects.toThrow('slipway tokens create');
+});
