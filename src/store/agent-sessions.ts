@@ -263,11 +263,14 @@ export function createAgentSessions(db: Database): AgentSessions {
     }
   };
 
-  const learnSome = async (cursor: string): Promise<SessionRow[]> => {
+  const learnSome = async (cursor: string, onLast: (last: SessionRow) => void): Promise<void> => {
     loading++;
     try {
       const begun = facts;
       const rows = await rowsAfter(db, cursor, learntAtOnce);
+      const last = rows.at(-1);
+      // The store looks for the next ones while these are taken in.
+      if (last) onLast(last);
       // Whoever was spoken of meanwhile is looked up when it beats, as if nobody had read of it.
       const isSettled = ({ node_instance_id }: SessionRow) => (lastSpoken.get(node_instance_id) ?? 0) <= begun;
       for (const row of rows) {
@@ -275,7 +278,6 @@ export function createAgentSessions(db: Database): AgentSessions {
         if (credential_hash && row.current_instance === id && !byInstance.has(id) && isSettled(row))
           rememberBy(byHash, credential_hash.toString('latin1'), row);
       }
-      return rows;
     } finally {
       loading--;
       if (loading === 0) lastSpoken.clear();
@@ -331,9 +333,17 @@ export function createAgentSessions(db: Database): AgentSessions {
       return found && !found.doubted ? found : undefined;
     },
     async learnAll(stopped) {
-      let last: SessionRow | undefined;
-      do last = (await learnSome(last?.node_instance_id ?? '')).at(-1);
-      while (last && !stopped.aborted && byInstance.size < mostSessions);
+      let next: Promise<void> | undefined;
+      const begin = (cursor: string) => {
+        next = learnSome(cursor, ({ node_instance_id }) => {
+          if (!stopped.aborted && byInstance.size < mostSessions) begin(node_instance_id);
+        });
+      };
+      begin('');
+      for (let some = next; some; some = next) {
+        next = undefined;
+        await some;
+      }
       return byInstance.size;
     },
     instance: (credential, now) => instanceByCredential(db, credential, now),

@@ -41,7 +41,10 @@ const silentAt = (seconds: number, ids: readonly NodeId[]) =>
   db.transaction(async (tx) => (await lockSilentNodes(tx, ids, at(seconds), 10, [])).map((node) => node.node_id));
 
 const suspectsAt = async (seconds: number) =>
-  (await scanSuspects(db, at(seconds - stale / 2), at(seconds))).map(({ node_id, due_ms }) => [node_id, due_ms]);
+  (await scanSuspects(db, at(seconds - stale / 2), at(seconds + stale / 2))).map(({ node_id, due_ms }) => [
+    node_id,
+    due_ms,
+  ]);
 
 describe('who is looked at', () => {
   test('has used up half of its time, serves, and is the machine that beats now', async () => {

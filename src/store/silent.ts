@@ -1,6 +1,6 @@
 /**
  * Machines that have fallen silent. The table of beats has no index on what every beat changes, so it is read whole, but
- * seldom: once in a fraction of the shortest stale time, for those that have used up half of theirs. Only these are then
+ * seldom: once in a fraction of the shortest stale time, for those whose time is up before half of that has passed. Only these are then
  * looked at precisely, as often as it takes.
  */
 import type { NodeId } from '../base/ids.ts';
@@ -45,22 +45,22 @@ export interface Suspect {
 }
 
 /**
- * Soonest first, those that serve and have been silent for half of their stale time; `earliest` is half of the shortest one ago. The machine is
+ * Soonest first, those that serve and will have been silent for too long by `until`; whoever was heard after `earliest` is not. The machine is
  * looked up for each beat found, which are few: joined freely, the whole fleet would be read for them. While we could not hear,
  * nobody was silent: otherwise after our own absence the whole fleet would be suspected, and each of a million machines probed.
  */
-export function scanSuspects(db: Queryable, earliest: Date, now: Date): Promise<Suspect[]> {
+export function scanSuspects(db: Queryable, earliest: Date, until: Date): Promise<Suspect[]> {
   return db.query<Suspect>(
     `select found.node_id, beat.due_ms from (
        select node_instance_id, extract(epoch from heard_until + make_interval(secs => stale_seconds))::double precision * 1000 as due_ms
        from (select *, greatest(last_seen_at, (select max(ended_at) from ingest_gaps)) as heard_until from heartbeats
          where not over and last_seen_at < $1) silent
-       where heard_until + make_interval(secs => stale_seconds / 2) < $2) beat cross join lateral (
+       where heard_until + make_interval(secs => stale_seconds) < $2) beat cross join lateral (
        select node.node_id from instances instance join nodes node on node.node_id = instance.node_id
          and node.node_instance_id = instance.node_instance_id
        where instance.node_instance_id = beat.node_instance_id and node.status in ('ready', 'degraded') offset 0) found
      order by beat.due_ms`,
-    [earliest, now],
+    [earliest, until],
   );
 }
 

@@ -1,4 +1,8 @@
-/** Who has been silent for half of its stale time: found seldom by reading all beats, so that liveness and the prober look only at these. */
+/**
+ * Whose silence will soon have lasted too long: found seldom by reading all beats, so that liveness and the prober look only at these.
+ * Soon is half of the shortest stale time: after a disturbance most of a fleet may have been silent for a while, and nearly all of it
+ * still has minutes.
+ */
 import { secondsLater } from '../base/clock.ts';
 import type { Database } from '../store/database.ts';
 import { type Suspect, scanSuspects } from '../store/silent.ts';
@@ -11,7 +15,7 @@ export interface Suspects {
   everySeconds(): number;
 }
 
-/** Between the half at which one is found and the threshold lie at least three readings. */
+/** Between the moment at which one is found and the threshold lie at least three readings. */
 const readingsInStale = 6;
 const leastSeconds = 0.1;
 
@@ -24,8 +28,8 @@ export function createSuspects(db: Database, ingest: Pick<IngestWatch, 'tightest
     at(now) {
       if (readAt && now < secondsLater(readAt, everySeconds()) && now >= readAt) return found;
       readAt = now;
-      const earliest = secondsLater(now, -ingest.tightestStaleSeconds() / 2);
-      const reading = scanSuspects(db, earliest, now);
+      const soonSeconds = ingest.tightestStaleSeconds() / 2;
+      const reading = scanSuspects(db, secondsLater(now, -soonSeconds), secondsLater(now, soonSeconds));
       found = reading.catch((error) => {
         readAt = undefined;
         throw error;
