@@ -1,5 +1,5 @@
 /** Everything that can go wrong, as one report: what, why, what to do, and under which correlation id. */
-import { RequestRefused, ServerUnreachable } from '../contract/client.ts';
+import { filledRemedy, RequestRefused, ServerUnreachable } from '../contract/client.ts';
 import { type ErrorCode, type ErrorEntry, errorCatalogue } from '../contract/errors.ts';
 import { errorName, faultOfError, pathFaults } from '../contract/path-faults.ts';
 import type { Problem } from '../contract/problem.ts';
@@ -92,9 +92,7 @@ const isCatalogued = (code: string): code is ErrorCode => Object.hasOwn(errorCat
 function remedyOf(problem: Problem, { commandLine, id }: FailureContext): string | null {
   if (!isCatalogued(problem.code)) return null;
   const entry: ErrorEntry = errorCatalogue[problem.code];
-  const seconds = problem.retry_after_seconds;
-  const remedy = remediesHere[problem.code]?.(commandLine, id) ?? entry.remedy;
-  return seconds === undefined ? remedy : remedy.replaceAll('`retry_after_seconds`', `${seconds} s`);
+  return filledRemedy(remediesHere[problem.code]?.(commandLine, id) ?? entry.remedy, problem);
 }
 
 /** The fields that the detail does not already name. */

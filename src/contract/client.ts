@@ -16,6 +16,10 @@ export class RequestRefused extends Error {
   }
 }
 
+/** The catalogue's words on what to do, with what the problem says in place of the name of its field. */
+export const filledRemedy = (remedy: string, { retry_after_seconds }: Problem): string =>
+  retry_after_seconds === undefined ? remedy : remedy.replaceAll('`retry_after_seconds`', `${retry_after_seconds} s`);
+
 /** Nobody answered, or it was not a Slipway server. */
 export class ServerUnreachable extends Error {
   override name = 'ServerUnreachable';

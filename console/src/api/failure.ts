@@ -1,5 +1,5 @@
 /** Turns whatever a call threw into what a person can use: what happened, why, what to do, and the id to quote. */
-import { RequestRefused, ServerUnreachable } from '../../../src/contract/client.ts';
+import { filledRemedy, RequestRefused, ServerUnreachable } from '../../../src/contract/client.ts';
 import type { Problem } from '../../../src/contract/problem.ts';
 import { remedies } from './remedies.generated.ts';
 
@@ -28,7 +28,10 @@ export function failureOf(error: unknown): Failure {
     return {
       title: problem.title,
       detail: problem.detail,
-      remedy: remedies[problem.code] ?? 'Try again; if it stays, report it with the correlation id.',
+      remedy: filledRemedy(
+        remedies[problem.code] ?? 'Try again; if it stays, report it with the correlation id.',
+        problem,
+      ),
       code: problem.code,
       owner_layer: problem.owner_layer,
       correlation_id: problem.correlation_id,
