@@ -8,15 +8,20 @@ import { MantineProvider } from '@mantine/core';
 import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { createRoot } from 'react-dom/client';
+import { systemClock } from '../../src/base/clock.ts';
+import { askingAgain } from './api/ask-again.ts';
 import { isSignedOut, problemOf } from './api/failure.ts';
 import { Notices } from './components/Notices.tsx';
 import { createConsoleRouter } from './router.tsx';
 import { cssVariables, theme } from './theme.ts';
 
+const askAgain = askingAgain(systemClock);
+
 const queryClient = new QueryClient({
   queryCache: new QueryCache({
-    onError: (error) => {
+    onError: (error, query) => {
       if (isSignedOut(error)) void askToSignIn();
+      askAgain(error, query);
     },
   }),
   defaultOptions: {
@@ -26,7 +31,7 @@ const queryClient = new QueryClient({
       refetchOnWindowFocus: false,
       // Patched values keep their identity; comparing whole fleets deeply on every change would be wasted work.
       structuralSharing: false,
-      // A refusal stays a refusal; only silence is worth another try.
+      // Only silence is worth another try at once; a refusal is shown, and asked again when the server said.
       retry: (failures, error) => problemOf(error) === null && failures < 3,
     },
   },

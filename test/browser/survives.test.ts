@@ -1,4 +1,4 @@
-/** The banner survives what happens to people and servers: a reload, and a server that is killed and comes back. */
+/** The console survives what happens to people and servers: no time for an answer, a reload, and a server that is killed and comes back. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
@@ -50,6 +50,28 @@ const watchTheBar = `
     if (now !== window.barWidths.at(-1) && !Number.isNaN(now)) window.barWidths.push(now);
   }).observe(document.body, { subtree: true, childList: true, attributes: true });
 `;
+
+it('takes no refusal for peace, and finds out by itself once the server has time', async () => {
+  const { page, context, complaints } = await visit(browser);
+  const lists = /\/v1\/(nodes|allocations|pools)(\?|$)/;
+  const busy = { type: 'about:blank', code: 'server_busy', status: 429, title: 'Busy', detail: 'Busy' };
+  const problem = { ...busy, owner_layer: 'control_plane', correlation_id: 'c', retry_after_seconds: 1 };
+  await page.route(lists, (asked) =>
+    asked.fulfill({ status: 429, contentType: 'application/problem+json', body: JSON.stringify(problem) }),
+  );
+  await signIn(page, server, '/attention');
+  await page.getByText('Not known whether anything needs a person: Busy; asked again every 1 s').waitFor();
+  await page.getByRole('alert').getByText('Wait 1 s, then repeat.').waitFor();
+  await page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: 'Attention ?' }).waitFor();
+  await isLive(page);
+  expect(await page.getByText('Nothing needs a person').count()).toBe(0);
+  // The stream stays open throughout: nothing but the console's own question can tell it.
+  await page.unroute(lists);
+  await page.getByRole('heading', { name: 'All is well' }).waitFor();
+  await page.getByRole('alert').waitFor({ state: 'detached' });
+  expect(complaints).toEqual([]);
+  await context.close();
+});
 
 it('shows a machine that was given up come back, without a reload', { timeout: wholeStoryMs }, async () => {
   const { page, context, complaints } = await visit(browser);

@@ -1,6 +1,6 @@
 /** Everything that may need a person, read once and kept live by the stream; the mark beside its place reads the same. */
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { useMemo } from 'react';
+import { useMemo, useState } from 'react';
 import { useTicking } from '../live/clock.ts';
 import { type Ailing, ailingBy } from '../words/ailing.ts';
 import { type Known, type Shelf, shelvesOf } from '../words/attention.ts';
@@ -27,10 +27,11 @@ const itemsOf = <T>(list: { data?: { pages: { items: T[] }[] } | undefined }): T
 export interface Attention {
   shelves: Shelf[];
   known: Known;
-  /** Everything was read; what is not for tenants counts as read. */
+  /** Everything was answered or refused; what is not for tenants counts as answered. */
   isRead: boolean;
   /** No list goes on beyond what was read. */
   isAll: boolean;
+  /** Something was refused and is not known, also while it is asked again. */
   error: Error | null;
 }
 
@@ -72,13 +73,19 @@ export function useAttention(): Attention {
     }),
     [brake.data, sweeps.data, pools.data, operations.data, ...lists.map(({ data }) => data)],
   );
+  // What is disabled is pending for ever, and idle.
+  const isSettled = reads.every(({ isPending, fetchStatus }) => !isPending || fetchStatus === 'idle');
+  // A question that is asked again forgets that it was refused; the page would go and come with every try.
+  const [refusal, setRefusal] = useState<Error | null>(null);
+  const error = reads.find(({ error }) => error)?.error ?? (isSettled ? null : refusal);
+  if (error !== refusal) setRefusal(error);
+
   return {
     shelves: useMemo(() => shelvesOf(known, passed * lookEveryMs), [known, passed]),
     known,
-    // What is disabled is pending for ever, and idle.
-    isRead: reads.every(({ isPending, fetchStatus }) => !isPending || fetchStatus === 'idle'),
+    isRead: isSettled || error !== null,
     isAll: !lists.some(({ hasNextPage }) => hasNextPage),
-    error: reads.find(({ error }) => error)?.error ?? null,
+    error,
   };
 }
 

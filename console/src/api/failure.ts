@@ -19,6 +19,19 @@ export const isSignedOut = (error: unknown): boolean => problemOf(error)?.status
 
 export const isNotFound = (error: unknown): boolean => problemOf(error)?.status === 404;
 
+/** Where the server names no time. */
+const usualPauseSeconds = 5;
+/** However soon the server would hear it: a page asks a dozen questions. */
+const leastPauseSeconds = 1;
+
+/** After how long the same question may be answered; null where it was refused for good. */
+export function askAgainSeconds(error: unknown): number | null {
+  const problem = problemOf(error);
+  if (!problem) return error instanceof ServerUnreachable ? usualPauseSeconds : null;
+  if (problem.retry_after_seconds !== undefined) return Math.max(leastPauseSeconds, problem.retry_after_seconds);
+  return problem.status === 429 || problem.status >= 500 ? usualPauseSeconds : null;
+}
+
 /** How browsers and the bundler say that a page of the console did not come. */
 const isPartOfConsole = /preload CSS|dynamically imported module|module script failed/i;
 

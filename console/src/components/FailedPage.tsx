@@ -3,23 +3,24 @@ import { Button, Center, Stack } from '@mantine/core';
 import { useRouter } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { systemClock } from '../../../src/base/clock.ts';
-import { failureOf } from '../api/failure.ts';
+import { askAgainSeconds, failureOf } from '../api/failure.ts';
 import { untilServerAnswers } from '../live/server-back.ts';
 import { FailurePanel } from './FailurePanel.tsx';
 
-const againMs = 2000;
+const silentSeconds = 2;
 
 export function FailedPage({ error }: { error: unknown }) {
   const router = useRouter();
-  const isSilence = failureOf(error).owner_layer === 'transport';
   useEffect(() => {
-    if (!isSilence) return;
+    const isSilence = failureOf(error).owner_layer === 'transport';
+    const againSeconds = isSilence ? silentSeconds : askAgainSeconds(error);
+    if (againSeconds === null) return;
     const left = new AbortController();
-    void untilServerAnswers(systemClock, againMs, left.signal).then(() => {
+    void untilServerAnswers(systemClock, againSeconds * 1000, left.signal).then(() => {
       if (!left.signal.aborted) void router.invalidate();
     });
     return () => left.abort();
-  }, [isSilence, router]);
+  }, [error, router]);
   return (
     <Center mih="60vh" p="md">
       <Stack maw="36rem" w="100%" align="flex-start">

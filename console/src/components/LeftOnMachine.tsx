@@ -7,13 +7,15 @@ import { collectedOf } from '../../../src/lifecycle/collected.ts';
 import { leftOnMachineQuery } from '../api/logs.ts';
 import { Ago } from './Ago.tsx';
 import { Empty } from './Empty.tsx';
+import { FailurePanel } from './FailurePanel.tsx';
 import { LogRow } from './LogRow.tsx';
 import styles from './Logs.module.css';
 
 /** A person looks in the log first; where nothing was sent, what was found is the answer. */
 export function LeftOnMachine({ node }: { node: Node }) {
-  const { data: fact, isPending } = useQuery(leftOnMachineQuery(node));
+  const { data: fact, isPending, error } = useQuery(leftOnMachineQuery(node));
   if (isPending) return null;
+  if (error && !fact) return <FailurePanel error={error} />;
   const node_instance_id = fact?.node_instance_id ?? '';
   const lines = fact ? collectedOf(fact.data).lines : [];
   if (!fact || lines.length === 0)

@@ -7,7 +7,7 @@ import { useAttention } from '../api/attention.ts';
 import { findingsQuery } from '../api/findings.ts';
 import { residueQuery } from '../api/residue.ts';
 import { type Tone, toneStyle } from '../theme.ts';
-import { countOf } from '../words/attention.ts';
+import { attentionMark, countOf } from '../words/attention.ts';
 import { openCount } from '../words/findings.ts';
 import styles from './HeldSign.module.css';
 
@@ -37,9 +37,8 @@ export const DriftMark = ({ otherwise }: { otherwise: ReactNode }) => (
 );
 
 function useAttentionCount(): string | null {
-  const { shelves, isAll } = useAttention();
-  const count = countOf(shelves);
-  return count === 0 ? null : `${count}${isAll ? '' : '+'}`;
+  const { shelves, isAll, error } = useAttention();
+  return attentionMark(countOf(shelves), isAll, error === null);
 }
 
 export const AttentionMark = ({ otherwise }: { otherwise: ReactNode }) => (

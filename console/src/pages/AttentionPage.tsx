@@ -3,6 +3,7 @@ import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useAttention } from '../api/attention.ts';
+import { askAgainSeconds, failureOf } from '../api/failure.ts';
 import { mayOperate, seesWholeFleet, useSession } from '../api/session.ts';
 import { AllIsWell } from '../components/AllIsWell.tsx';
 import styles from '../components/Attention.module.css';
@@ -28,13 +29,14 @@ export function AttentionPage() {
   const [action, setAction] = useState<Action | null>(null);
   const [recovering, setRecovering] = useState(false);
   const acts = mayOperate(session);
+  const unanswered = error && { why: failureOf(error).title, again_seconds: askAgainSeconds(error) };
   const failedReleases = known.release_failed?.length ?? 0;
   return (
     <>
       <PageHeader
         title="Attention"
         tab="Attention"
-        below={<span>{isRead ? attentionHeadline(countOf(shelves), isAll) : 'Looking …'}</span>}
+        below={<span>{isRead ? attentionHeadline(countOf(shelves), isAll, unanswered) : 'Looking …'}</span>}
         actions={
           acts &&
           seesWholeFleet(session) &&

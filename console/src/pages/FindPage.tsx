@@ -58,6 +58,12 @@ function Nothing({ id }: { id: string }) {
   const whole = seesWholeFleet(useSession());
   const pools = useQuery({ ...poolsQuery, enabled: whole });
   if (whole && pools.isPending) return <DetailSkeleton />;
+  if (pools.error && !pools.data)
+    return (
+      <Told title="Find any id">
+        <FailurePanel error={pools.error} />
+      </Told>
+    );
   if (pools.data?.some(({ name }) => name === id)) return <Navigate to="/fleet" search={{ pool: id }} replace />;
   return (
     <Told title="Not found">

@@ -50,6 +50,7 @@ export function FleetPage() {
   });
   const retired = useInfiniteQuery({ ...retiredQuery, enabled: wantsRetired });
   const pools = useQuery({ ...poolsQuery, enabled: seesWholeFleet(session) });
+  const error = fleet.error ?? counted.error ?? (wantsRetired ? retired.error : null);
 
   const asked = useDeferredValue(search.q);
   const { data: behind } = useQuery(nodeBehindQuery(asked));
@@ -127,7 +128,7 @@ export function FleetPage() {
         </div>
       </div>
 
-      {(fleet.error ?? counted.error) && <FailurePanel error={fleet.error ?? counted.error} />}
+      {error && <FailurePanel error={error} />}
       {way === 'counts' && counted.data && (
         <FleetBeyond counted={counted.data} q={asked} statuses={statuses} stuck={stuck} />
       )}
@@ -140,7 +141,7 @@ export function FleetPage() {
       {way !== 'counts' && fleet.isPending && (
         <Skeleton height={180} radius="lg" role="status" aria-label="Loading the fleet" />
       )}
-      {way !== 'counts' && fleet.data && shown === 0 && (
+      {way !== 'counts' && fleet.data && shown === 0 && !error && (
         <Panel>
           {filtered ? (
             <Empty icon={IconServerOff} title="No machine matches">

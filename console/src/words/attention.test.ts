@@ -6,7 +6,16 @@ import type { Operation } from '../../../src/contract/operation.ts';
 import type { Pool } from '../../../src/contract/pool.ts';
 import type { Residue } from '../../../src/contract/residue.ts';
 import type { Brake } from '../../../src/contract/supervision.ts';
-import { attentionHeadline, concernedSince, countOf, gaveUp, type Known, type Sweep, shelvesOf } from './attention.ts';
+import {
+  attentionHeadline,
+  attentionMark,
+  concernedSince,
+  countOf,
+  gaveUp,
+  type Known,
+  type Sweep,
+  shelvesOf,
+} from './attention.ts';
 
 const nothing: Known = {
   brake: undefined,
@@ -33,7 +42,18 @@ const hold = (ended_at: string | null) => ({ hold_id: 'h', since: at(1), ended_a
 describe('what needs a person', () => {
   it('is nothing while nothing is known to', () => {
     expect(shelvesOf(nothing, nowMs)).toEqual([]);
-    expect(attentionHeadline(0, true)).toBe('Nothing needs a person');
+    expect(attentionHeadline(0, true, null)).toBe('Nothing needs a person');
+  });
+  it('is not known where a question was not answered, and never nothing', () => {
+    const busy = { why: 'The server has no time for this now', again_seconds: 5 };
+    expect(attentionHeadline(0, true, busy)).toBe(
+      'Not known whether anything needs a person: The server has no time for this now; asked again every 5 s',
+    );
+    expect(attentionHeadline(1, true, { ...busy, again_seconds: null })).toBe(
+      '1 or more things need a person, worst first. Not everything is known: The server has no time for this now',
+    );
+    const marks = [attentionMark(0, true, true), attentionMark(0, true, false), attentionMark(2, true, false)];
+    expect([...marks, attentionMark(2, true, true)]).toEqual([null, '?', '2+', '2']);
   });
   it('has a release as given up once it was tried more often than its pool allows', () => {
     const pools = [{ name: 'p', release: { max_retries: 0 } }] as Pool[];
@@ -155,6 +175,6 @@ describe('what needs a person', () => {
     ]);
     expect(shelves[3]?.concerns).toMatchObject([{ node: { name: 'old' } }, { node: { name: 'young' } }]);
     expect(shelves[5]?.concerns).toMatchObject([{ residue: { cost_per_hour: 2 } }, { residue: {} }]);
-    expect(attentionHeadline(countOf(shelves), true)).toBe('9 things need a person, worst first');
+    expect(attentionHeadline(countOf(shelves), true, null)).toBe('9 things need a person, worst first');
   });
 });

@@ -164,8 +164,28 @@ export function shelvesOf(known: Known, nowMs: number): Shelf[] {
 export const countOf = (shelves: readonly Shelf[]): number =>
   shelves.reduce((sum, { concerns }) => sum + concerns.length, 0);
 
-export function attentionHeadline(count: number, isAll: boolean): string {
+/** Why something is not known, and after how long it is asked again; null: not by itself. */
+export interface Unanswered {
+  why: string;
+  again_seconds: number | null;
+}
+
+function countWords(count: number, isAll: boolean): string {
   if (count === 0) return 'Nothing needs a person';
   if (count === 1 && isAll) return 'One thing needs a person';
   return `${count}${isAll ? '' : ' or more'} things need a person, worst first`;
+}
+
+export function attentionHeadline(count: number, isAll: boolean, unanswered: Unanswered | null): string {
+  if (!unanswered) return countWords(count, isAll);
+  const { why, again_seconds } = unanswered;
+  const what =
+    count === 0 ? 'Not known whether anything needs a person' : `${countWords(count, false)}. Not everything is known`;
+  return `${what}: ${why}${again_seconds === null ? '' : `; asked again every ${again_seconds} s`}`;
+}
+
+/** Beside the way to Attention; null: nothing needs a person. */
+export function attentionMark(count: number, isAll: boolean, isKnown: boolean): string | null {
+  if (count === 0) return isKnown ? null : '?';
+  return `${count}${isAll && isKnown ? '' : '+'}`;
 }
