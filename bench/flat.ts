@@ -10,7 +10,7 @@ import { openStore, startServer } from './fleet/scene.ts';
 import { type Figure, quick, report } from './measure.ts';
 import { freshDirectory, removeDirectory } from './server-process.ts';
 
-const sizes = quick ? [10_000, 100_000] : [10_000, 100_000, 1_000_000];
+const sizes = quick ? [10_000, 100_000] : [10_000, 1_000_000];
 const rate = quick ? 4_000 : 8_000;
 const beatSeconds = quick ? 15 : 60;
 /** So long until everybody has been heard once, and the replica has learned them all, which is no part of a beat. */
