@@ -7,6 +7,7 @@ import { createLiveFeed } from './api/live-feed.ts';
 import { createMetrics } from './api/metrics.ts';
 import { openNodeLogs } from './api/node-logs.ts';
 import { watchOverload } from './api/overload.ts';
+import { createRefusedBeats } from './api/refused-beats.ts';
 import { createApiServer } from './api/server.ts';
 import type { ApiServices } from './api/services.ts';
 import { apiSettings } from './api/settings.ts';
@@ -245,6 +246,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
     tail,
     feed,
     agentStreams,
+    tellRefusedBeat: createRefusedBeats(db, clock, onError('a refused beat could not be recorded')),
     tracer,
     ...nodeLogs.services,
     readiness: async () => {

@@ -20,6 +20,7 @@ import type { LogArrivals } from './log-arrivals.ts';
 import type { LogIntake } from './log-intake.ts';
 import type { SweepFigures } from './metrics.ts';
 import type { Overload } from './overload.ts';
+import type { TellRefusedBeat } from './refused-beats.ts';
 
 export interface ApiSettings {
   version: string;
@@ -51,6 +52,7 @@ export interface ApiServices extends OperationServices {
   tracer: Tracer | null;
   arrivals: LogArrivals;
   agentStreams: AgentStreams;
+  tellRefusedBeat: TellRefusedBeat;
   logs: LogWriter;
   intake: LogIntake;
   readiness(): Promise<Record<string, { ok: boolean; detail: string | null }>>;

@@ -18,6 +18,10 @@ function refused(error: unknown): HeartbeatResult {
   return { code: error.code, status: errorCatalogue[error.code].status, detail: error.message };
 }
 
+/** That a relay may not speak for it is nothing that its machine can know of. */
+const isNotIts = (error: unknown): error is ApiProblem =>
+  error instanceof ApiProblem && error.code === 'scope_insufficient';
+
 /** Whose beats they are: their own credentials say so, or a relay that may speak for its pool. */
 const sessionsOf = (
   beats: readonly BatchBeat[],
@@ -71,6 +75,8 @@ export async function takeBatch(
       else news.set(session, [index]);
     } catch (error) {
       results[index] = refused(error);
+      const session = sessions[index];
+      if (session && relay && isNotIts(error)) services.tellRefusedBeat(session, relay, error.message);
     }
   }
   // One list that all take from; each stops where the store fails it, and then the whole batch has failed and is sent again.

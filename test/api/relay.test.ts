@@ -218,3 +218,21 @@ it('does not serve with a token that is refused, whoever it is of', async () => 
   for (const token of ['swr_nobody-knows-this', server.token])
     await expect(relayWith(token)).rejects.toThrow('slipway tokens create');
 });
+
+it('is told on the timeline of a machine for which it may not speak', async () => {
+  const machine = await readyMachine(server, 'of-another-pool');
+  await server.client.call('pool-put', { params: { pool: 'elsewhere' }, body: { driver: 'external' } });
+  const body = { name: 'rack-elsewhere', role: 'relay' as const, pool: 'elsewhere' };
+  const { token = '' } = await server.client.call('token-create', { body });
+  const beats = { beats: [{ credential: machine.credential, status: 'ready' as const }] };
+  const answer = await callRoute(server.url, 'agent-heartbeats', { body: beats }, { bearer: token });
+  expect(answer.body).toMatchObject({ results: [{ code: 'scope_insufficient' }] });
+  const told = await until('the refusal to be on record', async () => {
+    const rows = await server.tables.query<{ summary: string }>(
+      "select summary from evidence where kind = 'request.denied' and node_id = $1",
+      [machine.node_id],
+    );
+    return rows[0]?.summary;
+  });
+  expect(told).toContain('rack-elsewhere speaks for the pool elsewhere alone');
+});
