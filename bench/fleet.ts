@@ -64,7 +64,9 @@ try {
   const { relays, streams, seed } = options;
   const load = startLoad({ agents, relays, streams, urlOf });
   const fate = startFate(plan, { agents, url: () => urlOf(0), join_token: token ?? '', seed });
-  const reader = story ? undefined : startReader({ url: urlOf(0), token: adminToken, everyMs: readEveryMs });
+  const reader = story
+    ? undefined
+    : startReader({ url: urlOf(0), token: adminToken, everyMs: readEveryMs, metAfterMs: interval * 1_200 });
   const writer = story ? startWriter(() => urlOf(1)) : undefined;
   const telling = story?.tell(stage);
   const watching = store.open();

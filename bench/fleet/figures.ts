@@ -6,7 +6,7 @@ import type { Judgement } from './judge.ts';
 import type { Load } from './load.ts';
 import type { FleetOptions } from './options.ts';
 import { type Reading, type Use, useBetween } from './processors.ts';
-import { type Reads, readNames } from './reader.ts';
+import { type ReadTimes, readNames } from './reader.ts';
 import type { Written } from './writer.ts';
 
 type Reading1 = Reading & { sent: number; answered: number };
@@ -19,7 +19,7 @@ export interface Run {
   load: Load;
   fate: Fate;
   /** Of somebody who read meanwhile, where somebody did. */
-  reads: { taken: Reads; failed: string[] } | undefined;
+  reads: ReadTimes | undefined;
   judgement: Judgement;
   /** Of a story: what was measured in it, and what became of the changes that were made meanwhile. */
   told: Figure[];
@@ -112,6 +112,11 @@ export function figuresOf(run: Run): { figures: Figure[]; words: string[] } {
     ...run.told,
     ...(run.written ? ofWriter(run.written) : []),
     ...(reads ? readNames.flatMap((name) => spread(`read ${name}`, reads.taken[name], 'ms', targets.readMs)) : []),
+    ...(reads
+      ? readNames.flatMap((name) =>
+          spread(`… once everybody is met: ${name}`, reads.afterwards[name], 'ms', targets.readMs),
+        )
+      : []),
     ...spread('a beat from when it was due to its answer', load.tally.waitedMs, 'ms'),
     ...spread('registration of a newcomer', fate.joinMs, 'ms'),
     // In a story processes come and go, and with them what they have used.

@@ -12,12 +12,16 @@ interface Asked {
   url: string;
   token: string;
   everyMs: number;
+  /** After so long everybody has been heard once, and what it takes to meet a fleet is over. */
+  metAfterMs: number;
 }
 
-async function readOn({ url, token, everyMs }: Asked): Promise<void> {
+async function readOn({ url, token, everyMs, metAfterMs }: Asked): Promise<void> {
   const client = createClient({ base_url: url, token, addresses: routes, retries: 0 });
   const taken: Reads = { overview: [], 'a page of nodes': [], 'one node': [], explain: [] };
+  const afterwards: Reads = { overview: [], 'a page of nodes': [], 'one node': [], explain: [] };
   const failed: string[] = [];
+  const beganMs = systemClock.monotonicMs();
   let over = false;
   parentPort?.once('message', () => {
     over = true;
@@ -38,7 +42,9 @@ async function readOn({ url, token, everyMs }: Asked): Promise<void> {
     const startedMs = systemClock.monotonicMs();
     try {
       await reads[name]();
-      taken[name].push(systemClock.monotonicMs() - startedMs);
+      const tookMs = systemClock.monotonicMs() - startedMs;
+      taken[name].push(tookMs);
+      if (startedMs - beganMs > metAfterMs) afterwards[name].push(tookMs);
     } catch (error) {
       failed.push(error instanceof Error ? error.message : String(error));
     }
@@ -49,17 +55,24 @@ async function readOn({ url, token, everyMs }: Asked): Promise<void> {
       await pause(systemClock, everyMs);
     }
   }
-  parentPort?.postMessage({ taken, failed });
+  parentPort?.postMessage({ taken, afterwards, failed });
   parentPort?.close();
 }
 
+/** Milliseconds; `afterwards` is the part after everybody was met. */
+export interface ReadTimes {
+  taken: Reads;
+  afterwards: Reads;
+  failed: string[];
+}
+
 export interface Reader {
-  end(): Promise<{ taken: Reads; failed: string[] }>;
+  end(): Promise<ReadTimes>;
 }
 
 export function startReader(asked: Asked): Reader {
   const worker = new Worker(new URL(import.meta.url), { workerData: asked });
-  const said = new Promise<{ taken: Reads; failed: string[] }>((resolve, reject) => {
+  const said = new Promise<ReadTimes>((resolve, reject) => {
     worker.once('message', resolve);
     worker.once('error', reject);
   });

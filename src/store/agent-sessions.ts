@@ -81,7 +81,7 @@ const mostSessions = 1_200_000;
 /** A replica that has forgotten everybody learns as many of them by one statement as a relay sends at once. */
 const together = { most: 1_000, at_once: 2 };
 /** Few enough that nobody waits long for their rows to be read. */
-const learntAtOnce = 500;
+const learntAtOnce = 200;
 const endsSession = new Set(['instance.fenced', 'instance.revoked', 'credential.replaced']);
 const holdsNode = new Set(['allocation.provisioning', 'allocation.active']);
 const nodeKinds = new Set(nodeStatusNames.map((status) => `node.${status}`));
