@@ -83,7 +83,7 @@ test('it flushes by itself, a moment after the first beat', async () => {
   const { seen, buffer } = watched();
   const id = await instance();
   buffer.add(beat(id, 1));
-  await fleet.clock.advance(149);
+  await fleet.clock.advance(199);
   expect(seen.flushes).toBe(0);
   await fleet.clock.advance(1);
   await buffer.flush();
