@@ -106,7 +106,8 @@ scenario({
     await machine.beat('ready');
     await becomesNode(world, machine.node_id, 'ready');
     const changes = await changesOf(world, machine.node_id);
-    expect(changes.map(({ by }) => by)).toEqual([
+    // Nobody beats for it from here on; on a busy machine its silence may be noticed before we look.
+    expect(changes.map(({ by }) => by).slice(0, 5)).toEqual([
       'join',
       'registration',
       'prerequisite-missing',
