@@ -5,11 +5,14 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Command, Option } from 'commander';
+import { usage as agentUsage } from '../src/agent/options.ts';
+import { serverUsage } from '../src/base/settings.ts';
 import { loadCommands } from '../src/cli/catalogue.ts';
 import { SlipwayCommand } from '../src/cli/command.ts';
 import { exitCodes } from '../src/cli/exit-codes.ts';
 import { createProgram } from '../src/cli/program.ts';
 import { silentCli } from '../src/cli/testing/silent-cli.ts';
+import { relayUsage } from '../src/relay/options.ts';
 
 export const page = join(import.meta.dirname, '../docs/cli.md');
 
@@ -39,12 +42,20 @@ const optionTable = (options: readonly Option[]): string[] =>
       .map((option) => [code(option.flags), code(option.envVar ?? ''), meaning(option)]),
   );
 
+/** Programs of their own: what they say of their flags stands here as they say it. */
+const usages: Record<string, string> = {
+  'slipway serve': serverUsage(),
+  'slipway agent': agentUsage,
+  'slipway relay': relayUsage,
+};
+
 const wordsOf = (command: Command): string[] => [...(command.parent ? wordsOf(command.parent) : []), command.name()];
 
 function commandSection(command: Command): string[] {
   const words = wordsOf(command).join(' ');
   const children = command.commands.flatMap((sub) => ['', ...commandSection(sub)]);
-  const usage = children.length > 0 ? [] : ['', '```', `${words} ${command.usage()}`.trimEnd(), '```'];
+  const shown = (usages[words] ?? `${words} ${command.usage()}`).trimEnd();
+  const usage = children.length > 0 ? [] : ['', '```', shown, '```'];
   const arguments_ = command.registeredArguments.map((argument) => {
     const choices = argument.argChoices ? `: ${argument.argChoices.map(code).join(', ')}` : '';
     return `- ${code(argument.name())}: ${argument.description}${choices}`;
