@@ -61,7 +61,7 @@ const sections: Section[] = [
     benchmark: 'fleet-restart',
     title: 'Everything killed and started again',
     command: 'node bench/fleet.ts --story restart',
-    how: 'Servers and database end by `kill -9` while the fleet beats and somebody makes changes.',
+    how: 'Servers and database end by `kill -9` while the fleet beats and somebody makes changes. A beat that changes nothing is answered when it is heard and stored a moment later, so one that was answered just before the end may be missing here. Its machine tells the same with its next beat, and its silence counts only from the end of our own gap. What changes a status is stored before it is answered.',
   },
   {
     benchmark: 'fleet-store-down',
@@ -106,6 +106,17 @@ const sections: Section[] = [
     how: 'Allocations asked for at once over HTTP in a pool of machines that stand free, so that no driver takes any time, against bare runs of the engine with as many empty steps.',
   },
 ];
+
+/** No figures of its own: it must hold whatever is recorded. */
+const forYou = `## What this means for you
+
+| you ask | answer |
+|---|---|
+| how many machines a replica bears | it is beats that count, not machines: machines ÷ interval = beats a second. The interval grows with the fleet by itself ([pace](pace.md)): a larger fleet does not mean more beats, but a dead machine is found later, and each takes some memory ([how much](#what-a-replica-remembers)) |
+| which \`--beat-rate\` | at most half of what a replica answers on your machine: see [where the limit lies](#where-the-limit-lies-with-two-replicas), and run it there. The other half is for people, for operations, and for the minutes after a restart, when every agent is met anew and a beat costs more ([first contact](#a-fleet-that-beats)). The default, 5000, is 50,000 machines that beat every 10 s |
+| plain calls, a stream or a relay | plain calls, until something speaks against them. A [stream](agent.md#the-stream) saves the server about a third of a beat, and the long poll for tasks, for some memory while it is open; a replica holds 100,000. A [relay](relay.md) where many machines stand together: a beat in a batch costs least by far (compare [one beat](#one-beat) with [batches](#batches-of-a-relay)), and only one machine needs a way to the control plane |
+| when a second replica helps | when one replica's own thread is the limit (its process uses a whole core) and there are cores to spare; and always for the day on which the first one dies. Not when the cores or the database are the limit: both share the database, and on the same cores they share those too. See [replicas](replicas.md) |
+| what to do when the database is the limit | a larger interval (a smaller \`--beat-rate\`) and relays first; then a quicker database, on cores and disks of its own |`;
 
 type Verdict = 'met' | '**missed**' | '';
 
@@ -164,7 +175,9 @@ export function writePage(scale: Scale): string {
   return `${[
     '# How far it goes, measured',
     `Every figure is from one machine with ${cores} cores (${architecture}) and ${memory_gb} GB of memory, on which server, embedded PostgreSQL and whatever makes the load share the cores. Each ratio is against a baseline taken in the same run. What is played and not real is said where it is. Times depend on the machine and on what else it does; the ratios and the processor time less so.`,
-    'This page is made by `node bench/scale-page.ts` from `bench/scale.jsonl`, and a test holds the two together. Run a benchmark with `--json`, put what it prints into a directory as `NAME.json`, and `node bench/scale-page.ts --from DIRECTORY` records it and writes the page anew; what is not in the directory stays as it was.',
+    'To see for yourself, run the command that stands with each section, best on a machine that does nothing else. With `--quick` most take a smaller size and a minute or two: good for a first look, not for comparing. With `--json` a benchmark prints one line for programs.',
+    'This page is made by `node bench/scale-page.ts` from `bench/scale.jsonl`, and a test holds the two together. Put what a benchmark prints with `--json` into a directory as `NAME.json`, and `node bench/scale-page.ts --from DIRECTORY` records it and writes the page anew; what is not in the directory stays as it was.',
+    forYou,
     `## What was aimed at\n\n${summaryOf(scale)}`,
     ...sections.map((section) => sectionOf(section, recorded.get(section.benchmark))),
   ].join('\n\n')}\n`;
