@@ -55,7 +55,7 @@ export interface LiveFeed {
  * Facts that come together are joined and sent together; a person does not notice, the database and the sockets do. What serving the
  * last ones took is left to everything else before the next, within bounds: pieces that no longer fit a socket's buffer are slower than more of them.
  */
-const gatherMs = { least: 10, most: 25 };
+const gatherMs = { least: 5, most: 10 };
 const retryMs = 1_000;
 
 const idsOf = (facts: Evidence[], key: 'node_id' | 'allocation_id' | 'workflow_id') => [
