@@ -5,6 +5,8 @@
 import type { FastifyRequest } from 'fastify';
 import { now } from '../base/clock.ts';
 import { type ApiProblem, type ErrorCode, type ErrorEntry, errorCatalogue } from '../contract/errors.ts';
+import type { RouteDeclaration } from '../contract/route.ts';
+import { type OperationName, routes } from '../contract/routes.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import { askedFor, idsOfTarget } from './asked-for.ts';
 import { type ApiServices, actorOf } from './services.ts';
@@ -19,10 +21,17 @@ function isDenial({ code }: ApiProblem): boolean {
 /** These are about how it was asked for, and the same request may still be served. */
 const aboutTheAsking: readonly ErrorCode[] = ['idempotency_mismatch', 'idempotency_in_progress'];
 
+/** Asked by POST only because it does not fit an address. */
+function isQuestion({ operation }: FastifyRequest): boolean {
+  if (operation === null || !(operation in routes)) return false;
+  const route: RouteDeclaration = routes[operation as OperationName];
+  return route.reads_only === true;
+}
+
 /** A person wanted a change, and how things stand is in its way; what is another tenant's is not there for them. */
 function isRefusal(request: FastifyRequest, { code }: ApiProblem): boolean {
   const { status } = errorCatalogue[code];
-  if (!request.person || request.method === 'GET' || aboutTheAsking.includes(code)) return false;
+  if (!request.person || request.method === 'GET' || isQuestion(request) || aboutTheAsking.includes(code)) return false;
   if (status === 404) return true;
   // A dry run asks what would be; being told that it would be refused is its answer.
   return status === 409 && !askedFor(request).dry_run;

@@ -18,6 +18,7 @@ import { provisionDeadline } from '../../src/sweeps/provision-deadline.ts';
 import { ruleStage, type Stage, staleSeconds } from '../../src/sweeps/testing/stage.ts';
 import { testDatabase } from '../support/database.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
 import { callRoute, expectProblem } from './support/calls.ts';
 
 let stage: Stage;
@@ -219,9 +220,19 @@ describe('what cannot be replayed', () => {
   });
 
   it('and nothing is written of a question', async () => {
-    const facts = () => stage.db.query('select count(*) from evidence');
-    const before = await facts();
+    const written = () =>
+      stage.db.query<{ told: string }>(
+        `select concat_ws(' ', kind, data->>'operation') as told from evidence order by seq`,
+      );
+    const before = (await written()).length;
     await replayed([{ name: 'build' }]);
-    expect(await facts()).toEqual(before);
+    for (const refused of [{ name: 'nowhere' }, { name: 'build', driver: 'local' }]) await ask([refused]);
+    // What is told of a refusal is written after its answer. Once the last one is told, so would be those before it.
+    await callRoute(server.url, 'pool-delete', { params: { pool: 'nowhere' } }, { bearer: server.token });
+    const since = await until('a refusal to be told', async () => {
+      const told = (await written()).slice(before).map((fact) => fact.told);
+      return told.includes('action.refused pool-delete') ? told : undefined;
+    });
+    expect(since).toEqual(['action.refused pool-delete']);
   });
 });
