@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import type { Residue } from '../../src/contract/residue.ts';
 import type { Driver } from '../../src/drivers/driver.ts';
 import { declarePool } from '../support/machine-life.ts';
-import { taggedProcesses } from '../support/tagged-processes.ts';
+import { endTagged, taggedProcesses } from '../support/tagged-processes.ts';
 import { allocationOf, becomesAllocation, becomesNode, nodeOf } from './support/machines.ts';
 import { scenario, type World, without } from './support/scenario.ts';
 
@@ -44,8 +44,7 @@ async function stuck(world: World, pool: string): Promise<{ id: string; node_id:
 
 /** Everything of an instance is removed behind the server's back. */
 async function removeByHand({ server, ledger }: World, instance: string): Promise<void> {
-  for (const each of taggedProcesses(ledger.installation_id))
-    if (each.node_instance_id === instance) process.kill(each.pid, 'SIGKILL');
+  endTagged(ledger.installation_id, instance);
   // The end of an agent is noted in its directory by whoever launched it, perhaps while it is removed.
   await rm(join(server.nodes_dir, instance), { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
 }

@@ -6,7 +6,7 @@ import type { Allocation } from '../../src/contract/allocation.ts';
 import type { Finding } from '../../src/contract/finding.ts';
 import type { PoolDocument } from '../../src/contract/pool.ts';
 import type { Composition } from '../../src/main.ts';
-import { taggedProcesses } from '../support/tagged-processes.ts';
+import { endTagged, taggedProcesses } from '../support/tagged-processes.ts';
 import {
   allocationOf,
   becomesAllocation,
@@ -39,7 +39,7 @@ async function removeBehindOurBack(world: World, node_id: string): Promise<strin
   const left = () =>
     taggedProcesses(world.ledger.installation_id).filter((each) => each.node_instance_id === node_instance_id);
   await world.comes('its processes to end', () => {
-    for (const { pid } of left()) process.kill(pid, 'SIGKILL');
+    endTagged(world.ledger.installation_id, node_instance_id);
     return left().length === 0 ? true : undefined;
   });
   rmSync(join(world.server.nodes_dir, node_instance_id ?? ''), { recursive: true });

@@ -10,7 +10,7 @@ import type * as fencing from '../../src/operations/fence.ts';
 import type * as instances from '../../src/store/instances.ts';
 import { callRoute } from '../api/support/calls.ts';
 import { allocate, release } from '../support/machine-life.ts';
-import { taggedProcesses } from '../support/tagged-processes.ts';
+import { endTagged, taggedProcesses } from '../support/tagged-processes.ts';
 import { allocationOf, becomesAllocation, localPool } from './support/machines.ts';
 import { type Counter, judging, scenario, type World, whileWrong } from './support/scenario.ts';
 import { type SlowUpstream, slowUpstream } from './support/slow-upstream.ts';
@@ -169,10 +169,12 @@ scenario({
         expect(await ledger.facts(id, 'allocation.active')).toBe(0);
       }
       expect(taggedProcesses(ledger.installation_id), 'processes that are left').toEqual([]);
-      expect(existsSync(server.nodes_dir) ? readdirSync(server.nodes_dir) : []).toEqual([]);
+      expect(existsSync(server.nodes_dir) ? readdirSync(server.nodes_dir) : [], 'directories that are left').toEqual(
+        [],
+      );
       for (const token of tokens) await comesLate(world, token);
     } finally {
-      for (const { pid } of taggedProcesses(ledger.installation_id)) process.kill(pid, 'SIGKILL');
+      endTagged(ledger.installation_id);
       await rm(files, { recursive: true, force: true });
     }
   },

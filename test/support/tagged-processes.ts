@@ -62,14 +62,26 @@ export function watchLaunches(installation_id: string, every_ms = 50): LaunchWat
   return { agents: () => seen, stop: () => clearInterval(timer) };
 }
 
+/** Gone meanwhile, or not ours to look at: both are as good as ended. */
+function whileItIsThere(act: () => void): void {
+  try {
+    act();
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error)) throw error;
+  }
+}
+
+/** Ends what an installation runs, or one instance of it. Much of that lives shortly, and may have ended since it was seen. */
+export function endTagged(installation_id: string, node_instance_id?: string | null): void {
+  for (const each of taggedProcesses(installation_id))
+    if (node_instance_id === undefined || each.node_instance_id === node_instance_id)
+      whileItIsThere(() => process.kill(each.pid, 'SIGKILL'));
+}
+
 /** Ends whatever still works in a test's own directory, so that a failed test leaves no machines behind. */
 export function endProcessesIn(directory: string): void {
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    try {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name)))
+    whileItIsThere(() => {
       if (readlinkSync(`/proc/${pid}/cwd`).startsWith(`${directory}/`)) process.kill(Number(pid), 'SIGKILL');
-    } catch (error) {
-      // Gone meanwhile, or not ours to look at.
-      if (!(error instanceof Error && 'code' in error)) throw error;
-    }
-  }
+    });
 }
