@@ -22,9 +22,11 @@ import { whatIsMeant } from './find.ts';
 import { instanceByCredential } from './instances.ts';
 import { listNodes } from './node-list.ts';
 import { lockFreeNodes } from './nodes.ts';
+import { machinesToObserve } from './observed-machines.ts';
 import { openOperationsOf } from './open-operations.ts';
 import { listOperations } from './operations.ts';
 import { listPools } from './pools.ts';
+import { nodesToProbe } from './probes.ts';
 import { expireLeases, leaseNext } from './tasks.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
@@ -184,6 +186,8 @@ describe('on a large, idle fleet', () => {
     'open operations of an allocation': (tx) => openOperationsOf(tx, allocation_id),
     'a free node': (tx) => lockFreeNodes(tx, 'test', 1),
     'free nodes': (tx) => lockFreeNodes(tx, 'test', 100),
+    'those whom no agent speaks for, where there are none': (tx) => machinesToObserve(tx, ['of nobody'], [], now(), 32),
+    'those to be probed': (tx) => nodesToProbe(tx, [node_id], now(), 500),
     'holders of nodes': (tx) => holdersOf(tx, [node_id]),
     'the door': (tx) =>
       transition(

@@ -4,6 +4,7 @@ import { amendNodes } from './amend-node.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { type JudgedNode, judgedColumns } from './judged.ts';
 import type { NodeRow } from './nodes.ts';
+import { poolsOfDrivers } from './pools.ts';
 
 /** All that a driver must be told of a machine to look at it, read for many at once. */
 export interface ExpectedMachine
@@ -43,14 +44,14 @@ export async function machinesAfter(
   cursor: string,
   limit: number,
 ): Promise<ExpectedMachine[]> {
-  const pools = await db.query<{ name: string }>('select name from pools where driver = any($1)', [drivers]);
+  const pools = await poolsOfDrivers(db, drivers);
   if (pools.length === 0) return [];
   // Told the pools themselves, the database knows how few their machines are in a fleet that nobody here can see, and does not read that through.
   return db.query<ExpectedMachine>(
     `${expected} and node.pool = any($1) and node.node_id > $4
        and coalesce(look.looked_at, '-infinity') <= case node.status when 'quarantined' then $3::timestamptz else $2::timestamptz end
      order by node.node_id limit $5`,
-    [pools.map(({ name }) => name), looked_before, parked_looked_before, cursor, limit],
+    [pools, looked_before, parked_looked_before, cursor, limit],
   );
 }
 

@@ -13,6 +13,7 @@ import type { DoorEnvironment } from './door-rules.ts';
 import { type Beat, storeBeats } from './heartbeat-buffer.ts';
 import type { ExpectedMachine } from './machine-looks.ts';
 import { lockNode, type NodeRow } from './nodes.ts';
+import { poolsOfDrivers } from './pools.ts';
 
 export interface ObservedMachine extends ExpectedMachine {
   heartbeat: Parameters<typeof heartbeatPolicy>[0] | null;
@@ -21,14 +22,17 @@ export interface ObservedMachine extends ExpectedMachine {
 const heard = `coalesce((generation.document -> 'heartbeat' ->> 'interval_seconds')::real, ${defaultIntervalSeconds})`;
 
 /** Those of these drivers whose last beat is an interval old, the longest unheard first. Where no pool uses one of them, no node is read. */
-export const machinesToObserve = (
+export async function machinesToObserve(
   db: Queryable,
   drivers: readonly string[],
   except: readonly string[],
   now: Date,
   limit: number,
-): Promise<ObservedMachine[]> =>
-  db.query<ObservedMachine>(
+): Promise<ObservedMachine[]> {
+  // Not by the same statement: planned without knowing that there are none, it reads the whole fleet for them.
+  const pools = await poolsOfDrivers(db, drivers);
+  if (pools.length === 0) return [];
+  return db.query<ObservedMachine>(
     `select node.node_id, node.node_instance_id, node.pool, node.name, node.zone, node.status, node.status_since, node.workflow_id,
        node.correlation_id, pool.driver, instance.driver_state, coalesce(generation.document -> 'spec', '{}') as spec,
        generation.document -> 'heartbeat' as heartbeat
@@ -36,12 +40,13 @@ export const machinesToObserve = (
      join instances instance on instance.node_instance_id = node.node_instance_id
      join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
      left join heartbeats beat on beat.node_instance_id = node.node_instance_id
-     where node.pool = any(array(select name from pools where driver = any($1))) and node.status in ('ready', 'degraded', 'offline')
+     where node.pool = any($1) and node.status in ('ready', 'degraded', 'offline')
        and node.node_id <> all($2)
        and coalesce(beat.last_seen_at, '-infinity') <= $3::timestamptz - make_interval(secs => ${heard})
      order by beat.last_seen_at nulls first, node.node_id limit $4`,
-    [drivers, except, now, limit],
+    [pools, except, now, limit],
   );
+}
 
 /** What a provider said of one of them. */
 export interface Sighting {

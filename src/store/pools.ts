@@ -104,6 +104,12 @@ export async function driverOfPool(db: Queryable, name: string): Promise<string 
   return (await db.query<{ driver: string }>('select driver from pools where name = $1', [name]))[0]?.driver;
 }
 
+/** Those that name one of these drivers now, deleted ones included: machines of theirs may be left. */
+export async function poolsOfDrivers(db: Queryable, drivers: readonly string[]): Promise<string[]> {
+  const rows = await db.query<{ name: string }>('select name from pools where driver = any($1)', [drivers]);
+  return rows.map(({ name }) => name);
+}
+
 /**
  * What pools of a driver name under a key of their specs, null where one names nothing: in whatever generation, also of pools that
  * were deleted, since machines of theirs may be left.

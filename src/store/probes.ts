@@ -1,6 +1,6 @@
 /** What active probes found. Written by the prober ahead of the rules, which only read it. */
 import type { KnownIds, NodeId, NodeInstanceId } from '../base/ids.ts';
-import type { Database, Transaction } from './database.ts';
+import type { Database, Queryable, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
 import { type JudgedNode, judgedColumns } from './judged.ts';
 import { isOnlyTold } from './would-have.ts';
@@ -32,7 +32,7 @@ export interface ProbedNode {
 
 /** Who starts, or has fallen silent, said where it can be reached and was not asked within its turn. */
 export function nodesToProbe(
-  db: Database,
+  db: Queryable,
   suspects: readonly string[],
   now: Date,
   limit: number,
