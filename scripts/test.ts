@@ -58,7 +58,7 @@ const total = failed + complaints.length + unexplained;
 
 console.log(`\n${run.summary()}`);
 if (!staticOnly && turn !== undefined)
-  console.log('  of counter-tests and killed steps one third, another with each commit; npm run test:all tells all');
+  console.log('  of counter-tests and killed steps one fifth, another with each commit; npm run test:all tells all');
 // Named once more at the very end, where whoever reads only that finds them.
 for (const complaint of [...failures, ...complaints]) console.log(`  FAIL  ${complaint}`);
 if (!staticOnly) console.log(`\nTests: ${passed} passed, ${total} failed`);
