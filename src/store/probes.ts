@@ -30,25 +30,37 @@ export interface ProbedNode {
   settings: ProbeSettings | null;
 }
 
-/** Who starts, or has fallen silent, said where it can be reached and was not asked within its turn. */
-export function nodesToProbe(
+const toProbe = (who: string, turnSeconds: string, limit: number) => `
+  select node.node_id, node.node_instance_id, node.endpoint, generation.document -> 'probe' as settings from nodes node
+  join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
+  left join heartbeats beat on beat.node_instance_id = node.node_instance_id
+  left join probes probe on probe.node_instance_id = node.node_instance_id
+  where node.endpoint is not null and node.node_instance_id is not null and ${who}
+    and (probe.tried_at is null or probe.tried_at + make_interval(secs => least(10, greatest(0.5, ${turnSeconds}))) <= $1)
+  order by probe.tried_at nulls first limit ${limit}`;
+
+/**
+ * Who starts, or has fallen silent, said where it can be reached and was not asked within its turn. Up to `limit` of either, so that
+ * neither keeps the other from being asked.
+ */
+export async function nodesToProbe(
   db: Queryable,
   suspects: readonly string[],
   now: Date,
   limit: number,
 ): Promise<ProbedNode[]> {
-  return db.query<ProbedNode>(
-    `select node.node_id, node.node_instance_id, node.endpoint, generation.document -> 'probe' as settings from nodes node
-     join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
-     left join heartbeats beat on beat.node_instance_id = node.node_instance_id
-     left join probes probe on probe.node_instance_id = node.node_instance_id
-     where node.endpoint is not null and node.node_instance_id is not null
-       and (node.status = 'starting' or (node.node_id = any($1) and node.status in ('ready', 'degraded')))
-       and (probe.tried_at is null or probe.tried_at + make_interval(secs => least(10, greatest(0.5,
-         case when node.status = 'starting' then node.budget_seconds / 10 else beat.stale_seconds / 6 end))) <= $2)
-     order by probe.tried_at nulls first limit $3`,
-    [suspects, now, limit],
+  // Whoever registers starts, so this is asked as often as machines come; planned anew each time, that would be most of what it costs.
+  const starting = await db.query<ProbedNode>(
+    toProbe(`node.status = 'starting'`, 'node.budget_seconds / 10', limit),
+    [now],
+    { often: true },
   );
+  if (suspects.length === 0) return starting;
+  const silent = await db.query<ProbedNode>(
+    toProbe(`node.node_id = any($2) and node.status in ('ready', 'degraded')`, 'beat.stale_seconds / 6', limit),
+    [now, suspects],
+  );
+  return [...starting, ...silent];
 }
 
 export interface KeptAnswer {
