@@ -81,6 +81,27 @@ function wordTo(outcome: NodeMoveOutcome): { node_id: NodeId; word: string }[] {
   return word ? [{ node_id: outcome.node.node_id, word }] : [];
 }
 
+/** What a move makes of a row, and all that is written because of it. */
+function moved(locked: LockedNode, move: NodeMove, now: Date, environment: DoorEnvironment) {
+  const { status: from, status_since: standing_since } = locked;
+  const set = {
+    ...entering(from, move.to, move, locked.pool_document, givenToBoot(locked, move.to), now, environment),
+    ...move.set,
+  };
+  const boot = endedBoot(locked, move, now);
+  Object.assign(locked, set);
+  const { pool_document: _, ...node } = locked;
+  return {
+    node,
+    from,
+    standing_since,
+    set,
+    boot,
+    beat: expectedBeat(locked),
+    fact: factOf(from, node, move, set, now),
+  };
+}
+
 /**
  * Changes statuses of nodes, and of their allocations where the tables pair them. Answers in the order of `moves`.
  */
@@ -106,17 +127,11 @@ export async function transition(
     const refused = refusalOf(locked, move, environment);
     if (refused === 'observed' && !isTold(locked, move)) watched.push(wouldHave(locked, move, now));
     if (refused) return { moved: false, because: refused, node: locked };
-    const { status: from, status_since: standing_since } = locked;
-    const set = {
-      ...entering(from, move.to, move, locked.pool_document, givenToBoot(locked, move.to), now, environment),
-      ...move.set,
-    };
-    boots.push(endedBoot(locked, move, now));
-    Object.assign(locked, set);
-    beats.push(expectedBeat(locked));
-    const { pool_document: _, ...node } = locked;
+    const { node, from, standing_since, set, boot, beat, fact } = moved(locked, move, now, environment);
+    boots.push(boot);
+    beats.push(beat);
     changed.set(node.node_id, { ...changed.get(node.node_id), ...set });
-    facts.push(factOf(from, node, move, set, now));
+    facts.push(fact);
     // Whose node nobody's is, is known under its lock.
     for (const pair of move.allocation_id === null ? [] : pairedWith(from, move.to)) {
       paired.push({
@@ -160,23 +175,15 @@ export type NewNode = Pick<
 >;
 
 /** The edge from nothing: a node enters as `provisioning`. */
-export async function createNode(
-  tx: Transaction,
-  fresh: NewNode,
-  pool: PoolDocument,
-  cited: Cited,
-  now: Date,
-  environment: DoorEnvironment,
-): Promise<NodeRow> {
+function born(fresh: NewNode, pool: PoolDocument, cited: Cited, now: Date, environment: DoorEnvironment): NodeRow {
   if (!findEdge(nodeEdges, 'new', 'provisioning', cited.by)) throw new Error(`${cited.by} does not create nodes`);
-  const set = entering('new', 'provisioning', cited, pool, fresh.requested_provision_seconds, now, environment);
-  const node: NodeRow = {
+  return {
     ...fresh,
     clock_from: now,
     waiting_for: null,
     prerequisites: null,
     drain_then: null,
-    ...set,
+    ...entering('new', 'provisioning', cited, pool, fresh.requested_provision_seconds, now, environment),
     registered_at: null,
     endpoint: null,
     reported_status: null,
@@ -185,9 +192,76 @@ export async function createNode(
     restarts: 0,
     created_at: now,
   };
+}
+
+export async function createNode(
+  tx: Transaction,
+  fresh: NewNode,
+  pool: PoolDocument,
+  cited: Cited,
+  now: Date,
+  environment: DoorEnvironment,
+): Promise<NodeRow> {
+  const node = born(fresh, pool, cited, now, environment);
   await insertRow(tx, 'nodes', { ...node });
   const facts = [factOf('new', node, cited, node, now)];
   await nameAllocations(tx, facts);
   await recordEvidence(tx, facts);
   return node;
+}
+
+/** One that comes by itself, and is there already: what it is born as nobody ever sees. */
+export interface Newcomer {
+  fresh: NewNode;
+  pool: PoolDocument;
+  cited: Cited;
+  now: Date;
+  /** Where its coming takes it in the same moment; of one that stays where it was born, nothing. */
+  onward(node: NodeRow): NodeMove | undefined;
+}
+
+/** Their rows are written once, as they stand in the end, and told as two changes. Answers nothing of those whose name is taken. */
+export async function createNewcomers(
+  tx: Transaction,
+  newcomers: readonly Newcomer[],
+  environment: DoorEnvironment,
+): Promise<(NodeRow | undefined)[]> {
+  const arrivals = newcomers.map(({ fresh, pool, cited, now, onward }) => {
+    // Nobody's machine is looked up: one that was not there until now is held by nobody.
+    const node = born(fresh, pool, cited, now, environment);
+    const told = factOf('new', node, { ...cited, allocation_id: null }, node, now);
+    const move = onward(node);
+    if (!move) return { node, facts: [told], boot: undefined };
+    const locked = { ...node, pool_document: pool };
+    const refused = refusalOf(locked, move, environment);
+    if (refused) throw new Error(`the start of ${node.node_id} was refused by the door: ${refused}`);
+    const started = moved(locked, { ...move, allocation_id: null }, now, environment);
+    return { node: started.node, facts: [told, started.fact], boot: started.boot };
+  });
+  const rows = arrivals.map(({ node }) => node);
+  const written = new Set(await insertUnlessNamed(tx, rows));
+  const there = arrivals.filter(({ node }) => written.has(node.node_id));
+  await keepBootSamples(
+    tx,
+    there.map(({ boot }) => boot),
+  );
+  await recordEvidence(
+    tx,
+    there.flatMap(({ facts }) => facts),
+  );
+  return rows.map((node) => (written.has(node.node_id) ? node : undefined));
+}
+
+/** In the order of their names, so that two who write the same ones never wait for each other in a ring. */
+async function insertUnlessNamed(tx: Transaction, rows: readonly NodeRow[]): Promise<NodeId[]> {
+  const [first] = rows;
+  if (!first) return [];
+  const columns = Object.keys(first).join(', ');
+  const inserted = await tx.query<{ node_id: NodeId }>(
+    `insert into nodes (${columns}) select ${columns} from jsonb_populate_recordset(null::nodes, $1::jsonb) order by pool, name
+     on conflict (pool, name) where status <> 'retired' do nothing returning node_id`,
+    [tx.redact.json(JSON.stringify(rows))],
+    { often: true },
+  );
+  return inserted.map(({ node_id }) => node_id);
 }

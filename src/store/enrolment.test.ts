@@ -6,10 +6,11 @@ import { newCorrelationId, newTokenId } from '../base/ids.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import { type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
 import type { Database } from './database.ts';
-import { type Registered, register } from './enrolment.ts';
+import { register } from './enrolment.ts';
 import { type Installation, openInstallation } from './installation.ts';
 import { fenceInstance, hashSecret, instanceByCredential } from './instances.ts';
 import { type NodeRow, nodeRow } from './nodes.ts';
+import type { Registered } from './registering.ts';
 import { allocationNow, type Fleet, nodeNow, testFleet } from './testing/fleet.ts';
 import { createJoinToken, revokeJoinToken } from './tokens.ts';
 

@@ -1,56 +1,22 @@
 /** Registration: how an instance becomes known, by enrolment token, by join token, or again by its credential. */
-import type { Clock } from '../base/clock.ts';
-import { secondsBetween, secondsLater } from '../base/clock.ts';
-import {
-  bornAt,
-  type CorrelationId,
-  type NodeId,
-  type NodeInstanceId,
-  newNodeId,
-  newNodeInstanceId,
-} from '../base/ids.ts';
+import { secondsLater } from '../base/clock.ts';
+import { bornAt, type NodeInstanceId, newNodeInstanceId } from '../base/ids.ts';
 import type { RegisterRequest } from '../contract/agent.ts';
-import type { Door } from '../contract/compat/door.ts';
 import { ApiProblem, errorCatalogue } from '../contract/errors.ts';
-import { heartbeatPolicy } from '../lifecycle/budgets.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import { amendNode } from './amend-node.ts';
-import { type Database, isUniqueViolation, type Transaction } from './database.ts';
-import { createNode, type NodeMove, transition } from './door.ts';
+import type { Database, Transaction } from './database.ts';
+import { transition } from './door.ts';
 import { moveAllocations } from './door-allocation.ts';
-import { budgetOf, type DoorEnvironment } from './door-rules.ts';
+import { budgetOf } from './door-rules.ts';
 import { recordEvidence } from './evidence.ts';
-import type { EnrollmentClaims, Installation } from './installation.ts';
+import type { EnrollmentClaims } from './installation.ts';
 import { createInstance, fenceInstance, hashSecret, type InstanceRow, instanceRow, newSecret } from './instances.ts';
+import { admitNewcomers, type JoinRequest, joinWithOthers } from './newcomers.ts';
 import { lockNode, type NodeRow, nodeRow } from './nodes.ts';
 import { currentPool, poolGeneration } from './pools.ts';
-import { joinTokenBySecret, spendJoinToken } from './tokens.ts';
-
-export interface Registered {
-  node_id: NodeId;
-  node_instance_id: NodeInstanceId;
-  credential?: string;
-  deadline_at: Date | null;
-  heartbeat_interval_seconds: number;
-  requires: { name: string; check: string }[];
-  first: boolean;
-}
-
-interface Context {
-  clock: Clock;
-  now: Date;
-  environment: DoorEnvironment;
-  installation: Installation;
-  correlation_id: CorrelationId;
-  /** Of whoever comes in by a front door instead of speaking our agents' protocol. */
-  arrival?: Arrival;
-}
-
-export interface Arrival {
-  door: Door;
-  announced_interval_seconds: number | null;
-  client_instance: string | null;
-}
+import { type Arrival, type Registered, type Registering, replyOf, startOf } from './registering.ts';
+import { joinTokenBySecret } from './tokens.ts';
 
 /** In the transaction of the registration, or a crash would leave a name that is held and that nobody can speak for. */
 async function keepArrival(tx: Transaction, id: NodeInstanceId, arrival: Arrival | undefined): Promise<void> {
@@ -92,7 +58,7 @@ async function admit(
   node: NodeRow,
   instance: InstanceRow,
   request: RegisterRequest,
-  context: Context,
+  context: Registering,
 ): Promise<NodeRow> {
   const { now } = context;
   if (instance.fenced_at || node.node_instance_id !== instance.node_instance_id)
@@ -121,56 +87,22 @@ async function admit(
       },
     );
   }
-  const late = effect === 'rescue';
-  const lateness = secondsBetween(node.status_since, now);
-  const move: NodeMove = {
-    node_id: node.node_id,
-    node_instance_id: instance.node_instance_id,
-    to: 'starting',
-    by: late ? 'late-registration' : 'registration',
-    reason: late
-      ? `registered ${lateness.toFixed(1)} s after it was given up`
-      : `registered with agent ${request.version}`,
-    set: {
-      registered_at: node.registered_at ?? now,
-      reported_status: 'starting',
-      ...(request.base_url && { endpoint: request.base_url }),
-      // An agent that registers looks again; what it then still misses fails the node again, by name.
-      ...(node.prerequisites === 'missing' && { prerequisites: 'unchecked' as const }),
-    },
-    data: {
-      version: request.version,
-      boot_seconds: secondsBetween(node.clock_from ?? instance.created_at, now),
-      ...(late && { lateness_seconds: lateness }),
-    },
-    correlation_id: node.correlation_id ?? context.correlation_id,
-  };
+  const move = startOf(node, instance, request, context, effect === 'rescue');
   const [outcome] = await transition(tx, [move], now, context.environment);
   if (!outcome?.moved) throw new Error(`registration of ${node.node_id} was refused by the door: ${outcome?.because}`);
   return outcome.node;
 }
 
-async function replyFor(
+const replyFor = async (
   tx: Transaction,
   node: NodeRow,
   instance: NodeInstanceId,
   credential: string | undefined,
-  first: boolean,
-): Promise<Registered> {
-  const pool = await poolGeneration(tx, node.pool, node.pool_generation);
-  return {
-    node_id: node.node_id,
-    node_instance_id: instance,
-    ...(credential && { credential }),
-    deadline_at: node.deadline_at,
-    heartbeat_interval_seconds: heartbeatPolicy(pool?.heartbeat).interval_seconds,
-    requires: pool?.requires ?? [],
-    first,
-  };
-}
+): Promise<Registered> =>
+  replyOf(node, await poolGeneration(tx, node.pool, node.pool_generation), instance, credential);
 
 /** The store does not know the instance yet, so its deadline is told from its birth, which its id carries, and its pool. */
-async function notYet(tx: Transaction, claims: EnrollmentClaims, context: Context): Promise<ApiProblem> {
+async function notYet(tx: Transaction, claims: EnrollmentClaims, context: Registering): Promise<ApiProblem> {
   const pool = await currentPool(tx, claims.pool);
   const budget = budgetOf('provision', pool?.document ?? { driver: '' }, context.environment, null);
   const deadline = secondsLater(bornAt(claims.node_instance_id) ?? context.now, budget.seconds);
@@ -181,7 +113,7 @@ async function byEnrollmentToken(
   tx: Transaction,
   token: string,
   request: RegisterRequest,
-  context: Context,
+  context: Registering,
 ): Promise<Registered> {
   const claims = context.installation.readEnrollmentToken(token);
   if (!claims) throw new ApiProblem('enrollment_invalid', 'The signature of the enrolment token does not match.');
@@ -195,14 +127,14 @@ async function byEnrollmentToken(
     throw new ApiProblem('enrollment_invalid', 'Its credential is already in use; register with the credential.');
   const admitted = await admit(tx, node, instance, request, context);
   const credential = await issueCredential(tx, instance.node_instance_id, request, context.now);
-  return replyFor(tx, admitted, instance.node_instance_id, credential, true);
+  return replyFor(tx, admitted, instance.node_instance_id, credential);
 }
 
 /** Statuses in which a name is held by a live instance, so that nobody else may take it. */
 export const nameHeld: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'draining', 'cleaning', 'quarantined'];
 
 /** The machine is the same, so whoever fell with it waits for it again: another tenant must not find it free and never cleaned. */
-async function comeBack(tx: Transaction, node: NodeRow, node_instance_id: NodeInstanceId, context: Context) {
+async function comeBack(tx: Transaction, node: NodeRow, node_instance_id: NodeInstanceId, context: Registering) {
   const { now, environment, correlation_id } = context;
   const { node_id, status_since: standing_since } = node;
   const cited = { node_id, reason: 'the machine joined again', correlation_id };
@@ -217,9 +149,9 @@ async function byJoinToken(
   tx: Transaction,
   token: string,
   request: RegisterRequest,
-  context: Context,
+  context: Registering,
 ): Promise<Registered> {
-  const { now, environment } = context;
+  const { now } = context;
   const join = await joinTokenBySecret(tx, token);
   if (!join || join.revoked_at) throw new ApiProblem('join_token_invalid');
   if (!request.name)
@@ -232,66 +164,46 @@ async function byJoinToken(
   const [existing] = await tx.query<NodeRow>(
     `select * from nodes where pool = $1 and name = $2 and status <> 'retired' for no key update`,
     [join.pool, request.name],
+    { often: true },
   );
   if (existing && nameHeld.includes(existing.status))
     throw new ApiProblem('name_taken', `${request.name} is ${existing.status} in pool ${join.pool}.`);
-  const node_instance_id = newNodeInstanceId(context.clock);
-
-  let node_id: NodeId;
-  if (existing) {
-    // A known name comes back as a new instance; what the old one still says is fenced off.
-    node_id = existing.node_id;
-    if (existing.node_instance_id)
-      await fenceInstance(
-        tx,
-        existing.node_instance_id,
-        { reason: 'the machine joined again', revoke: true, correlation_id: context.correlation_id },
-        now,
-      );
-    await createInstance(tx, { node_instance_id, node_id, join_token_id: join.token_id }, now);
-    if (existing.status === 'provisioning')
-      await amendNode(
-        tx,
-        existing,
-        { node_instance_id },
-        { at: now, layer: 'node', kind: 'node.joined', summary: 'the machine joined as a new instance' },
-      );
-    else await comeBack(tx, existing, node_instance_id, context);
-  } else {
+  if (!existing) {
     if (join.expires_at && join.expires_at < now)
       throw new ApiProblem('join_token_invalid', 'The join token has expired.');
-    node_id = newNodeId(context.clock);
-    await createNode(
-      tx,
-      {
-        node_id,
-        pool: pool.name,
-        pool_generation: pool.generation,
-        name: request.name,
-        zone: pool.document.zone ?? null,
-        node_instance_id,
-        workflow_id: null,
-        correlation_id: context.correlation_id,
-        requested_provision_seconds: null,
-        labels: request.labels ?? {},
-      },
-      pool.document,
-      { by: 'join', reason: 'it joined by itself' },
-      now,
-      environment,
-    );
-    await createInstance(tx, { node_instance_id, node_id, join_token_id: join.token_id }, now);
+    const newcomer = { request: { ...request, name: request.name, join_token: token }, context, join, pool };
+    const [registered] = await admitNewcomers(tx, [newcomer]);
+    if (!registered)
+      throw new ApiProblem('name_taken', `Another machine joined as ${request.name} in the same moment.`);
+    return registered;
   }
+
+  // A known name comes back as a new instance; what the old one still says is fenced off.
+  const { node_id } = existing;
+  const node_instance_id = newNodeInstanceId(context.clock);
+  if (existing.node_instance_id)
+    await fenceInstance(
+      tx,
+      existing.node_instance_id,
+      { reason: 'the machine joined again', revoke: true, correlation_id: context.correlation_id },
+      now,
+    );
+  await createInstance(tx, { node_instance_id, node_id, join_token_id: join.token_id }, now);
+  if (existing.status === 'provisioning')
+    await amendNode(
+      tx,
+      existing,
+      { node_instance_id },
+      { at: now, layer: 'node', kind: 'node.joined', summary: 'the machine joined as a new instance' },
+    );
+  else await comeBack(tx, existing, node_instance_id, context);
   const node = await lockNode(tx, node_id);
   const instance = await instanceRow(tx, node_instance_id, 'for update');
   if (!node || !instance) throw new Error('a node vanished in its own transaction');
   const admitted = await admit(tx, node, instance, request, context);
   const credential = await issueCredential(tx, node_instance_id, request, now);
   await keepArrival(tx, node_instance_id, context.arrival);
-  const reply = await replyFor(tx, admitted, node_instance_id, credential, true);
-  if (!existing && !(await spendJoinToken(tx, join.token_id)))
-    throw new ApiProblem('join_token_invalid', 'The uses of the join token are spent.');
-  return reply;
+  return replyFor(tx, admitted, node_instance_id, credential);
 }
 
 /** An agent that restarted says hello again: counted, changes no status, and a failed one is rescued as by a beat. */
@@ -299,7 +211,7 @@ async function byCredential(
   tx: Transaction,
   known: InstanceRow,
   request: RegisterRequest,
-  context: Context,
+  context: Registering,
 ): Promise<Registered> {
   const node = await lockNode(tx, known.node_id);
   const instance = await instanceRow(tx, known.node_instance_id, 'for update');
@@ -311,7 +223,7 @@ async function byCredential(
     [instance.node_instance_id, request.version, request.base_url ?? null, request.agent_public_key ?? null],
   );
   await keepArrival(tx, instance.node_instance_id, context.arrival);
-  return replyFor(tx, admitted, instance.node_instance_id, undefined, false);
+  return replyFor(tx, admitted, instance.node_instance_id, undefined);
 }
 
 /** A refused registration is a fact as well: the machine that knocks in vain must be findable. */
@@ -319,7 +231,7 @@ async function tellRefusal(
   db: Database,
   refused: ApiProblem,
   request: RegisterRequest,
-  context: Context,
+  context: Registering,
 ): Promise<void> {
   const claims = request.enrollment_token
     ? context.installation.readEnrollmentToken(request.enrollment_token)
@@ -341,13 +253,18 @@ async function tellRefusal(
   ]);
 }
 
+const isJoin = (request: RegisterRequest): request is JoinRequest => Boolean(request.join_token && request.name);
+
 export async function register(
   db: Database,
   request: RegisterRequest,
   known: InstanceRow | undefined,
-  context: Context,
+  context: Registering,
 ): Promise<Registered> {
   try {
+    const joined =
+      !known && !request.enrollment_token && isJoin(request) && (await joinWithOthers(db, request, context));
+    if (joined) return joined;
     return await db.transaction((tx) => {
       if (known) return byCredential(tx, known, request, context);
       if (request.enrollment_token) return byEnrollmentToken(tx, request.enrollment_token, request, context);
@@ -357,10 +274,7 @@ export async function register(
         'Registration needs an enrollment_token, a join_token or an instance credential.',
       );
     });
-  } catch (error) {
-    const refused = isUniqueViolation(error, 'nodes_live_name')
-      ? new ApiProblem('name_taken', `Another machine joined as ${request.name} in the same moment.`)
-      : error;
+  } catch (refused) {
     if (refused instanceof ApiProblem) await tellRefusal(db, refused, request, context);
     throw refused;
   }

@@ -59,6 +59,41 @@ export async function createInstance(
   );
 }
 
+/** One that has registered in the moment in which it became known. */
+export interface ArrivedInstance
+  extends Pick<
+    InstanceRow,
+    | 'node_instance_id'
+    | 'node_id'
+    | 'join_token_id'
+    | 'agent_public_key'
+    | 'agent_version'
+    | 'base_url'
+    | 'door'
+    | 'announced_interval_seconds'
+    | 'client_instance'
+  > {
+  credential: string;
+  at: Date;
+}
+
+export async function createArrived(tx: Transaction, arrived: readonly ArrivedInstance[]): Promise<void> {
+  if (arrived.length === 0) return;
+  const named =
+    'node_instance_id, node_id, join_token_id, agent_public_key, agent_version, base_url, door, announced_interval_seconds, client_instance';
+  await tx.query(
+    `insert into instances (${named}, attempt, created_at, registered_at, registrations, credential_hash)
+     select ${named}, 1, at, at, 1, decode(hash, 'hex') from jsonb_to_recordset($1::jsonb) as arrived(node_instance_id text, node_id text, join_token_id text,
+       agent_public_key text, agent_version text, base_url text, door text, announced_interval_seconds double precision, client_instance text, at timestamptz, hash text)`,
+    [
+      JSON.stringify(
+        arrived.map(({ credential, ...row }) => ({ ...row, hash: hashSecret(credential).toString('hex') })),
+      ),
+    ],
+    { often: true },
+  );
+}
+
 export async function instanceRow(db: Queryable, id: string, lock?: 'for update'): Promise<InstanceRow | undefined> {
   return (
     await db.query<InstanceRow>(`select * from instances where node_instance_id = $1 ${lock ?? ''}`, [id], {

@@ -108,14 +108,15 @@ export async function joinTokenBySecret(db: Queryable, secret: string): Promise<
 }
 
 /**
- * Spends a use, if one is left and nobody has revoked it meanwhile. It locks the token until the transaction ends, and a whole rack
+ * Spends as many uses, if they are left and nobody has revoked it meanwhile. It locks the token until the transaction ends, and a whole rack
  * may join by the same one: so it comes last.
  */
-export async function spendJoinToken(tx: Transaction, id: TokenId): Promise<boolean> {
+export async function spendJoinToken(tx: Transaction, id: TokenId, uses: number): Promise<boolean> {
   const rows = await tx.query(
-    `update join_tokens set uses = uses + 1 where token_id = $1 and revoked_at is null and (max_uses is null or uses < max_uses)
+    `update join_tokens set uses = uses + $2 where token_id = $1 and revoked_at is null and (max_uses is null or uses + $2 <= max_uses)
      returning token_id`,
-    [id],
+    [id, uses],
+    { often: true },
   );
   return rows.length > 0;
 }

@@ -2,8 +2,9 @@
 import { now } from '../../base/clock.ts';
 import { RegisterRequest } from '../../contract/agent.ts';
 import { ApiProblem } from '../../contract/errors.ts';
-import { type Arrival, nameHeld, type Registered, register } from '../../store/enrolment.ts';
+import { nameHeld, register } from '../../store/enrolment.ts';
 import { type InstanceRow, instanceAtDoor } from '../../store/instances.ts';
+import type { Arrival, Registered } from '../../store/registering.ts';
 import { compileCheck } from '../validation.ts';
 import type { DoorCall, DoorServices } from './calls.ts';
 

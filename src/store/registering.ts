@@ -1,0 +1,85 @@
+/** What all ways to register share: who asks and when, what a start makes of a node, and what is answered. */
+import { type Clock, secondsBetween } from '../base/clock.ts';
+import type { CorrelationId, NodeId, NodeInstanceId } from '../base/ids.ts';
+import type { RegisterRequest } from '../contract/agent.ts';
+import type { Door } from '../contract/compat/door.ts';
+import { heartbeatPolicy } from '../lifecycle/budgets.ts';
+import type { NodeMove } from './door.ts';
+import type { DoorEnvironment } from './door-rules.ts';
+import type { Installation } from './installation.ts';
+import type { NodeRow } from './nodes.ts';
+import type { KnownDocument } from './pools.ts';
+
+export interface Registered {
+  node_id: NodeId;
+  node_instance_id: NodeInstanceId;
+  credential?: string;
+  deadline_at: Date | null;
+  heartbeat_interval_seconds: number;
+  requires: { name: string; check: string }[];
+  first: boolean;
+}
+
+export interface Registering {
+  clock: Clock;
+  now: Date;
+  environment: DoorEnvironment;
+  installation: Installation;
+  correlation_id: CorrelationId;
+  /** Of whoever comes in by a front door instead of speaking our agents' protocol. */
+  arrival?: Arrival;
+}
+
+export interface Arrival {
+  door: Door;
+  announced_interval_seconds: number | null;
+  client_instance: string | null;
+}
+
+/** The machine is here, in time or after it was given up: its start-up begins. */
+export function startOf(
+  node: NodeRow,
+  instance: { node_instance_id: NodeInstanceId; created_at: Date },
+  request: RegisterRequest,
+  { now, correlation_id }: Pick<Registering, 'now' | 'correlation_id'>,
+  isLate: boolean,
+): NodeMove {
+  const lateness = secondsBetween(node.status_since, now);
+  return {
+    node_id: node.node_id,
+    node_instance_id: instance.node_instance_id,
+    to: 'starting',
+    by: isLate ? 'late-registration' : 'registration',
+    reason: isLate
+      ? `registered ${lateness.toFixed(1)} s after it was given up`
+      : `registered with agent ${request.version}`,
+    set: {
+      registered_at: node.registered_at ?? now,
+      reported_status: 'starting',
+      ...(request.base_url && { endpoint: request.base_url }),
+      // An agent that registers looks again; what it then still misses fails the node again, by name.
+      ...(node.prerequisites === 'missing' && { prerequisites: 'unchecked' as const }),
+    },
+    data: {
+      version: request.version,
+      boot_seconds: secondsBetween(node.clock_from ?? instance.created_at, now),
+      ...(isLate && { lateness_seconds: lateness }),
+    },
+    correlation_id: node.correlation_id ?? correlation_id,
+  };
+}
+
+export const replyOf = (
+  node: NodeRow,
+  pool: KnownDocument | undefined,
+  node_instance_id: NodeInstanceId,
+  credential: string | undefined,
+): Registered => ({
+  node_id: node.node_id,
+  node_instance_id,
+  ...(credential && { credential }),
+  deadline_at: node.deadline_at,
+  heartbeat_interval_seconds: heartbeatPolicy(pool?.heartbeat).interval_seconds,
+  requires: pool?.requires ?? [],
+  first: credential !== undefined,
+});
