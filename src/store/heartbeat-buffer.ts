@@ -54,27 +54,34 @@ const mostWaitMs = 1_000;
  * In the order of their instances, so that two who store at once wait for each other and not in a circle.
  */
 const told = `
-  select id, to_timestamp(($7::double precision * 1000 + received) / 1e6) as at, interval / 1e3 as interval, stale / 1e3 as stale, reported::jsonb as reported
+  select id, to_timestamp(($7::double precision * 1000 + received) / 1e6) as at, interval::real / 1000 as interval, stale::real / 1000 as stale, reported::jsonb as reported
   from unnest(string_to_array($1, ' '), string_to_array($2, ' ')::bigint[], string_to_array($3, ' ')::bigint[],
     string_to_array($4, ' ')::bigint[], string_to_array($5, E'\\n', '')) as beat(id, received, interval, stale, reported)
   order by id collate "C"`;
+
+/** See `patienceOf`; a machine that may be silent for longer is looked for seldomer. */
+const patienceIn = (stale: string) => `greatest(0, floor(ln(${stale}) / ln(2)))::smallint`;
+
+const allowed = (now: string, before: string) => `greatest(${now}, $6::real * ${before}.interval_seconds)`;
+const changed = (now: string, before: string) =>
+  `stale_seconds = ${allowed(now, before)}, patience = ${patienceIn(allowed(now, before))}`;
 
 /** Nearly all have beaten before, and only to change what is there is cheaper by a quarter. Gives those of whom nothing was changed; `not in` looks
  * them up in a table of what was, where `not exists` would compare each with each. */
 const update = `
   with stored as (
     update heartbeats kept set last_seen_at = beat.at, interval_seconds = beat.interval, reported = coalesce(beat.reported, kept.reported),
-      stale_seconds = greatest(beat.stale, $6::real * kept.interval_seconds)
+      ${changed('beat.stale', 'kept')}
     from (${told}) beat where kept.node_instance_id = beat.id and kept.last_seen_at < beat.at returning beat.id)
   select id from unnest(string_to_array($1, ' ')) as beat(id) where id not in (select id from stored)`;
 
 /** For whoever beats for the first time, or was heard later already, or is no more. */
 const upsert = `
-  insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, reported)
-  select id, at, interval, stale, reported from (${told}) beat
+  insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, patience, reported)
+  select id, at, interval, stale, ${patienceIn('stale')}, reported from (${told}) beat
   where exists (select 1 from instances where instances.node_instance_id = beat.id)
   on conflict (node_instance_id) do update set last_seen_at = excluded.last_seen_at, interval_seconds = excluded.interval_seconds,
-    stale_seconds = greatest(excluded.stale_seconds, $6::real * heartbeats.interval_seconds), reported = coalesce(excluded.reported, heartbeats.reported)
+    ${changed('excluded.stale_seconds', 'heartbeats')}, reported = coalesce(excluded.reported, heartbeats.reported)
   where heartbeats.last_seen_at < excluded.last_seen_at`;
 
 /** Numbers keep no secrets, and most beats say nothing else of themselves. Breaks of lines are escaped in JSON, so it is one line. */

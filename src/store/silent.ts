@@ -1,7 +1,7 @@
 /**
  * Machines that have fallen silent. The table of beats has no index on what every beat changes, so it is read whole, but
- * seldom: once in a fraction of the shortest stale time, for those whose time is up before half of that has passed. Only these are then
- * looked at precisely, as often as it takes.
+ * seldom: those that may be silent for longer are read seldomer, and only those whose time is up soon are then looked at precisely, as often
+ * as it takes.
  */
 import type { NodeId } from '../base/ids.ts';
 import { type HeartbeatSettings, heartbeatPolicy } from '../lifecycle/budgets.ts';
@@ -44,23 +44,38 @@ export interface Suspect {
   due_ms: number;
 }
 
+/** Which beats are read: those whose stale time reaches this power of two, and none beyond. What has not been counted yet says 0. */
+export interface Patience {
+  least: number;
+  most: number;
+}
+export const anyPatience: Patience = { least: 0, most: 31 };
+
+/** The power of two that a stale time reaches: it seldom changes where the time itself changes with each beat, so an index can have it. */
+export const patienceOf = (stale_seconds: number): number => Math.max(0, Math.floor(Math.log2(stale_seconds)));
+
 /**
  * Soonest first, those that serve and will have been silent for too long by `until`; whoever was heard after `earliest` is not. The machine is
  * looked up for each beat found, which are few: joined freely, the whole fleet would be read for them. While we could not hear,
  * nobody was silent: otherwise after our own absence the whole fleet would be suspected, and each of a million machines probed.
  */
-export function scanSuspects(db: Queryable, earliest: Date, until: Date): Promise<Suspect[]> {
+export function scanSuspects(
+  db: Queryable,
+  earliest: Date,
+  until: Date,
+  { least, most }: Patience = anyPatience,
+): Promise<Suspect[]> {
   return db.query<Suspect>(
     `select found.node_id, beat.due_ms from (
        select node_instance_id, extract(epoch from heard_until + make_interval(secs => stale_seconds))::double precision * 1000 as due_ms
        from (select *, greatest(last_seen_at, (select max(ended_at) from ingest_gaps)) as heard_until from heartbeats
-         where not over and last_seen_at < $1) silent
+         where not over and patience between $3 and $4 and last_seen_at < $1) silent
        where heard_until + make_interval(secs => stale_seconds) < $2) beat cross join lateral (
        select node.node_id from instances instance join nodes node on node.node_id = instance.node_id
          and node.node_instance_id = instance.node_instance_id
        where instance.node_instance_id = beat.node_instance_id and node.status in ('ready', 'degraded') offset 0) found
      order by beat.due_ms`,
-    [earliest, until],
+    [earliest, until, least, most],
   );
 }
 
