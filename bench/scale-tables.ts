@@ -82,6 +82,12 @@ const sections: Section[] = [
     how: 'The same beats a second, in batches, to one replica with more and more nodes behind it: all the processor time of the server and of the database for each beat, with whatever watches over such a fleet.',
   },
   {
+    benchmark: 'registrations',
+    title: 'A machine joins a small pool and a large one',
+    command: 'node bench/registrations.ts',
+    how: 'Machines join one pool by a token, one after another at a steady rate, and each says by its first beat that it is ready; then a rack joins at once. All the processor time of the server and of the database for each, without what both need at rest with such a fleet. The others are written in bulk and do not beat meanwhile.',
+  },
+  {
     benchmark: 'replicas',
     title: 'Where the limit lies with two replicas',
     command: 'node bench/replicas.ts',

@@ -13,7 +13,7 @@ import { databaseClock } from '../src/store/database-clock.ts';
 import { declarePool } from '../src/store/pools.ts';
 import { patienceOf } from '../src/store/silent.ts';
 
-const pools = 20;
+const manyPools = 20;
 const zones = 6;
 const chunk = 50_000;
 /** As long as the benchmark may take, and longer: nobody falls silent while the figures are taken. */
@@ -32,7 +32,7 @@ const node_id = id('node', 'n');
 const node_instance_id = id('inst', 'i');
 
 /** $1 is the moment, from $2 to $3 go the numbers; `flies` says of a number whether its node is in flight. */
-const statements = (flies: string, { interval_seconds, stale_seconds }: Pace) => [
+const statements = (flies: string, pools: number, { interval_seconds, stale_seconds }: Pace) => [
   `insert into nodes (node_id, pool, pool_generation, name, zone, status, status_since, node_instance_id, workflow_id, correlation_id,
      registered_at, deadline_at, budget_seconds, budget_source, endpoint, reported_status, observed_state, observed_at, labels, created_at, clock_from)
    select ${node_id}, 'pool-' || i % ${pools}, 1, 'machine-' || lpad(i::text, 7, '0'), 'zone-' || i % ${zones},
@@ -70,10 +70,15 @@ export interface FleetSize {
   inFlight: number;
   /** How often they have beaten until now; without it, so seldom that nobody falls silent. */
   pace?: Pace;
+  /** Among how many pools they are strewn. */
+  pools?: number;
 }
 
 /** Answers the nodes in flight, in no order that the tables share. */
-export async function fillFleet(db: Database, { idle, inFlight, pace = restingPace }: FleetSize): Promise<NodeId[]> {
+export async function fillFleet(
+  db: Database,
+  { idle, inFlight, pace = restingPace, pools = manyPools }: FleetSize,
+): Promise<NodeId[]> {
   const now = present(await databaseClock(db));
   const document: PoolDocument = {
     driver: 'external',
@@ -81,7 +86,7 @@ export async function fillFleet(db: Database, { idle, inFlight, pace = restingPa
   };
   for (let pool = 0; pool < pools; pool++) await db.transaction((tx) => declarePool(tx, `pool-${pool}`, document, now));
   const last = idle + inFlight;
-  const texts = statements(`i::bigint * ${inFlight} % ${last} < ${inFlight}`, pace);
+  const texts = statements(`i::bigint * ${inFlight} % ${last} < ${inFlight}`, pools, pace);
   await db.transaction(async (tx) => {
     // Foreign keys hold by how the rows are made; looking each of them up would take most of the time.
     await tx.query(`set local session_replication_role = 'replica'`);
