@@ -131,7 +131,7 @@ it('keeps a fence that came while the credential was looked up', async () => {
   let once = false;
   const sessions = createAgentSessions(
     watched(async (text) => {
-      if (once || !text.includes('credential_hash = any($1) or')) return;
+      if (once || !text.includes('or instance.next_credential_hash')) return;
       once = true;
       await db.query('update instances set fenced_at = now(), fence_reason = $2 where node_instance_id = $1', [
         id,

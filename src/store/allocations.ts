@@ -205,9 +205,12 @@ export const holderOf = (node_id: string, what = 'last.allocation_id'): string =
     order by last.status in ('provisioning', 'active', 'releasing', 'release_failed') desc, last.status_since desc limit 1)`;
 
 export async function holdersOf(db: Queryable, nodes: NodeId[]): Promise<Map<NodeId, AllocationId>> {
+  // One is not put into a list: see by-ids.ts.
+  const isOne = nodes.length === 1;
+  const asked = isOne ? '(select $1::text as node_id) as asked' : 'unnest($1::text[]) as asked(node_id)';
   const rows = await db.query<{ node_id: NodeId; allocation_id: AllocationId | null }>(
-    `select asked.node_id, ${holderOf('asked.node_id')} as allocation_id from unnest($1::text[]) as asked(node_id)`,
-    [nodes],
+    `select asked.node_id, ${holderOf('asked.node_id')} as allocation_id from ${asked}`,
+    [isOne ? nodes[0] : nodes],
     { often: true },
   );
   return new Map(rows.flatMap((row) => (row.allocation_id ? [[row.node_id, row.allocation_id] as const] : [])));

@@ -62,6 +62,7 @@ export async function keepBootSamples(
   await tx.query(
     `insert into boot_samples (${sampleColumns}) select ${sampleColumns} from jsonb_populate_recordset(null::boot_samples, $1::jsonb) ${keptOnce}`,
     [JSON.stringify(kept)],
+    { often: true },
   );
 }
 

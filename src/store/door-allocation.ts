@@ -8,6 +8,7 @@ import { type OwnerLayer, ownerLayers } from '../contract/problem.ts';
 import { type AllocationStatus, allocationStatuses, type NodeStatus } from '../lifecycle/states.ts';
 import { allocationEdges, type Cause, findEdge, isVerdict } from '../lifecycle/transitions.ts';
 import type { AllocationRow } from './allocations.ts';
+import { byIds } from './by-ids.ts';
 import type { Transaction } from './database.ts';
 import {
   budgetOf,
@@ -47,9 +48,23 @@ export type AllocationMoveOutcome =
   | { moved: true; allocation: AllocationRow; from: AllocationStatus }
   | { moved: false; because: Refusal; allocation: AllocationRow | null };
 
-const lockSql = `
-  select * from allocations where allocation_id = any($1) or (node_id = any($2) and status <> 'released')
-  order by allocation_id for no key update`;
+const lockSql = (which: string) => `
+  select * from allocations where ${which} order by allocation_id for no key update`;
+
+/** By their own ids, and by their nodes', where those are all that is known. */
+function lockMoved(tx: Transaction, moves: AllocationMove[]): Promise<AllocationRow[]> {
+  const ids = moves.flatMap((move) => move.allocation_id ?? []);
+  const nodeIds = moves.flatMap((move) => (move.allocation_id ? [] : (move.node_id ?? [])));
+  const own = byIds('allocation_id', '$1', ids);
+  if (nodeIds.length === 0) return tx.query<AllocationRow>(lockSql(own.which), [own.value], own.how);
+  const held = byIds('node_id', '$1', [...new Set(nodeIds)]);
+  const onNode = `${held.which} and status <> 'released'`;
+  if (ids.length === 0) return tx.query<AllocationRow>(lockSql(onNode), [held.value], held.how);
+  return tx.query<AllocationRow>(lockSql(`allocation_id = any($1) or (node_id = any($2) and status <> 'released')`), [
+    ids,
+    nodeIds,
+  ]);
+}
 
 function refusalOf(allocation: AllocationRow, move: AllocationMove): Refusal | undefined {
   if (allocation.status === move.to) return 'already_there';
@@ -160,9 +175,7 @@ export async function moveAllocations(
   environment: DoorEnvironment,
 ): Promise<AllocationMoveOutcome[]> {
   if (moves.length === 0) return [];
-  const ids = moves.flatMap((move) => move.allocation_id ?? []);
-  const nodeIds = moves.flatMap((move) => (move.allocation_id ? [] : (move.node_id ?? [])));
-  const locked = await tx.query<AllocationRow>(lockSql, [ids, nodeIds]);
+  const locked = await lockMoved(tx, moves);
   const pools = await currentDocuments(
     tx,
     locked.map((row) => row.pool),
@@ -255,10 +268,13 @@ export async function tellAllocations(
   now: Date,
 ): Promise<void> {
   if (words.length === 0) return;
+  const nodes = words.map(({ node_id }) => node_id);
+  const { which, value, how } = byIds('allocation.node_id', '$2', nodes);
   const told = await tx.query<AllocationRow>(
     `update allocations allocation set reason = word.word from jsonb_to_recordset($1::jsonb) as word(node_id text, word text)
-     where allocation.node_id = word.node_id and allocation.node_id = any($2) and allocation.status = 'active' returning allocation.*`,
-    [tx.redact.json(JSON.stringify(words)), words.map(({ node_id }) => node_id)],
+     where allocation.node_id = word.node_id and ${which} and allocation.status = 'active' returning allocation.*`,
+    [tx.redact.json(JSON.stringify(words)), value],
+    how,
   );
   await recordEvidence(
     tx,

@@ -74,3 +74,21 @@ test('a deadline that is moved', async () => {
     }),
   ).toEqual([]);
 });
+
+test('what is done to one machine is planned once', async () => {
+  const node_id = 'node_p_7' as NodeId;
+  const planned = await db.transaction(async (tx) => {
+    // The database tries a few plans of its own before it keeps one for good.
+    for (let turn = 0; turn < 8; turn++) {
+      await transition(tx, [{ ...offline, node_id }], start, defaultEnvironment);
+      const back = { to: 'ready', by: 'heartbeat-returned', reason: 'it beats again' } as const;
+      await transition(tx, [{ ...back, node_id }], start, defaultEnvironment);
+    }
+    return tx.query<{ statement: string; once: boolean }>(
+      'select statement, generic_plans > 0 as once from pg_prepared_statements where generic_plans + custom_plans > 7',
+    );
+  });
+  expect(planned.filter(({ once }) => !once)).toEqual([]);
+  expect(planned.some(({ statement }) => /for no key update of node/.test(statement))).toBe(true);
+  expect(planned.some(({ statement }) => /update nodes/.test(statement))).toBe(true);
+});

@@ -14,6 +14,7 @@ import { defaultOrphanSettings, type OrphanSettings } from '../lifecycle/residue
 import { defaultKeepSeconds, type KeepSeconds } from '../lifecycle/retention.ts';
 import type { BudgetPhase } from '../lifecycle/states.ts';
 import { type Cause, causes, type Trigger } from '../lifecycle/transitions.ts';
+import { byIds } from './by-ids.ts';
 import type { Row, Transaction } from './database.ts';
 import type { KnownDocument } from './pools.ts';
 
@@ -111,17 +112,20 @@ export async function writeRows<R extends Row>(
   if (rows.length === 0) return;
   // A record of the whole table would be made for each row, to take a few columns from.
   const sent = [key, ...columns];
+  // Nobody can tell from the text how many rows it holds; the keys say that an index will do, however many others there are.
+  const keys = rows.map((row) => row[key as keyof R]);
+  const { which, value, how } = byIds(`target.${key}`, '$2', keys);
   await tx.query(
     `update ${table} target set ${columns.map((column) => `${column} = source.${column}`).join(', ')}
      from jsonb_to_recordset($1::jsonb) as source(${sent.map((column) => `${column} ${typeOf(column)}`).join(', ')})
-     where target.${key} = source.${key} and target.${key} = any($2)`,
+     where target.${key} = source.${key} and ${which}`,
     [
       tx.redact.json(
         JSON.stringify(rows.map((row) => Object.fromEntries(sent.map((column) => [column, row[column as keyof R]])))),
       ),
-      // Nobody can tell from the text how many rows it holds; the keys say that an index will do, however many others there are.
-      rows.map((row) => row[key as keyof R]),
+      value,
     ],
+    how,
   );
 }
 

@@ -12,6 +12,7 @@ import type { NodeStatus } from '../lifecycle/states.ts';
 import { causes, findEdge, nodeEdges, pairedWith } from '../lifecycle/transitions.ts';
 import { nameAllocations } from './amend-node.ts';
 import { endedBoot, keepBootSamples } from './boot-samples.ts';
+import { byIds } from './by-ids.ts';
 import type { Transaction } from './database.ts';
 import { type AllocationMove, moveAllocations, tellAllocations, wordOf } from './door-allocation.ts';
 import { type Cited, entering, factOf, givenToBoot } from './door-entering.ts';
@@ -59,10 +60,10 @@ interface LockedNode extends NodeRow {
   pool_document: PoolDocument;
 }
 
-const lockSql = `
+const lockSql = (which: string) => `
   select node.*, ${documentOf} as pool_document from nodes node
   join pool_generations generation on generation.pool = node.pool and generation.generation = node.pool_generation
-  where node.node_id = any($1) order by node.node_id for no key update of node`;
+  where ${which} order by node.node_id for no key update of node`;
 
 function refusalOf(node: LockedNode, move: NodeMove, { decide }: DoorEnvironment): Refusal | undefined {
   if (move.node_instance_id && node.node_instance_id !== move.node_instance_id) return 'instance_fenced';
@@ -112,7 +113,8 @@ export async function transition(
   environment: DoorEnvironment,
 ): Promise<NodeMoveOutcome[]> {
   if (moves.length === 0) return [];
-  const rows = await tx.query<LockedNode>(lockSql, [moves.map((move) => move.node_id)]);
+  const { which, value, how } = byIds('node.node_id', '$1', [...new Set(moves.map((move) => move.node_id))]);
+  const rows = await tx.query<LockedNode>(lockSql(which), [value], how);
   const nodes = new Map(rows.map((row) => [row.node_id, row]));
   const changed = new Map<NodeId, object>();
   const facts: Fact[] = [];

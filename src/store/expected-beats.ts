@@ -35,5 +35,6 @@ export async function expectBeats(
        as beat(node_instance_id text, last_seen_at timestamptz, interval_seconds real, stale_seconds real)
      order by node_instance_id on conflict do nothing`,
     [JSON.stringify(beats)],
+    { often: true },
   );
 }

@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { KnownIds, NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Door } from '../contract/compat/door.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
+import { byIds } from './by-ids.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
 import { withdrawTasks } from './tasks.ts';
@@ -285,9 +286,11 @@ export async function replaceCredential(
 }
 
 export async function firstUse(db: Queryable, ids: readonly NodeInstanceId[], now: Date): Promise<void> {
+  const { which, value, how } = byIds('node_instance_id', '$1', ids);
   await db.query(
-    'update instances set credential_used_at = $2 where node_instance_id = any($1) and credential_used_at is null',
-    [ids, now],
+    `update instances set credential_used_at = $2 where ${which} and credential_used_at is null`,
+    [value, now],
+    how,
   );
 }
 

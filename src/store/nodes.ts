@@ -250,10 +250,12 @@ export async function countFree(db: Queryable, pool: string, most: number): Prom
   return rows.length;
 }
 
+/** By the counts that are kept, whatever the pool's size. */
 export async function countLiveNodes(db: Queryable, pool: string): Promise<number> {
   const [row] = await db.query<{ live: number }>(
-    `select count(*)::int as live from nodes where pool = $1 and status <> 'retired'`,
+    `select coalesce(sum(change), 0)::int as live from counts where of = 'nodes' and pool = $1 and status <> 'retired'`,
     [pool],
+    { often: true },
   );
   return row?.live ?? 0;
 }

@@ -1,6 +1,7 @@
 /** Pools and their generations: live nodes stay on the generation they were made from. */
 import type { Pool, PoolDocument } from '../contract/pool.ts';
 import type { Stratum } from '../lifecycle/learned-budget.ts';
+import { byIds } from './by-ids.ts';
 import type { Queryable, Transaction } from './database.ts';
 
 /** What the boots of a pool have taught so far, and why. */
@@ -125,10 +126,13 @@ export async function namedInSpecs(db: Queryable, driver: string, key: string): 
 
 /** What each of these pools asks for now. */
 export async function currentDocuments(db: Queryable, names: readonly string[]): Promise<Map<string, KnownDocument>> {
+  if (names.length === 0) return new Map();
+  const { which, value, how } = byIds('pool.name', '$1', [...new Set(names)]);
   const rows = await db.query<{ name: string; document: KnownDocument }>(
     `select pool.name, generation.document || jsonb_build_object('learned', pool.learned) as document from pools pool
-     join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation where pool.name = any($1)`,
-    [[...new Set(names)]],
+     join pool_generations generation on generation.pool = pool.name and generation.generation = pool.generation where ${which}`,
+    [value],
+    how,
   );
   return new Map(rows.map((row) => [row.name, row.document]));
 }

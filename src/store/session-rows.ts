@@ -4,6 +4,7 @@ import type { Door } from '../contract/compat/door.ts';
 import type { HeartbeatSettings } from '../lifecycle/budgets.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import { holderOf } from './allocations.ts';
+import { byIds } from './by-ids.ts';
 import type { Queryable } from './database.ts';
 import { firstUse, replaceCredential } from './instances.ts';
 
@@ -46,8 +47,6 @@ const rowsOf = (instances: string) => `
 
 const rowsWhere = (which: string) => `${rowsOf('instances')} where ${which}`;
 
-const byCredential = rowsWhere('instance.credential_hash = any($1) or instance.next_credential_hash = any($1)');
-const byInstance = rowsWhere('instance.node_instance_id = any($1)');
 const atDoor = rowsWhere(
   `node.pool = $1 and node.name = $2 and node.status <> 'retired' and node.node_instance_id = instance.node_instance_id and instance.door = $3`,
 );
@@ -63,7 +62,10 @@ export async function rowsByCredential(
   shown: readonly Shown[],
   onReplaced: (id: NodeInstanceId) => void,
 ): Promise<(SessionRow | undefined)[]> {
-  const rows = await db.query<SessionRow>(byCredential, [shown.map((each) => each.hash)]);
+  const hashes = shown.map((each) => each.hash);
+  const { which, value, how } = byIds('instance.credential_hash', '$1', hashes);
+  const next = byIds('instance.next_credential_hash', '$1', hashes);
+  const rows = await db.query<SessionRow>(rowsWhere(`${which} or ${next.which}`), [value], how);
   const byHash = new Map<string, SessionRow>();
   for (const row of rows)
     for (const hash of [row.credential_hash, row.next_credential_hash])
@@ -97,7 +99,8 @@ export const rowsAfter = (db: Queryable, cursor: string, limit: number): Promise
 
 /** In the order of the ids. */
 export async function rowsByInstance(db: Queryable, ids: readonly string[]): Promise<(SessionRow | undefined)[]> {
-  const rows = await db.query<SessionRow>(byInstance, [ids]);
+  const { which, value, how } = byIds('instance.node_instance_id', '$1', ids);
+  const rows = await db.query<SessionRow>(rowsWhere(which), [value], how);
   const byId = new Map(rows.map((row) => [row.node_instance_id as string, row]));
   return ids.map((id) => byId.get(id));
 }
