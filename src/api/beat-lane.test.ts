@@ -1,7 +1,8 @@
 /** Which requests take the short way, and that the others reach the ordinary one whole. */
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import { createLog } from '../base/log.ts';
@@ -50,8 +51,8 @@ const services = {
 } as unknown as ApiServices;
 
 /** Stands for the framework: says that it was asked, and with which body. */
-const server = createServer(async (request, response) => {
-  const payload = (await readAgain({ raw: request } as never, undefined, request)) as unknown as NodeJS.ReadableStream;
+const server = createServer(async (asked, response) => {
+  const payload = (await readAgain({ raw: asked } as never, undefined, asked)) as unknown as NodeJS.ReadableStream;
   let body = '';
   for await (const chunk of payload) body += chunk;
   response.writeHead(418).end(body);
@@ -119,6 +120,25 @@ it.each<[string, string, Record<string, string>?, string?]>([
   const answer = await send(body, headers, at);
   expect(answer.status).toBe(418);
   expect(await answer.text()).toBe(body);
+  expect(heard).toEqual([]);
+});
+
+it('leaves one to the ordinary way that was fenced while the rest of its beat was awaited', async () => {
+  const waiting = { ...session, doubted: false };
+  known.slow = waiting;
+  const asked = request({
+    ...{ host: '127.0.0.1', port: (server.address() as AddressInfo).port, path, method: 'POST' },
+    headers: { ...usual, authorization: 'Bearer slow', 'content-length': '2' },
+  });
+  const answered = once(asked, 'response');
+  const arrived = once(server, 'request');
+  asked.write('{');
+  await arrived;
+  waiting.doubted = true;
+  asked.end('}');
+  const [answer] = (await answered) as [IncomingMessage];
+  expect(answer.statusCode).toBe(418);
+  expect(await text(answer)).toBe('{}');
   expect(heard).toEqual([]);
 });
 

@@ -62,6 +62,8 @@ interface Written {
   status: number;
   type: string;
   body: string;
+  /** Our own words need one byte a letter, which the system then need not find out. */
+  encoding: 'latin1' | 'utf8';
   more: readonly string[];
 }
 
@@ -74,10 +76,11 @@ function newIds(): { trace_id: CorrelationId; span_id: string } {
 function write(response: ServerResponse, reply: HeartbeatReply, shed: ApiProblem | undefined): void {
   const { trace_id, span_id } = newIds();
   const headers = ['x-correlation-id', trace_id, 'traceparent', traceparentOf({ trace_id, span_id, sampled: true })];
-  const { status, type, body, more } = shed ? putOff(shed, trace_id) : taken(reply);
-  headers.push(...sameForAll, ...more, 'content-type', type, 'content-length', String(Buffer.byteLength(body)));
+  const { status, type, body, encoding, more } = shed ? putOff(shed, trace_id) : taken(reply);
+  const length = String(Buffer.byteLength(body, encoding));
+  headers.push(...sameForAll, ...more, 'content-type', type, 'content-length', length);
   response.writeHead(status, headers);
-  response.end(body);
+  response.end(body, encoding);
 }
 
 const nothingMore: readonly string[] = [];
@@ -85,13 +88,14 @@ const taken = ({ node_status, heartbeat_interval_seconds, tasks_waiting }: Heart
   status: 200,
   type: json,
   body: `{"node_status":"${node_status}","heartbeat_interval_seconds":${heartbeat_interval_seconds},"tasks_waiting":${tasks_waiting}}`,
+  encoding: 'latin1',
   more: nothingMore,
 });
 
 function putOff(problem: ApiProblem, id: CorrelationId): Written {
   const body = problemBody(problem, id);
   const more = ['retry-after', String(Math.ceil(body.retry_after_seconds ?? 0))];
-  return { status: body.status, type: problemType, body: JSON.stringify(body), more };
+  return { status: body.status, type: problemType, body: JSON.stringify(body), encoding: 'utf8', more };
 }
 
 /** Undefined for what the ordinary way has to answer; nothing was done with it then. */
@@ -143,15 +147,13 @@ export function openBeatLane(server: Server, services: ApiServices, isClosing: (
     if (services.log.isLevelEnabled('debug')) return ordinary(request, response);
     const length = bodyLength(request);
     if (length === undefined || !isHere(request)) return ordinary(request, response);
-    if (!sessionOf(request, services)) return ordinary(request, response);
+    const session = sessionOf(request, services);
+    if (!session) return ordinary(request, response);
     let bytes: Buffer | undefined;
     const finish = () => {
-      // Asked again: whoever waits with the rest of its beat may have been fenced meanwhile.
-      const session = sessionOf(request, services);
-      const reply = session && answer(session, bytes?.toString() ?? '', services);
-      if (reply) {
-        return write(response, reply, shedOf(reply, services));
-      }
+      // Looked at again: whoever waits with the rest of its beat may have been fenced meanwhile.
+      const reply = session.doubted ? undefined : answer(session, bytes?.toString() ?? '', services);
+      if (reply) return write(response, reply, shedOf(reply, services));
       if (bytes) readBefore.set(request, bytes);
       ordinary(request, response);
     };

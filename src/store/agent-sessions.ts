@@ -42,6 +42,8 @@ export interface AgentSession {
   /** Null for our own agents. */
   at_door: DoorClient | null;
   readonly fence: Fence;
+  /** Not to be taken at its word any more: a fact contradicts it, and the row knows who is right, or it was forgotten. */
+  readonly doubted: boolean;
 }
 
 /** What an instance said of itself at the front door that it came in by; see `InstanceRow`. */
@@ -139,7 +141,6 @@ class Remembered implements AgentSession {
   /** By which it is found. Nearly all have one; while a credential is replaced there may be another. */
   key: string | null = null;
   more_keys: string[] | null = null;
-  /** A fact contradicts it: one of them is old, and the row knows which. */
   doubted = false;
 
   constructor(row: SessionRow) {
@@ -215,6 +216,8 @@ export function createAgentSessions(db: Database): AgentSessions {
   const forget = (id: string) => {
     const known = byInstance.get(id);
     if (!known) return;
+    // Somebody may still hold it, waiting for the rest of a request.
+    known.doubted = true;
     for (const key of [known.key, ...(known.more_keys ?? [])])
       if (key !== null)
         for (const kept of [byCredential, byHash, byPlace]) if (kept.get(key) === known) kept.delete(key);
@@ -312,6 +315,8 @@ export function createAgentSessions(db: Database): AgentSessions {
     if (!row) return;
     if (row.current_instance !== id) forget(id);
     (session as Remembered).stand(row);
+    // One that was forgotten is known as it stands now, and still not found by anybody.
+    (session as Remembered).doubted = byInstance.get(id) !== session;
   };
 
   /** Undefined where it has to be looked up. */
