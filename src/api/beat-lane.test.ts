@@ -80,7 +80,8 @@ const send = (body: string | undefined, headers: Record<string, string> = usual,
 
 it.each([
   ['{}', null],
-  ['{"status":"ready","health_score":97}', { health_score: 97 }],
+  ['{"status":"ready","health_score":97,"error_rate":0.25}', '{"health_score":97,"error_rate":0.25}'],
+  ['{"status":"ready","health_score":97,"message":"fine"}', { health_score: 97, message: 'fine' }],
   ['{"node_instance_id":"inst_1","message":"fine"}', { message: 'fine' }],
 ])('answers a beat that changes nothing: %s', async (body, reported) => {
   const answer = await send(body);

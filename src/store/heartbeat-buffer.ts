@@ -9,6 +9,9 @@ import type { Redactor } from '../base/redact.ts';
 import { effectiveStaleSeconds } from '../lifecycle/budgets.ts';
 import type { Database, Transaction } from './database.ts';
 
+/** JSON of nothing but numbers, which keep no secrets. Most beats say nothing else of themselves, and are kept as what is stored. */
+export type NumbersJson = string & { readonly holds: 'numbers' };
+
 export interface Beat {
   node_instance_id: NodeInstanceId;
   received_ms: number;
@@ -17,7 +20,7 @@ export interface Beat {
   /** Whether it was told its interval. Who keeps a pace of its own was never told the former one either, and owes it nothing. */
   told: boolean;
   /** What the node said of itself, besides its claim. */
-  reported: Record<string, unknown> | null;
+  reported: Record<string, unknown> | NumbersJson | null;
 }
 
 export interface HeartbeatBuffer {
@@ -84,12 +87,11 @@ const upsert = `
     ${changed('excluded.stale_seconds', 'heartbeats')}, reported = coalesce(excluded.reported, heartbeats.reported)
   where heartbeats.last_seen_at < excluded.last_seen_at`;
 
-/** Numbers keep no secrets, and most beats say nothing else of themselves. Breaks of lines are escaped in JSON, so it is one line. */
-function written(reported: Record<string, unknown>, redact: Redactor): string {
-  const json = JSON.stringify(reported);
-  for (const name in reported) if (typeof reported[name] !== 'number') return redact.json(json);
-  return json;
-}
+/** Breaks of lines are escaped in JSON, so it is one line. */
+const written = (reported: Beat['reported'], redact: Redactor): string => {
+  if (reported === null || typeof reported === 'string') return reported ?? '';
+  return redact.json(JSON.stringify(reported));
+};
 
 /** How many of its former intervals one is allowed that is told a shorter one. */
 const patience = (told: boolean) => (told ? effectiveStaleSeconds(0, 1) : 0);
@@ -124,7 +126,7 @@ function columnsOf(beats: readonly Beat[], intervals_allowed: number, redact: Re
     received.push(Math.round((beat.received_ms - from_ms) * 1000));
     intervals.push(Math.round(beat.interval_seconds * 1000));
     stales.push(Math.round(beat.stale_seconds * 1000));
-    reports.push(beat.reported ? written(beat.reported, redact) : '');
+    reports.push(written(beat.reported, redact));
   }
   return [
     ids.join(' '),
