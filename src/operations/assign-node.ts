@@ -2,11 +2,11 @@
 import { newNodeId, newNodeInstanceId } from '../base/ids.ts';
 import { type AllocationRow, allocationRows, holdersOf } from '../store/allocations.ts';
 import { bindNodesToOperations } from '../store/amend-node.ts';
-import { single, type Transaction } from '../store/database.ts';
+import { type Database, single, type Transaction } from '../store/database.ts';
 import { createNode } from '../store/door.ts';
 import { type AllocationMove, moveAllocations } from '../store/door-allocation.ts';
 import { createInstance, instanceRow, leaveUnproven } from '../store/instances.ts';
-import { lockFreeNodes, lockNode, type NodeRow } from '../store/nodes.ts';
+import { type HeldBefore, lockFreeNodes, lockNode, type NodeRow } from '../store/nodes.ts';
 import { bindOperationsToNodes, type OperationRow } from '../store/operations.ts';
 import { type PoolRow, poolInTurn } from '../store/pools.ts';
 import { replaceInstance } from './new-instance.ts';
@@ -143,6 +143,15 @@ function settled({ operation, allocation }: { operation: OperationRow; allocatio
 const inTheOrderOfAsking = (one: Ask, other: Ask) =>
   one.allocation.allocation_id < other.allocation.allocation_id ? -1 : 1;
 
+/** What this replica found at its last searches. */
+const searched = new WeakMap<Database, HeldBefore>();
+
+function heldBefore(db: Database): HeldBefore {
+  const held: HeldBefore = searched.get(db) ?? new Map();
+  searched.set(db, held);
+  return held;
+}
+
 /** Gives machines to those whose turn it is: free ones to the first of them, new ones to the others while there is room. */
 async function place(
   tx: Transaction,
@@ -173,7 +182,7 @@ async function place(
     now,
   );
   const served = others.filter(({ allocation }) => turn.isServed(allocation));
-  const free = served.length > 0 ? await lockFreeNodes(tx, pool.name, served.length) : [];
+  const free = served.length > 0 ? await lockFreeNodes(tx, pool.name, served.length, now, heldBefore(services.db)) : [];
   const mostGiven = Math.min(served.length, free.length + turn.room);
   for (const ask of served.slice(0, mostGiven)) {
     const found = free.shift();
