@@ -26,17 +26,23 @@ const staticStages: Stage[] = [
   { name: 'lint and format', args: [tool('@biomejs/biome/bin/biome'), 'check', '--error-on-warnings'] },
 ];
 
+/** So built in every run: nobody then asks whether it is the present one. */
+const serverInOneFile: Stage = { name: 'server in one file', args: [`${root}/scripts/test/server-in-one-file.ts`] };
+
 const turn = process.argv.includes('--all') ? undefined : commits(root);
 
 const suites: Stage = {
-  ...(turn !== undefined && { environment: { SLIPWAY_TEST_TURN: String(turn) } }),
+  environment: {
+    SLIPWAY_TEST_SERVER: `${root}/dist/test-server.mjs`,
+    ...(turn !== undefined && { SLIPWAY_TEST_TURN: String(turn) }),
+  },
   name: 'tests',
   args: [tool('vitest/vitest.mjs'), 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${resultsFile}`],
 };
 
 const run = new StageRun();
 const staticOnly = process.argv.includes('--static-only');
-for (const stage of staticOnly ? staticStages : [builds, ...staticStages]) await run.stage(stage);
+for (const stage of staticOnly ? staticStages : [builds, serverInOneFile, ...staticStages]) await run.stage(stage);
 
 let passed = 0;
 let failed = 0;

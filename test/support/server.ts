@@ -18,6 +18,8 @@ import { endProcessesIn } from './tagged-processes.ts';
 import { until } from './until.ts';
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+/** Of a whole run, which starts many: the same in one file (scripts/test/server-in-one-file.ts). */
+const served = process.env.SLIPWAY_TEST_SERVER ?? main;
 
 export interface TestServer {
   url: string;
@@ -94,8 +96,12 @@ export interface SpawnedMain {
 }
 
 /** The server's own process, as a person would start it; resolves when it serves. */
-export async function spawnMain(args: string[], env: Record<string, string> = {}): Promise<SpawnedMain> {
-  const child = spawn(process.execPath, [main, ...args], {
+export async function spawnMain(
+  args: string[],
+  env: Record<string, string> = {},
+  program: string = main,
+): Promise<SpawnedMain> {
+  const child = spawn(process.execPath, [program, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
   });
@@ -163,7 +169,7 @@ export async function spawnServer(
     'info',
     ...(options.args ?? []),
   ];
-  const { child, url, output, ended, end } = await spawnMain(args, options.env);
+  const { child, url, output, ended, end } = await spawnMain(args, options.env, served);
   const token = (await readFile(join(own.data_dir, 'admin.token'), 'utf8')).trim();
   const as = clientFor(url);
   return {
