@@ -121,13 +121,16 @@ async function findTokens(tx: Transaction, asking: readonly Asking[]) {
 const together = (db: Database, asking: readonly Asking[]): Promise<(Registered | undefined)[]> =>
   db.transaction(async (tx) => {
     const tokenOf = await findTokens(tx, asking);
-    const joining = asking.flatMap((each) => {
-      const by = tokenOf(each);
-      return by ? [{ ...each, ...by }] : [];
+    const allowed = asking.flatMap((asked) => {
+      const by = tokenOf(asked);
+      return by ? [{ asked, joining: { ...asked, ...by } }] : [];
     });
-    const answers = await admitNewcomers(tx, joining);
-    const answerOf = new Map(joining.map(({ request }, place) => [request, answers[place]]));
-    return asking.map(({ request }) => answerOf.get(request));
+    const answers = await admitNewcomers(
+      tx,
+      allowed.map(({ joining }) => joining),
+    );
+    const answerOf = new Map(allowed.map(({ asked }, place) => [asked, answers[place]]));
+    return asking.map((asked) => answerOf.get(asked));
   });
 
 /** Two lots at a time: one that waits for a pool that is being declared does not keep those of others. */
