@@ -8,7 +8,7 @@ import { systemClock } from '../base/clock.ts';
 import { createLog } from '../base/log.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
-import type { Beat } from '../store/heartbeat-buffer.ts';
+import type { Beat } from '../store/beat-columns.ts';
 import { openBeatLane, readAgain } from './beat-lane.ts';
 import type { ApiServices } from './services.ts';
 
@@ -80,7 +80,7 @@ const send = (body: string | undefined, headers: Record<string, string> = usual,
 
 it.each([
   ['{}', null],
-  ['{"status":"ready","health_score":97,"error_rate":0.25}', '{"health_score":97,"error_rate":0.25}'],
+  ['{"status":"ready","health_score":97,"error_rate":0.25}', { health_score: 97, error_rate: 0.25 }],
   ['{"status":"ready","health_score":97,"message":"fine"}', { health_score: 97, message: 'fine' }],
   ['{"node_instance_id":"inst_1","message":"fine"}', { message: 'fine' }],
 ])('answers a beat that changes nothing: %s', async (body, reported) => {

@@ -7,7 +7,6 @@ import { isNews } from '../lifecycle/claims.ts';
 import { assignedIntervalSeconds, type Pace, tellableSeconds } from '../lifecycle/pace.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
 import { recordClaim } from '../store/claims.ts';
-import type { Beat, NumbersJson } from '../store/heartbeat-buffer.ts';
 import type { ApiServices } from './services.ts';
 
 /** What is in the table is on the disk a moment later. */
@@ -26,20 +25,15 @@ function assignedPace(session: AgentSession, { fleetLoad, overload, beats }: Api
 /** What a client of another kind said besides, in its own words. */
 export type SaidBeat = Heartbeat & { said?: Record<string, unknown> };
 
-/** What is no word about itself, but a claim that is judged, or whose beat it is. */
-const claims = new Set(['status', 'node_instance_id']);
-
-/** What the node said of itself besides its claim. Its names are those of the contract, which need no quoting. */
-function reportedIn(beat: SaidBeat): Beat['reported'] {
-  let numbers = '';
+/** What the node said of itself besides its claim. */
+function reportedIn(beat: SaidBeat): Record<string, unknown> | null {
+  let reported: Record<string, unknown> | null = null;
   for (const name of Object.keys(beat) as (keyof SaidBeat)[]) {
-    if (claims.has(name)) continue;
-    const value = beat[name];
-    if (typeof value !== 'number')
-      return Object.fromEntries(Object.entries(beat).filter(([each]) => !claims.has(each)));
-    numbers += `${numbers === '' ? '{' : ','}"${name}":${value}`;
+    if (name === 'status' || name === 'node_instance_id') continue;
+    reported ??= {};
+    reported[name] = beat[name];
   }
-  return numbers === '' ? null : (`${numbers}}` as NumbersJson);
+  return reported;
 }
 
 function hear(session: AgentSession, beat: SaidBeat, services: ApiServices, pace: Pace): void {

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../test/support/store.ts';
 import type { NodeInstanceId } from '../base/ids.ts';
+import type { Beat } from './beat-columns.ts';
 import type { Database } from './database.ts';
-import { type Beat, createHeartbeatBuffer } from './heartbeat-buffer.ts';
+import { createHeartbeatBuffer } from './heartbeat-buffer.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
 let store: TestStore;

@@ -6,14 +6,15 @@ import { secondsLater } from '../base/clock.ts';
 import type { Held } from '../contract/node.ts';
 import { defaultIntervalSeconds, effectiveStaleSeconds, heartbeatPolicy } from '../lifecycle/budgets.ts';
 import { amendNodes } from './amend-node.ts';
+import type { Beat } from './beat-columns.ts';
 import { holdNodes } from './brake.ts';
 import type { Database, Queryable, Transaction } from './database.ts';
 import { type NodeMove, transition } from './door.ts';
 import type { DoorEnvironment } from './door-rules.ts';
-import { type Beat, storeBeats } from './heartbeat-buffer.ts';
 import type { ExpectedMachine } from './machine-looks.ts';
 import { lockNode, type NodeRow } from './nodes.ts';
 import { poolsOfDrivers } from './pools.ts';
+import { storeBeats } from './store-beats.ts';
 
 export interface ObservedMachine extends ExpectedMachine {
   heartbeat: Parameters<typeof heartbeatPolicy>[0] | null;

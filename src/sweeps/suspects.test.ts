@@ -3,8 +3,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../test/support/database.ts';
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Database } from '../store/database.ts';
-import { storeBeats } from '../store/heartbeat-buffer.ts';
 import { patienceOf } from '../store/silent.ts';
+import { storeBeats } from '../store/store-beats.ts';
 import { createSuspects } from './suspects.ts';
 import { ruleStage, type Stage, staleSeconds } from './testing/stage.ts';
 

@@ -1,0 +1,76 @@
+/** How beats are stored: many by one statement. Liveness is judged on the server's receive time, so that is all a plain beat carries to the table. */
+import { effectiveStaleSeconds } from '../lifecycle/budgets.ts';
+import { type Beat, type BeatRows, beatColumns, rowsOf } from './beat-columns.ts';
+import type { Transaction } from './database.ts';
+
+/**
+ * Each column is one text: making and reading an array of that many parameters costs more than storing them. Times are whole
+ * numbers, of microseconds after $7 and of milliseconds, which are written and read several times as fast as fractions.
+ *
+ * The interval in the row is the one that the node was last told, by whichever replica. A shorter one that it is told now may
+ * not reach it, so it is still allowed the silence of the former, $6 times as long, until it has beaten once more.
+ *
+ * In the order of their instances, so that two who store at once wait for each other and not in a circle.
+ */
+const told = `
+  select id, to_timestamp(($7::double precision * 1000 + received) / 1e6) as at, interval::real / 1000 as interval, stale::real / 1000 as stale, reported::jsonb as reported
+  from unnest(string_to_array($1, ' '), string_to_array($2, ' ')::bigint[], string_to_array($3, ' ')::bigint[],
+    string_to_array($4, ' ')::bigint[], string_to_array($5, E'\\n', '')) as beat(id, received, interval, stale, reported)
+  order by id collate "C"`;
+
+/** See `patienceOf`; a machine that may be silent for longer is looked for seldomer. */
+const patienceIn = (stale: string) => `greatest(0, floor(ln(${stale}) / ln(2)))::smallint`;
+
+const allowed = (now: string, before: string) => `greatest(${now}, $6::real * ${before}.interval_seconds)`;
+const changed = (now: string, before: string) =>
+  `stale_seconds = ${allowed(now, before)}, patience = ${patienceIn(allowed(now, before))}`;
+
+/** Nearly all have beaten before, and only to change what is there is cheaper by a quarter. Gives those of whom nothing was changed; `not in` looks
+ * them up in a table of what was, where `not exists` would compare each with each. */
+const update = `
+  with stored as (
+    update heartbeats kept set last_seen_at = beat.at, interval_seconds = beat.interval, reported = coalesce(beat.reported, kept.reported),
+      ${changed('beat.stale', 'kept')}
+    from (${told}) beat where kept.node_instance_id = beat.id and kept.last_seen_at < beat.at returning beat.id)
+  select id from unnest(string_to_array($1, ' ')) as beat(id) where id not in (select id from stored)`;
+
+/** For whoever beats for the first time, or was heard later already, or is no more. */
+const upsert = `
+  insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, patience, reported)
+  select id, at, interval, stale, ${patienceIn('stale')}, reported from (${told}) beat
+  where exists (select 1 from instances where instances.node_instance_id = beat.id)
+  on conflict (node_instance_id) do update set last_seen_at = excluded.last_seen_at, interval_seconds = excluded.interval_seconds,
+    ${changed('excluded.stale_seconds', 'heartbeats')}, reported = coalesce(excluded.reported, heartbeats.reported)
+  where heartbeats.last_seen_at < excluded.last_seen_at`;
+
+/** How many of its former intervals one is allowed that is told a shorter one. */
+const intervalsAllowed = (told: boolean) => (told ? effectiveStaleSeconds(0, 1) : 0);
+
+const parametersOf = ({ told, ids, received_ms, interval_ms, stale_ms, reported }: BeatRows): unknown[] => {
+  const from_ms = Math.floor(received_ms[0] ?? 0);
+  return [
+    ids.join(' '),
+    received_ms.map((at) => Math.round((at - from_ms) * 1000)).join(' '),
+    interval_ms.join(' '),
+    stale_ms.join(' '),
+    reported.join('\n'),
+    intervalsAllowed(told),
+    from_ms,
+  ];
+};
+
+export async function storeRows(tx: Transaction, rows: BeatRows): Promise<void> {
+  if (rows.ids.length === 0) return;
+  const left = await tx.query<{ id: string }>(update, parametersOf(rows));
+  if (left.length === 0) return;
+  const ids = new Set<string>(left.map(({ id }) => id));
+  await tx.query(upsert, parametersOf(rowsOf(rows, (id) => ids.has(id))));
+}
+
+export async function storeBeats(tx: Transaction, beats: readonly Beat[]): Promise<void> {
+  for (const told of [true, false]) {
+    const columns = beatColumns(told, tx.redact);
+    for (const beat of beats) if (beat.told === told) columns.add(beat);
+    await storeRows(tx, columns.rows);
+  }
+}
