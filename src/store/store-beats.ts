@@ -18,12 +18,18 @@ const told = `
     string_to_array($4, ' ')::bigint[], string_to_array($5, E'\\n', '')) as beat(id, received, interval, stale, reported)
   order by id collate "C"`;
 
-/** See `patienceOf`; a machine that may be silent for longer is looked for seldomer. */
+/** See `patienceOf`. */
 const patienceIn = (stale: string) => `greatest(0, floor(ln(${stale}) / ln(2)))::smallint`;
 
-const allowed = (now: string, before: string) => `greatest(${now}, $6::real * ${before}.interval_seconds)`;
-const changed = (now: string, before: string) =>
-  `stale_seconds = ${allowed(now, before)}, patience = ${patienceIn(allowed(now, before))}`;
+/**
+ * A row keeps its class while that is the right one or the next lower: an interval with its jitter may lie on both sides of a power of two,
+ * and a class that changes takes the index along.
+ */
+const changed = (stale_now: string, before: string) => {
+  const stale = `greatest(${stale_now}, $6::real * ${before}.interval_seconds)`;
+  const right = patienceIn(stale);
+  return `stale_seconds = ${stale}, patience = case when ${right} - ${before}.patience between 0 and 1 then ${before}.patience else ${right} end`;
+};
 
 /** Nearly all have beaten before, and only to change what is there is cheaper by a quarter. Gives those of whom nothing was changed; `not in` looks
  * them up in a table of what was, where `not exists` would compare each with each. */

@@ -91,6 +91,21 @@ test('whoever may be silent for longer is read seldomer, and is found before its
   expect(ofMinutes).toBeLessThan((4 * longest) / 256);
 });
 
+test('an interval with its jitter changes no class, wherever the power of two lies', async () => {
+  const [id] = await stage.nodes({ pool: 'p', count: 1, last_seen_at: stage.at(0) });
+  const [row] = await stage.rows(id ? [id] : []);
+  const beat = { node_instance_id: row?.node_instance_id as NodeInstanceId, told: false, reported: null };
+  const classes = [];
+  for (const [place, stale_seconds] of [30, 33, 31, 32, 30, 130, 120, 40].entries()) {
+    const received_ms = stage.at(place + 1).getTime();
+    await stage.db.transaction((tx) =>
+      storeBeats(tx, [{ ...beat, received_ms, interval_seconds: stale_seconds / 3, stale_seconds }]),
+    );
+    classes.push(...(await stage.db.query<{ patience: number }>('select patience from heartbeats')));
+  }
+  expect(classes.map(({ patience }) => patience)).toEqual([4, 4, 4, 4, 4, 7, 6, 5]);
+});
+
 test('one that is told a shorter interval is found by the shorter time', async () => {
   const [id] = await stage.nodes({ pool: 'p', count: 1, last_seen_at: stage.at(0) });
   const [row] = await stage.rows(id ? [id] : []);
