@@ -2,7 +2,7 @@
 import { pause, systemClock } from '../../src/base/clock.ts';
 
 /** Often at first; then ever less, because asking costs a busy machine as much as what is asked for. */
-const everyMs = (waitedMs: number) => Math.min(Math.max(waitedMs / 20, 10), 100);
+const everyMs = (waitedMs: number) => Math.min(Math.max(waitedMs / 20, 10), 250);
 
 export async function until<T>(
   what: string,

@@ -47,6 +47,9 @@ export interface Scenario {
   counters: Counter[];
 }
 
+/** How often to look for what should stay away, and once more at the end: what comes there stays, and each look costs a busy machine. */
+const lookEveryMs = 250;
+
 const patientSeconds = 90;
 const shortSeconds = 5;
 
@@ -72,9 +75,11 @@ async function tell(story: Scenario['story'], args: string[], composition: Compo
       comes,
       async staysAway(what, forSeconds, ask) {
         const endMs = systemClock.monotonicMs() + forSeconds * 1000;
-        while (systemClock.monotonicMs() < endMs) {
+        for (;;) {
           if (await ask()) throw new Error(`${what}, and should not`);
-          await pause(systemClock, 50);
+          const leftMs = endMs - systemClock.monotonicMs();
+          if (leftMs <= 0) return;
+          await pause(systemClock, Math.min(lookEveryMs, leftMs));
         }
       },
     });
