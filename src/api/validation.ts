@@ -3,7 +3,8 @@ import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { ApiProblem, type ErrorCode } from '../contract/errors.ts';
 import type { Refusal } from '../contract/route.ts';
-import { abridged, faultIn } from './plain-data.ts';
+import { abridged } from './abridged.ts';
+import { faultIn } from './plain-data.ts';
 
 export type Check = (value: unknown) => unknown;
 

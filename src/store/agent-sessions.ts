@@ -244,6 +244,16 @@ export function createAgentSessions(db: Database): AgentSessions {
     return known;
   };
 
+  const whileFactsAreKept = async <Result>(reading: () => Promise<Result>): Promise<Result> => {
+    loading++;
+    try {
+      return await reading();
+    } finally {
+      loading--;
+      if (loading === 0) lastSpoken.clear();
+    }
+  };
+
   /** Reads until no fact spoke meanwhile of an instance that was found; answers in the order of the keys. */
   const settled = async <Key>(
     keys: readonly Key[],
@@ -251,8 +261,7 @@ export function createAgentSessions(db: Database): AgentSessions {
   ): Promise<(SessionRow | undefined)[]> => {
     const found: (SessionRow | undefined)[] = keys.map(() => undefined);
     let open = keys.map((_, index) => index);
-    loading++;
-    try {
+    return whileFactsAreKept(async () => {
       while (open.length > 0) {
         const begun = facts;
         const rows = await read(open.map((index) => keys[index] as Key));
@@ -260,15 +269,11 @@ export function createAgentSessions(db: Database): AgentSessions {
         open = open.filter((index) => (lastSpoken.get(found[index]?.node_instance_id ?? '') ?? 0) > begun);
       }
       return found;
-    } finally {
-      loading--;
-      if (loading === 0) lastSpoken.clear();
-    }
+    });
   };
 
-  const learnSome = async (cursor: string, onLast: (last: SessionRow) => void): Promise<void> => {
-    loading++;
-    try {
+  const learnSome = (cursor: string, onLast: (last: SessionRow) => void): Promise<void> =>
+    whileFactsAreKept(async () => {
       const begun = facts;
       const rows = await rowsAfter(db, cursor, learntAtOnce);
       const last = rows.at(-1);
@@ -281,11 +286,7 @@ export function createAgentSessions(db: Database): AgentSessions {
         if (credential_hash && row.current_instance === id && !byInstance.has(id) && isSettled(row))
           rememberBy(byHash, credential_hash.toString('latin1'), row);
       }
-    } finally {
-      loading--;
-      if (loading === 0) lastSpoken.clear();
-    }
-  };
+    });
 
   const shownBefore = (credential: string): Remembered | undefined => {
     const found = byCredential.get(credential);
