@@ -11,6 +11,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { startEmbeddedPostgres } from '../../src/store/postgres/embedded.ts';
 import { findPostmaster, isProcessAlive, stopPostmaster } from '../../src/store/postgres/postmaster.ts';
 import { volatileSettings } from '../../src/store/postgres/settings.ts';
+import { execute } from './database.ts';
 import { createTemplate } from './template.ts';
 
 const prefix = 'slipway-test-run-';
@@ -36,8 +37,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const postgres = await startEmbeddedPostgres({
     dataDir,
     clock: systemClock,
-    settings: { ...volatileSettings, max_connections: '400' },
+    settings: { ...volatileSettings, ...quickPasswords, max_connections: '400' },
   });
+  await hashQuickly(postgres.url);
   await createTemplate(postgres.url);
   project.provide('postgresUrl', postgres.url);
   project.provide('applicationUrl', postgres.application_url);
@@ -46,6 +48,15 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await rm(postgres.clusterDir, { recursive: true, force: true });
     await rm(dataDir, { recursive: true, force: true });
   };
+}
+
+/** A run connects thousands of times. So that a stolen hash is of no use, a password is hashed thousands of times with each; here nothing is stolen. */
+const quickPasswords = { scram_iterations: '1' };
+
+/** The owner's was hashed when the cluster was made, before there were settings. */
+async function hashQuickly(url: string): Promise<void> {
+  const { username, password } = new URL(url);
+  await execute(url, `ALTER ROLE ${username} PASSWORD '${password}'`);
 }
 
 /** A run that was killed leaves its PostgreSQL alive, as it should; here nobody will ever come back for it. */
