@@ -28,7 +28,10 @@ vi.mock(import('../../src/store/prerequisites.ts'), async (original) => {
   };
 });
 
-const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 3 };
+/** None of them is to be missed, however long a busy machine keeps it from beating. */
+const heartbeat = { interval_seconds: 0.5, stale_after_seconds: 600 };
+/** Several turns of every rule. */
+const watchSeconds = 3;
 const beatEvery = 0.3;
 const start_seconds = 2;
 const requires = [
@@ -55,7 +58,7 @@ scenario({
     const beats = beating(machine, beatEvery, 'ready');
     try {
       await reports(machine, { 'gpu-driver': true });
-      await world.staysAway('it became ready', heartbeat.stale_after_seconds, async () => {
+      await world.staysAway('it became ready', watchSeconds, async () => {
         const { status, reported } = await nodeOf(world, machine.node_id);
         expect(reported?.status).toBe('ready');
         return status !== 'starting';
@@ -106,8 +109,7 @@ scenario({
     await machine.beat('ready');
     await becomesNode(world, machine.node_id, 'ready');
     const changes = await changesOf(world, machine.node_id);
-    // Nobody beats for it from here on; on a busy machine its silence may be noticed before we look.
-    expect(changes.map(({ by }) => by).slice(0, 5)).toEqual([
+    expect(changes.map(({ by }) => by)).toEqual([
       'join',
       'registration',
       'prerequisite-missing',
