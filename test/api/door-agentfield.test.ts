@@ -172,7 +172,12 @@ it('is let go when its tenant releases it, and begins anew as another node', asy
   await becomes('active');
   await world.client.call('allocation-release', { params, body: {} });
   await becomes('released');
-  expectTheirError(await client.beat('lent', { status: 'ready' }), 404);
+  // A replica hears of it a moment after it is so.
+  const refused = await until('its beat to be refused', async () => {
+    const answer = await client.beat('lent', { status: 'ready' });
+    return answer.status === 200 ? undefined : answer;
+  });
+  expectTheirError(refused, 404);
   await client.register('lent', { lifecycle_status: 'ready' });
   expect(await world.node('lent')).toMatchObject({ status: 'ready', allocation_id: null });
   expect((await world.node('lent')).node_id).not.toBe(node_id);
