@@ -139,7 +139,7 @@ async function tellsThemApart(world: World): Promise<void> {
   expect(early.headers.get('retry-after')).toBe(String(early.body.retry_after_seconds));
   expect(secondsBetween(born, new Date(String(early.body.deadline_at)))).toBe(provision_seconds);
 
-  const forged = await register(`${enrollment_token.slice(0, -2)}xx`);
+  const forged = await register(enrollment_token.replace(/\.(.)/, (_, first) => (first === 'A' ? '.B' : '.A')));
   expectProblem(forged, 'enrollment_invalid');
   expect(forged.status).toBe(401);
   const stranger = await register(enrollment_token, 'swc_nobody-was-ever-given-this');
