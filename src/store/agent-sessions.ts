@@ -25,7 +25,6 @@ export interface AgentSession {
   pool: string;
   /** As it was last heard. Whoever keeps something under a tenant asks the row, which may know of another one by now. */
   allocation_id: string | null;
-  correlation_id: string | null;
   node_status: NodeStatus;
   reported_status: string | null;
   /** The rule whose verdict brought the node where it stands. */
@@ -125,7 +124,6 @@ class Remembered implements AgentSession {
   readonly node_instance_id: NodeInstanceId;
   pool = '';
   allocation_id: string | null = null;
-  correlation_id: string | null = null;
   node_status: NodeStatus = 'provisioning';
   reported_status: string | null = null;
   verdict_rule: string | null = null;
@@ -157,7 +155,6 @@ class Remembered implements AgentSession {
     const { interval_seconds, stale_after_seconds } = heartbeatPolicy(row.heartbeat ?? {});
     this.pool = shared(row.pool);
     this.allocation_id = row.allocation_id;
-    this.correlation_id = row.correlation_id;
     this.node_status = shared(row.node_status);
     this.reported_status = shared(row.reported_status);
     this.verdict_rule = shared(row.verdict_rule);

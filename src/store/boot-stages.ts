@@ -15,7 +15,7 @@ const lastOfEach = (stages: BootStage[]): BootStage[] => [
 
 export async function storeBootStages(
   db: Database,
-  ids: { node_id: NodeId; node_instance_id: NodeInstanceId; correlation_id: string | null },
+  ids: { node_id: NodeId; node_instance_id: NodeInstanceId; correlation_id?: string | null },
   stages: BootStage[],
   now: Date,
   environment: DoorEnvironment,
@@ -44,7 +44,7 @@ export async function storeBootStages(
         data: { name: stage.name, seconds: stage.seconds },
         node_id: ids.node_id,
         node_instance_id: ids.node_instance_id,
-        correlation_id: ids.correlation_id as never,
+        correlation_id: (ids.correlation_id ?? node?.correlation_id) as never,
       }),
     );
     await nameAllocations(tx, facts);

@@ -27,7 +27,6 @@ export interface SessionRow {
   verdict_rule: string | null;
   /** Which instance its node has now. */
   current_instance: string | null;
-  correlation_id: string | null;
   allocation_id: string | null;
   heartbeat: HeartbeatSettings | null;
   kept_interval_seconds: number | null;
@@ -38,7 +37,7 @@ const rowsOf = (instances: string) => `
   select instance.node_instance_id, instance.node_id, instance.credential_hash, instance.next_credential_hash, instance.credential_used_at,
     instance.fenced_at, instance.fence_reason, instance.revoked_at, instance.door, instance.announced_interval_seconds, instance.client_instance,
     node.pool, node.name, node.status as node_status, node.reported_status, node.verdict ->> 'rule' as verdict_rule,
-    node.node_instance_id as current_instance, node.correlation_id, ${holderOf('node.node_id')} as allocation_id,
+    node.node_instance_id as current_instance, ${holderOf('node.node_id')} as allocation_id,
     generation.document -> 'heartbeat' as heartbeat,
     (select interval_seconds from heartbeats where node_instance_id = instance.node_instance_id) as kept_interval_seconds,
     (select count(*)::int from tasks where node_instance_id = instance.node_instance_id and status = 'queued') as tasks_waiting

@@ -10,6 +10,7 @@ import { register } from '../../store/enrolment.ts';
 import { recordEvidence } from '../../store/evidence.ts';
 import { rotateCredential } from '../../store/instances.ts';
 import { lastStoredSeq } from '../../store/node-logs.ts';
+import { nodeRow } from '../../store/nodes.ts';
 import { reportPrerequisites } from '../../store/prerequisites.ts';
 import { bearerOf, fencedProblem, relayOf } from '../auth.ts';
 import { refuseOwnKinds } from '../outside-kinds.ts';
@@ -150,7 +151,8 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
   },
   async 'agent-evidence'({ agent, body, correlation_id }, services) {
     refuseOwnKinds(body.facts);
-    const { node_id, node_instance_id, correlation_id: own } = agent();
+    const { node_id, node_instance_id } = agent();
+    const own = (await nodeRow(services.db, node_id))?.correlation_id;
     const facts = body.facts.map((fact) => ({
       at: now(services.clock),
       layer: fact.layer,
@@ -159,7 +161,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       data: { ...fact.data, reported_at: fact.at },
       node_id,
       node_instance_id,
-      correlation_id: (own as never) ?? correlation_id,
+      correlation_id: own ?? correlation_id,
     }));
     // Whose machine it is, the row knows: what is remembered may still be the former tenant, who must not see this.
     await services.db.transaction(async (tx) => {
