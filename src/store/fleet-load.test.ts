@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../test/support/store.ts';
 import { secondsLater } from '../base/clock.ts';
 import type { ReplicaId } from '../base/ids.ts';
-import { countListened, readListened } from './fleet-load.ts';
+import { countListened, countReplicas } from './fleet-load.ts';
 import { registerReplica } from './replicas.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
@@ -27,15 +27,20 @@ const replica = (replica_id: string, lease_seconds: number) =>
     lease_until: secondsLater(fleet.now(), lease_seconds),
   });
 
+const readListened = async (now: Date) => ({
+  nodes: await countListened(store.db),
+  replicas: await countReplicas(store.db, now),
+});
+
 test('counts whom somebody listens for, and who lives to hear them', async () => {
-  expect(await readListened(store.db, fleet.now())).toEqual({ nodes: 0, replicas: 1 });
+  expect(await readListened(fleet.now())).toEqual({ nodes: 0, replicas: 1 });
   for (let made = 0; made < 3; made++) await fleet.node('ready');
   const over = await fleet.node('ready');
   await store.db.query('update heartbeats set over = true where node_instance_id = $1', [over.node_instance_id]);
   await replica('rep_a', 10);
   await replica('rep_b', 10);
   await replica('rep_late', -1);
-  expect(await readListened(store.db, fleet.now())).toEqual({ nodes: 3, replicas: 2 });
+  expect(await readListened(fleet.now())).toEqual({ nodes: 3, replicas: 2 });
 });
 
 test('of a large fleet a part is counted, and stands for the whole', async () => {

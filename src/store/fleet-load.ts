@@ -1,11 +1,11 @@
 /**
- * How much there is to hear: machines that somebody listens for, and replicas that do. Asked every few seconds, so it costs the
+ * How much there is to hear: machines that somebody listens for, and replicas that do. Asked again and again, so it costs the
  * same for any fleet: of the table of beats only so many pages are read, by chance. A small fleet is counted whole; of a
  * million machines the figure is right within about a percent, which is less than the jitter of the intervals made from it.
  *
  * Machines that are silent for now count as well. They come back, and after our own absence all of them are silent.
  */
-import { type Database, type Queryable, single } from './database.ts';
+import { type Queryable, single } from './database.ts';
 
 const mostPages = 2_000;
 
@@ -14,7 +14,7 @@ export interface Listened {
   replicas: number;
 }
 
-export async function countListened(db: Queryable, pages: number): Promise<number> {
+export async function countListened(db: Queryable, pages = mostPages): Promise<number> {
   const { size } = single(
     await db.query<{ size: number }>(
       `select (pg_relation_size('heartbeats') / current_setting('block_size')::int)::int as size`,
@@ -30,13 +30,12 @@ export async function countListened(db: Queryable, pages: number): Promise<numbe
   return Math.round(found / share);
 }
 
-export async function readListened(db: Database, now: Date): Promise<Listened> {
-  const nodes = await countListened(db, mostPages);
+export async function countReplicas(db: Queryable, now: Date): Promise<number> {
   const { replicas } = single(
     await db.query<{ replicas: number }>(
       'select count(*)::int as replicas from replicas where ended_at is null and lease_until > $1',
       [now],
     ),
   );
-  return { nodes, replicas: Math.max(1, replicas) };
+  return Math.max(1, replicas);
 }

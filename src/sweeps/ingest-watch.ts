@@ -6,7 +6,7 @@
 import { type Clock, now as present, secondsBetween } from '../base/clock.ts';
 import { defaultBrakeSettings } from '../lifecycle/brake.ts';
 import type { SyncedClock } from '../store/database-clock.ts';
-import { type Listened, readListened } from '../store/fleet-load.ts';
+import { countListened, countReplicas, type Listened } from '../store/fleet-load.ts';
 import { publishHeard } from '../store/ingest.ts';
 import { tightestHeartbeat } from '../store/silent.ts';
 import type { SweepServices } from './services.ts';
@@ -16,8 +16,9 @@ const everySeconds = 0.5;
 /** A watch that is older than this may have missed something. */
 const steadyForMs = 3 * everySeconds * 1000;
 const leastPatienceSeconds = 1;
-/** Policies change seldom, and a fleet grows slowly. */
+/** Policies change seldom, and a fleet grows slowly; to look at a large one takes longer, and it grows more slowly yet. */
 const policyForMs = 5_000;
+const large = { nodes: 100_000, forMs: 30_000 };
 /** A database that answers late looks like a clock that is off by as much. */
 const toleratedDriftMs = 2_000;
 
@@ -49,12 +50,16 @@ export function createIngestWatch({
 }: Needs): IngestWatch {
   let checkedMs = Number.NEGATIVE_INFINITY;
   let listened: Listened = { nodes: 0, replicas: 1 };
+  let countedMs = Number.NEGATIVE_INFINITY;
   let policy = { interval_seconds: 0, stale_after_seconds: 0, readMs: Number.NEGATIVE_INFINITY };
   return {
     async check() {
       const startedMs = clock.monotonicMs();
       if (startedMs - policy.readMs > policyForMs) {
-        listened = await readListened(db, present(clock));
+        const isOld = startedMs - countedMs > (listened.nodes < large.nodes ? policyForMs : large.forMs);
+        const nodes = isOld ? await countListened(db) : listened.nodes;
+        if (isOld) countedMs = startedMs;
+        listened = { nodes, replicas: await countReplicas(db, present(clock)) };
         policy = { ...(await tightestHeartbeat(db)), readMs: clock.monotonicMs() };
       }
       const patience = Math.max(leastPatienceSeconds, policy.interval_seconds);
