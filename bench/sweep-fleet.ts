@@ -12,6 +12,7 @@ import { type Database, single } from '../src/store/database.ts';
 import { databaseClock } from '../src/store/database-clock.ts';
 import { declarePool } from '../src/store/pools.ts';
 import { patienceOf } from '../src/store/silent.ts';
+import { room } from '../src/store/store-beats.ts';
 
 const manyPools = 20;
 const zones = 6;
@@ -45,8 +46,8 @@ const statements = (flies: string, pools: number, { interval_seconds, stale_seco
    select ${node_instance_id}, ${node_id}, 1, sha256(('enrol' || i)::bytea), sha256((${credential})::bytea), $1::timestamptz, '0.1.0',
      'http://10.' || i % 200 || '.' || i / 200 % 200 || '.7:8080', jsonb_build_object('machine', 'vm-' || i), $1::timestamptz, case when not (${flies}) then $1::timestamptz end, 1
    from generate_series($2::int, $3::int) as i`,
-  `insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, patience, reported)
-   select ${node_instance_id}, $1::timestamptz - interval '1 second' * ${interval_seconds} * random(), ${interval_seconds}, ${stale_seconds}, ${patienceOf(stale_seconds)}, jsonb_build_object('load', i % 100, 'score', 0.97)
+  `insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, patience, reported, room)
+   select ${node_instance_id}, $1::timestamptz - interval '1 second' * ${interval_seconds} * random(), ${interval_seconds}, ${stale_seconds}, ${patienceOf(stale_seconds)}, jsonb_build_object('load', i % 100, 'score', 0.97), ${room}
    from generate_series($2::int, $3::int) as i`,
   // Half of the idle ones serve somebody, and one in ten was judged before: what a pass reads and writes has its history.
   `insert into allocations (allocation_id, pool, node_id, tenant, name, status, status_since, workflow_id, correlation_id, created_at, active_at)

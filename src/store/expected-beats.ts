@@ -4,6 +4,7 @@ import { effectiveStaleSeconds, heartbeatPolicy } from '../lifecycle/budgets.ts'
 import type { NodeStatus } from '../lifecycle/states.ts';
 import type { Transaction } from './database.ts';
 import type { NodeRow } from './nodes.ts';
+import { room } from './store-beats.ts';
 
 export const serving: readonly NodeStatus[] = ['ready', 'degraded'];
 
@@ -30,8 +31,8 @@ export async function expectBeats(
   const beats = expected.filter((beat) => beat !== undefined);
   if (beats.length === 0) return;
   await tx.query(
-    `insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds)
-     select node_instance_id, last_seen_at, interval_seconds, stale_seconds from jsonb_to_recordset($1::jsonb)
+    `insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds, room)
+     select node_instance_id, last_seen_at, interval_seconds, stale_seconds, ${room} from jsonb_to_recordset($1::jsonb)
        as beat(node_instance_id text, last_seen_at timestamptz, interval_seconds real, stale_seconds real)
      order by node_instance_id on conflict do nothing`,
     [JSON.stringify(beats)],

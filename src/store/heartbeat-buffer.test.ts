@@ -92,6 +92,24 @@ test('it flushes by itself, a moment after the first beat', async () => {
   expect(await kept(id)).toBeDefined();
 });
 
+test('a row is born with room for its versions, and its second beat gives it up', async () => {
+  const { buffer } = watched();
+  const id = await instance();
+  const bytes = async () => {
+    const [row] = await db.query<{ bytes: number }>(
+      'select coalesce(length(room), 0) as bytes from heartbeats where node_instance_id = $1',
+      [id],
+    );
+    return row?.bytes;
+  };
+  buffer.add(beat(id, 1));
+  await buffer.flush();
+  expect(await bytes()).toBeGreaterThan(0);
+  buffer.add(beat(id, 2));
+  await buffer.flush();
+  expect(await bytes()).toBe(0);
+});
+
 test('an older beat never overwrites a newer one that is already kept', async () => {
   const { buffer } = watched();
   const id = await instance();
