@@ -75,9 +75,9 @@ export async function startReplica(
 ): Promise<Replica> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const args = ['src/main.ts', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error', ...more];
+  const args = ['serve', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error', ...more];
   const env = { ...process.env, ...environment };
-  const child = spawn(process.execPath, args, { cwd: from, env, stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = spawn(join(from, 'bin/slipway'), args, { cwd: from, env, stdio: ['ignore', 'ignore', 'inherit'] });
   const ended = once(child, 'exit');
   // Whatever ends this process, nothing of it is left behind.
   process.once('exit', () => child.kill('SIGKILL'));

@@ -22,10 +22,10 @@ function answers(port: number): Promise<boolean> {
   });
 }
 
-async function serve(args: string[], port: number): Promise<Served> {
-  const child: ChildProcess = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] });
+async function serve(command: string, args: string[], port: number): Promise<Served> {
+  const child: ChildProcess = spawn(command, args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] });
   while (!(await answers(port))) {
-    if (child.exitCode !== null) throw new Error(`${args[0]} ended with ${child.exitCode}`);
+    if (child.exitCode !== null) throw new Error(`${command} ended with ${child.exitCode}`);
     await pause(systemClock, 20);
   }
   return {
@@ -39,9 +39,10 @@ async function serve(args: string[], port: number): Promise<Served> {
   };
 }
 
+/** With as much room for what is young as the server has, or part of the difference would be that. */
 export async function serveRaw(): Promise<Served> {
   const port = await freePort();
-  return serve(['bench/beats/raw-server.ts', String(port)], port);
+  return serve(process.execPath, ['--max-semi-space-size=64', 'bench/beats/raw-server.ts', String(port)], port);
 }
 
 /** Its agents do not listen to what they are told, so nobody is told to beat seldomer. */
@@ -49,5 +50,9 @@ export const tireless = ['--beat-rate', '10000000'];
 
 export async function serveSlipway(data_dir: string, more: string[]): Promise<Served> {
   const port = await freePort();
-  return serve(['src/main.ts', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error', ...more], port);
+  return serve(
+    'bin/slipway',
+    ['serve', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error', ...more],
+    port,
+  );
 }
