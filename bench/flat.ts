@@ -13,8 +13,11 @@ import { freshDirectory, removeDirectory } from './server-process.ts';
 const sizes = quick ? [10_000, 100_000] : [10_000, 1_000_000];
 const rate = quick ? 4_000 : 8_000;
 const beatSeconds = quick ? 15 : 60;
-/** So long until everybody has been heard once, and the replica has learned them all, which is no part of a beat. */
-const settleSeconds = (nodes: number) => Math.max(20, nodes / rate);
+/**
+ * Until everybody has been heard twice. By the first beat the replica learns its agent, and what learning left behind is collected while the
+ * next ones come; neither is part of a beat.
+ */
+const settleSeconds = (nodes: number) => Math.max(20, (2 * nodes) / rate);
 const band = 1.2;
 
 const say = (what: string) => process.stderr.write(`${what}\n`);
