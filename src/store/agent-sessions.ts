@@ -7,6 +7,7 @@
  * would tell an agent that it is starting after it was told that it is ready.
  */
 import { secondsLater } from '../base/clock.ts';
+import { collectOnlyForRoom } from '../base/collector.ts';
 import { gathered } from '../base/gathered.ts';
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Door } from '../contract/compat/door.ts';
@@ -79,6 +80,7 @@ export interface AgentSessions {
 }
 
 const mostSessions = 1_200_000;
+const manySessions = 100_000;
 /** A replica that has forgotten everybody learns as many of them by one statement as a relay sends at once. */
 const together = { most: 1_000, at_once: 2 };
 /** Few enough that nobody waits long for their rows to be read. */
@@ -230,6 +232,7 @@ export function createAgentSessions(db: Database): AgentSessions {
       }
       known = new Remembered(row);
       byInstance.set(row.node_instance_id, known);
+      if (byInstance.size === manySessions) collectOnlyForRoom();
     } else if (known.doubted) known.stand(row);
     return known;
   };
