@@ -108,6 +108,8 @@ it.each<[string, string, Record<string, string>?, string?]>([
   ['errors that make it ill', '{"error_rate":0.9}'],
   ['what is not JSON', '{"status"'],
   ['what does not fit', '{"status":"fine"}'],
+  ['a number that is none', '{"health_score":"high"}'],
+  ['a number beyond its bounds', '{"error_rate":-1}'],
   ['what is larger than a beat', large],
   ['a beat meant for another', '{"node_instance_id":"inst_2"}'],
   ['an unknown credential', '{}', { ...usual, authorization: 'Bearer nobody' }],

@@ -320,3 +320,38 @@ test('times and intervals are kept as exactly as they were told, whichever beat 
     { after: -750_000, interval_seconds: 0.05, stale_seconds: 3600 },
   ]);
 });
+
+test('each row is looked up by its key, however tempting it is to read the table whole', async () => {
+  const [node] = await db.query<{ node_id: string }>('select node_id from nodes limit 1');
+  const others = 20_000;
+  await db.transaction(async (tx) => {
+    await tx.query(
+      `insert into instances (node_instance_id, node_id, attempt, created_at) select 'inst_' || n, $1, n + 10, now() from generate_series(1, $2::int) as n`,
+      [node?.node_id, others],
+    );
+    await tx.query(
+      `insert into heartbeats (node_instance_id, last_seen_at, interval_seconds, stale_seconds)
+       select 'inst_' || n, '2000-01-01', 10, 30 from generate_series(1, $1::int) as n`,
+      [others],
+    );
+  });
+  await db.query('analyze heartbeats');
+  let readWhole: string | undefined;
+  const asking: Database = {
+    ...db,
+    transaction: (work) =>
+      db.transaction(async (tx) => {
+        const done = await work(tx);
+        const [scans] = await tx.query<{ seq_scan: string }>(
+          `select seq_scan from pg_stat_xact_user_tables where relname = 'heartbeats'`,
+        );
+        readWhole = scans?.seq_scan;
+        return done;
+      }),
+  };
+  const buffer = createHeartbeatBuffer(asking, fleet.clock, (error) => expect.fail(String(error)));
+  for (let n = 1; n <= 1_000; n++) buffer.add(beat(`inst_${n}` as NodeInstanceId, 1));
+  await buffer.stop();
+  expect(await kept('inst_1000' as NodeInstanceId)).toMatchObject({ seconds: 1 });
+  expect(readWhole).toBe('0');
+});
