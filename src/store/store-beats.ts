@@ -2,10 +2,11 @@
 import { effectiveStaleSeconds } from '../lifecycle/budgets.ts';
 import { type Beat, type BeatRows, beatColumns, rowsOf } from './beat-columns.ts';
 import type { Transaction } from './database.ts';
+import { float8Array } from './number-array.ts';
 
 /**
- * Each column is one text: making and reading an array of that many parameters costs more than storing them. Times are whole
- * numbers, of microseconds after $7 and of milliseconds, which are written and read several times as fast as fractions.
+ * Each column is one parameter, words as one text and numbers in the database's own form: making and reading an array of that many parameters
+ * costs more than storing them. All of them are milliseconds.
  *
  * The interval in the row is the one that the node was last told, by whichever replica. A shorter one that it is told now may
  * not reach it, so it is still allowed the silence of the former, $6 times as long, until it has beaten once more.
@@ -13,9 +14,8 @@ import type { Transaction } from './database.ts';
  * In the order of their instances, so that two who store at once wait for each other and not in a circle.
  */
 const told = `
-  select id, to_timestamp(($7::double precision * 1000 + received) / 1e6) as at, interval::real / 1000 as interval, stale::real / 1000 as stale, reported::jsonb as reported
-  from unnest(string_to_array($1, ' '), string_to_array($2, ' ')::bigint[], string_to_array($3, ' ')::bigint[],
-    string_to_array($4, ' ')::bigint[], string_to_array($5, E'\\n', '')) as beat(id, received, interval, stale, reported)
+  select id, to_timestamp(received / 1000) as at, (interval / 1000)::real as interval, (stale / 1000)::real as stale, reported::jsonb as reported
+  from unnest(string_to_array($1, ' '), $2::float8[], $3::float8[], $4::float8[], string_to_array($5, E'\\n', '')) as beat(id, received, interval, stale, reported)
   order by id collate "C"`;
 
 /** What a row is born with and its first beat gives up, so that pages stay half empty: migration 0029. */
@@ -55,18 +55,14 @@ const upsert = `
 /** How many of its former intervals one is allowed that is told a shorter one. */
 const intervalsAllowed = (told: boolean) => (told ? effectiveStaleSeconds(0, 1) : 0);
 
-const parametersOf = ({ told, ids, received_ms, interval_ms, stale_ms, reported }: BeatRows): unknown[] => {
-  const from_ms = Math.floor(received_ms[0] ?? 0);
-  return [
-    ids.join(' '),
-    received_ms.map((at) => Math.round((at - from_ms) * 1000)).join(' '),
-    interval_ms.join(' '),
-    stale_ms.join(' '),
-    reported.join('\n'),
-    intervalsAllowed(told),
-    from_ms,
-  ];
-};
+const parametersOf = ({ told, ids, received_ms, interval_ms, stale_ms, reported }: BeatRows): unknown[] => [
+  ids.join(' '),
+  float8Array(received_ms),
+  float8Array(interval_ms),
+  float8Array(stale_ms),
+  reported.join('\n'),
+  intervalsAllowed(told),
+];
 
 export async function storeRows(tx: Transaction, rows: BeatRows): Promise<void> {
   if (rows.ids.length === 0) return;
