@@ -3,7 +3,8 @@ import { pausingRules } from '../lifecycle/rules.ts';
 import { type AllocationRow, countWaitingBefore } from '../store/allocations.ts';
 import { launchHold } from '../store/brake.ts';
 import type { Transaction } from '../store/database.ts';
-import { countFree, countLiveNodes } from '../store/nodes.ts';
+import { countFree } from '../store/free-nodes.ts';
+import { countLiveNodes } from '../store/nodes.ts';
 import type { PoolRow } from '../store/pools.ts';
 
 /** What keeps the pool from making another machine; undefined when nothing does. */

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../test/support/store.ts';
 import { moment, secondsLater } from '../base/clock.ts';
-import { type HeldBefore, lockFreeNodes } from './nodes.ts';
+import { type HeldBefore, lockFreeNodes } from './free-nodes.ts';
 import { declarePool } from './pools.ts';
 import { placeNodes } from './testing/placed-nodes.ts';
 

@@ -4,7 +4,8 @@ import { testDatabase } from '../../test/support/database.ts';
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import { ruleStage, type Stage } from '../sweeps/testing/stage.ts';
 import { recordEvidence } from './evidence.ts';
-import { countFree, readNode } from './nodes.ts';
+import { countFree } from './free-nodes.ts';
+import { readNode } from './nodes.ts';
 import { countOpenResidue, leaveResidue, listResidue, noteLook, residueRow, settleResidue } from './residue.ts';
 
 let stage: Stage;

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, vi } from 'vitest';
 import type * as allocations from '../../src/store/allocations.ts';
-import type * as nodes from '../../src/store/nodes.ts';
+import type * as freeNodes from '../../src/store/free-nodes.ts';
 import { allocate, allocation, becomes, declarePool, release } from '../support/machine-life.ts';
 import { scenario, type World, whileWrong } from './support/scenario.ts';
 
@@ -15,9 +15,9 @@ import { scenario, type World, whileWrong } from './support/scenario.ts';
 const wrong = vi.hoisted((): { findsFree?: false; countsAhead?: false } => ({}));
 /** How often a free machine is passed over, as one that somebody has in hand just then. */
 const inHand = vi.hoisted(() => ({ times: 0 }));
-vi.mock('../../src/store/nodes.ts', async (whole) => {
-  const real = await whole<typeof nodes>();
-  const lockFreeNodes: typeof nodes.lockFreeNodes = async (...asked) =>
+vi.mock('../../src/store/free-nodes.ts', async (whole) => {
+  const real = await whole<typeof freeNodes>();
+  const lockFreeNodes: typeof freeNodes.lockFreeNodes = async (...asked) =>
     wrong.findsFree === false || inHand.times-- > 0 ? [] : real.lockFreeNodes(...asked);
   return { ...real, lockFreeNodes };
 });
