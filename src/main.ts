@@ -218,7 +218,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
   const sessions = createAgentSessions(db);
   tail.subscribe((fact) => sessions.observe(fact));
   const learning = new AbortController();
-  const learnt = sessions.learnAll(learning.signal).catch(onError('the fleet is learned as it beats instead'));
+  const learnt = sessions.learnAll(clock, learning.signal).catch(onError('the fleet is learned as it beats instead'));
   parts.defer(async () => {
     learning.abort();
     await learnt;

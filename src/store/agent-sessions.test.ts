@@ -1,6 +1,7 @@
 /** What a replica remembers of an agent, when the facts that correct it come late, twice, or in the middle of a reading. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type TestStore, testStore } from '../../test/support/store.ts';
+import { systemClock } from '../base/clock.ts';
 import type { NodeInstanceId } from '../base/ids.ts';
 import type { Evidence } from '../contract/evidence.ts';
 import { type AgentSession, type AgentSessions, createAgentSessions } from './agent-sessions.ts';
@@ -229,7 +230,7 @@ it('learns who may be beating before they do, but for those who have yet to show
   const [node, newcomer] = [await readyNode(), await readyNode()];
   await usedCredential(node);
   const sessions = createAgentSessions(db);
-  expect(await sessions.learnAll(new AbortController().signal)).toBeGreaterThan(0);
+  expect(await sessions.learnAll(systemClock, new AbortController().signal)).toBeGreaterThan(0);
   expect(sessions.known(credentialOf(node))?.node_status).toBe('ready');
   expect(sessions.known(credentialOf(newcomer))).toBeUndefined();
   expect((await mustFind(sessions, newcomer)).node_id).toBe(newcomer.node_id);
@@ -247,7 +248,34 @@ it('does not keep what it read of somebody who was spoken of meanwhile', async (
       for (const fact of (await factsOf(node)).slice(-1)) sessions.observe(fact);
     }),
   );
-  await sessions.learnAll(new AbortController().signal);
+  await sessions.learnAll(systemClock, new AbortController().signal);
   expect(sessions.known(credentialOf(node))).toBeUndefined();
   expect((await mustFind(sessions, node)).node_status).toBe('offline');
+});
+
+it('goes on after the first of them, and rests as long as it worked', async () => {
+  const node = await readyNode();
+  await usedCredential(node);
+  // Before all others in the order of their ids, and nobody's any more.
+  await db.query(
+    `insert into instances (node_instance_id, node_id, attempt, created_at, credential_hash, credential_used_at)
+     select 'inst_' || to_char(n, 'FM00000'), $1, n + 10, now(), decode(md5(n::text), 'hex'), now() from generate_series(1, 450) as n`,
+    [node.node_id],
+  );
+  let workedMs = 0;
+  const rests: number[] = [];
+  const sessions = createAgentSessions(watched(() => (workedMs += 10)));
+  await sessions.learnAll(
+    {
+      ...systemClock,
+      monotonicMs: () => workedMs,
+      after(delayMs, run) {
+        rests.push(delayMs);
+        return systemClock.after(0, run);
+      },
+    },
+    new AbortController().signal,
+  );
+  expect(rests).toEqual([10, 10]);
+  expect(sessions.known(credentialOf(node))?.node_status).toBe('ready');
 });

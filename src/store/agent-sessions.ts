@@ -6,7 +6,7 @@
  * tells of, and what is remembered may be newer, from the row or from the agent's own claim. Taken at its word, an old fact
  * would tell an agent that it is starting after it was told that it is ready.
  */
-import { secondsLater } from '../base/clock.ts';
+import { type Clock, pause, secondsLater } from '../base/clock.ts';
 import { collectOnlyForRoom } from '../base/collector.ts';
 import { gathered } from '../base/gathered.ts';
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
@@ -70,8 +70,8 @@ export interface AgentSessions {
   findInstance(id: NodeInstanceId): Promise<AgentSession | undefined>;
   /** Whoever came in by a front door and has no credential of its own: the one of that name in the pool that its token opens. */
   findAtDoor(place: { door: Door; pool: string; name: string }): Promise<AgentSession | undefined>;
-  /** Learns those who may be beating before they do, as far as there is room. Says how many. */
-  learnAll(stopped: AbortSignal): Promise<number>;
+  /** Learns those who may be beating before they do, as far as there is room, and leaves others as much time as it takes. Says how many. */
+  learnAll(clock: Clock, stopped: AbortSignal): Promise<number>;
   instance(credential: string, now: Date): Promise<InstanceRow | undefined>;
   forget(id: NodeInstanceId): void;
   observe(fact: Evidence): void;
@@ -272,13 +272,11 @@ export function createAgentSessions(db: Database): AgentSessions {
     });
   };
 
-  const learnSome = (cursor: string, onLast: (last: SessionRow) => void): Promise<void> =>
+  /** Says where to go on, if there is more. */
+  const learnSome = (cursor: string): Promise<string | undefined> =>
     whileFactsAreKept(async () => {
       const begun = facts;
       const rows = await rowsAfter(db, cursor, learntAtOnce);
-      const last = rows.at(-1);
-      // The store looks for the next ones while these are taken in.
-      if (last) onLast(last);
       // Whoever was spoken of meanwhile is looked up when it beats, as if nobody had read of it.
       const isSettled = ({ node_instance_id }: SessionRow) => (lastSpoken.get(node_instance_id) ?? 0) <= begun;
       for (const row of rows) {
@@ -286,6 +284,7 @@ export function createAgentSessions(db: Database): AgentSessions {
         if (credential_hash && row.current_instance === id && !byInstance.has(id) && isSettled(row))
           rememberBy(byHash, credential_hash.toString('latin1'), row);
       }
+      return rows.length < learntAtOnce ? undefined : rows.at(-1)?.node_instance_id;
     });
 
   const shownBefore = (credential: string): Remembered | undefined => {
@@ -338,17 +337,12 @@ export function createAgentSessions(db: Database): AgentSessions {
       const found = shownBefore(credential);
       return found && !found.doubted ? found : undefined;
     },
-    async learnAll(stopped) {
-      let next: Promise<void> | undefined;
-      const begin = (cursor: string) => {
-        next = learnSome(cursor, ({ node_instance_id }) => {
-          if (!stopped.aborted && byInstance.size < mostSessions) begin(node_instance_id);
-        });
-      };
-      begin('');
-      for (let some = next; some; some = next) {
-        next = undefined;
-        await some;
+    async learnAll(clock, stopped) {
+      let cursor: string | undefined = '';
+      while (cursor !== undefined && !stopped.aborted && byInstance.size < mostSessions) {
+        const startedMs = clock.monotonicMs();
+        cursor = await learnSome(cursor);
+        if (cursor !== undefined) await pause(clock, clock.monotonicMs() - startedMs, stopped);
       }
       return byInstance.size;
     },
