@@ -17,3 +17,13 @@ const placeOf = (name: string): number => {
 
 export const isItsTurn = (name: string, now: string | null = turn): boolean =>
   now === null || placeOf(name) === Number(now) % turns;
+
+/** Of things that come one after another, those whose turn it is, in their order; always one of them. */
+export const thoseInTurn = <Thing>(
+  things: readonly Thing[],
+  nameOf: (thing: Thing) => string,
+  now: string | null = turn,
+): Thing[] => {
+  const told = things.filter((thing) => isItsTurn(nameOf(thing), now));
+  return told.length > 0 ? told : things.slice(0, 1);
+};
