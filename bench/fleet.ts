@@ -113,7 +113,8 @@ try {
     medianOf: 'one run',
     notes: words,
   });
-  const broken = [...judgement.false_verdicts, ...judgement.missed, ...(written?.lost ?? [])];
+  const { false_verdicts, held, missed } = judgement;
+  const broken = [...false_verdicts, ...held, ...missed, ...(written?.lost ?? [])];
   if (broken.length > 0) process.exitCode = 1;
 } finally {
   await store.end();

@@ -12,7 +12,7 @@ import { freshDirectory, type Replica, removeDirectory } from './server-process.
 
 /** So many that each beats as often as it should at the lowest rate: whoever is silent is work of another kind. */
 const nodes = quick ? 20_000 : 40_000;
-const rates = quick ? [2_000, 4_000, 8_000, 16_000] : [4_000, 8_000, 12_000, 16_000, 24_000, 32_000, 48_000];
+const rates = quick ? [2_000, 4_000, 8_000, 16_000] : [8_000, 16_000, 32_000, 48_000, 64_000, 80_000, 96_000, 128_000];
 const stepSeconds = quick ? 8 : 20;
 const kept = 0.97;
 

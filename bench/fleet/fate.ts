@@ -1,15 +1,16 @@
 /** Lets the plan come true: each thing at its time, on the fleet that beats meanwhile. */
 import { Agent } from 'node:http';
-import { systemClock } from '../../src/base/clock.ts';
+import { now, systemClock } from '../../src/base/clock.ts';
 import { throwing } from '../../test/properties/support/dice.ts';
 import { type Agents, doing } from './agents.ts';
+import type { Deaths } from './judge.ts';
 import { bootSeconds, type Planned } from './plan.ts';
 import { post } from './post.ts';
 import { countUp } from './relay.ts';
 
 export interface Fate {
   /** Those that have died so far. */
-  dead: Set<number>;
+  dead: Deaths;
   /** How often what an agent asked besides beats was answered with what, by act and status. */
   answers: Map<string, number>;
   joinMs: number[];
@@ -29,7 +30,7 @@ const connections = 64;
 export function startFate(plan: readonly Planned[], { agents, url, join_token, seed }: Surroundings): Fate {
   const sockets = new Agent({ keepAlive: true, maxSockets: connections });
   const dice = throwing(seed, 1);
-  const dead = new Set<number>();
+  const dead = new Map<number, Date>();
   const answers = new Map<string, number>();
   const joinMs: number[] = [];
   const startedMs = systemClock.nowMs();
@@ -64,7 +65,7 @@ export function startFate(plan: readonly Planned[], { agents, url, join_token, s
   const acts: Record<Planned['act'], (agent: number) => void> = {
     dies(agent) {
       agents.state[agent] = doing.dead;
-      dead.add(agent);
+      dead.set(agent, now(systemClock));
     },
     restarts: (agent) => void register('restarts', { version: 'bench' }, agents.credential(agent)),
     falters(agent) {

@@ -18,6 +18,9 @@ export interface Judgement {
   lost_beats: number;
 }
 
+/** Who died, and when. */
+export type Deaths = ReadonlyMap<number, Date>;
+
 interface VerdictRow {
   name: string;
   kind: string;
@@ -61,29 +64,26 @@ async function lostBeats(db: Database, agents: Agents): Promise<number> {
 }
 
 /** How many of those that died have been found. */
-export async function countFound(
-  db: Database,
-  agents: Agents,
-  dead: ReadonlySet<number>,
-  since: Date,
-): Promise<number> {
+export async function countFound(db: Database, agents: Agents, dead: Deaths, since: Date): Promise<number> {
   const rows = await db.query(
     `select distinct fact.node_id from evidence fact join nodes node on node.node_id = fact.node_id
      where fact.at >= $1 and fact.kind = 'node.offline' and node.name = any($2)`,
-    [since, [...dead].map(agents.nameOf)],
+    [since, [...dead.keys()].map(agents.nameOf)],
   );
   return rows.length;
 }
 
 const later = (a: Date, b: Date | null) => (b && b > a ? b : a);
 
-export async function judge(db: Database, agents: Agents, dead: ReadonlySet<number>, since: Date): Promise<Judgement> {
-  const planted = new Set([...dead].map(agents.nameOf));
-  const missed = new Set(planted);
+export async function judge(db: Database, agents: Agents, dead: Deaths, since: Date): Promise<Judgement> {
+  const diedAt = new Map([...dead].map(([agent, at]) => [agents.nameOf(agent), at]));
+  const missed = new Set(diedAt.keys());
   const judged: Pick<Judgement, 'false_verdicts' | 'lateness_seconds'> = { false_verdicts: [], lateness_seconds: [] };
   for (const row of await db.query<VerdictRow>(verdicts, [since])) {
     const { name, kind, at, summary, last_seen_at, gap_end, stale_seconds } = row;
-    if (!planted.has(name)) judged.false_verdicts.push(`${name} ${kind}: ${summary}`);
+    const died_at = diedAt.get(name);
+    // Given up while it was well, whatever befell it later.
+    if (!died_at || at < died_at) judged.false_verdicts.push(`${name} ${kind}: ${summary}`);
     else if (kind === 'node.offline' && last_seen_at && stale_seconds !== null) {
       missed.delete(name);
       judged.lateness_seconds.push(secondsBetween(later(last_seen_at, gap_end), at) - stale_seconds);

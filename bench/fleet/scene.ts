@@ -21,10 +21,9 @@ export const intervalSeconds = ({ nodes, rate }: FleetOptions): number => Math.m
 export const longestStaleSeconds = (options: FleetOptions): number =>
   effectiveStaleSeconds(0, intervalSeconds(options) * (1 + jitter));
 
-/** Who heard the fleet until now, and has ended: what comes next is a restart, and begins with a gap. */
-async function formerReplica(store: Store): Promise<void> {
+/** Who heard the fleet until then, and has ended: what comes next is a restart, and begins with the gap in which the store was filled. */
+async function formerReplica(store: Store, at: Date): Promise<void> {
   const db = store.open();
-  const at = now(systemClock);
   const { replica_id } = await registerReplica(db, {
     replica_id: newReplicaId(systemClock),
     host: 'bench',
@@ -47,9 +46,10 @@ export async function openStore(directory: string, options: FleetOptions): Promi
     const interval_seconds = intervalSeconds(options);
     const pace = { interval_seconds, stale_seconds: effectiveStaleSeconds(0, interval_seconds) };
     const db = store.open();
+    const heardUntil = now(systemClock);
     await fillFleet(db, { idle: options.nodes, inFlight: 0, pace });
     await db.close();
-    await formerReplica(store);
+    await formerReplica(store, heardUntil);
     return store;
   } catch (error) {
     await store.end();

@@ -5,7 +5,7 @@ import { pause, systemClock } from '../../src/base/clock.ts';
 import type { Figure } from '../measure.ts';
 import { type Replica, root } from '../server-process.ts';
 import type { FleetOptions } from './options.ts';
-import { startServer } from './scene.ts';
+import { intervalSeconds, startServer } from './scene.ts';
 import type { Store } from './store.ts';
 
 export interface Stage {
@@ -17,7 +17,8 @@ export interface Stage {
   progress(what: string): void;
 }
 
-const settleSeconds = 15;
+/** Until everybody has been heard, so that nobody is excused by the gap in which the store was filled. */
+const settleSeconds = (options: FleetOptions) => Math.max(15, 1.2 * intervalSeconds(options));
 const downSeconds = 60;
 const upSeconds = 20;
 
@@ -31,7 +32,7 @@ const rest = (howLong: number) => pause(systemClock, howLong * 1000);
 
 /** Everything at once, without a word: servers and database. */
 async function restart({ store, directory, options, replicas, progress }: Stage): Promise<Figure[]> {
-  await rest(settleSeconds);
+  await rest(settleSeconds(options));
   const away = await seconds(async () => {
     await Promise.all(replicas.map((replica) => replica.stop('SIGKILL')));
     await store.kill();
@@ -45,8 +46,8 @@ async function restart({ store, directory, options, replicas, progress }: Stage)
 }
 
 /** The store answers nobody, and no connection breaks. */
-async function storeDown({ store, progress }: Stage): Promise<Figure[]> {
-  await rest(settleSeconds);
+async function storeDown({ store, options, progress }: Stage): Promise<Figure[]> {
+  await rest(settleSeconds(options));
   progress('the store stands still');
   store.freeze();
   await rest(downSeconds);
@@ -67,7 +68,7 @@ const changes = {
 async function newerVersion(directory: string): Promise<string> {
   const here = join(directory, 'newer');
   await mkdir(here);
-  await cp(join(root, 'src'), join(here, 'src'), { recursive: true });
+  for (const name of ['src', 'bin']) await cp(join(root, name), join(here, name), { recursive: true });
   await cp(join(root, 'package.json'), join(here, 'package.json'));
   for (const name of ['node_modules', 'dist']) await symlink(join(root, name), join(here, name));
   for (const [name, sql] of Object.entries(changes)) await writeFile(join(here, 'src/store/migrations', name), sql);
@@ -79,7 +80,7 @@ async function rolling({ store, directory, options, replicas, progress }: Stage)
   const newer = await newerVersion(directory);
   const figures: Figure[] = [];
   for (const place of [0, 1]) {
-    await rest(settleSeconds);
+    await rest(settleSeconds(options));
     const former = replicas[place];
     if (!former) throw new Error('there is no such replica');
     let next: Replica | undefined;
