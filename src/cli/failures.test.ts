@@ -1,6 +1,7 @@
 /** What goes wrong, as a program meets it: what is printed where, and with which exit status. */
 import { createServer } from 'node:http';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { errorCatalogue } from '../contract/errors.ts';
 import { type CliOptions, runCli } from './testing/run-cli.ts';
 import { sampleIds, samplePool } from './testing/samples.ts';
 import { ScriptedServer } from './testing/scripted-server.ts';
@@ -83,6 +84,24 @@ describe('errors say what, why, what to do and the correlation id', () => {
     });
     expect(await slipway(['pools'])).toMatchObject({ code: 0, stderr: '' });
     expect(asked).toBe(3);
+  });
+
+  test('a server that is busy is waited for, and that is said', async () => {
+    const { status, title } = errorCatalogue.server_busy;
+    let asked = 0;
+    server.on('pool-list', () => {
+      asked += 1;
+      const busy = { code: 'server_busy', status, title, retry_after_seconds: 0.6, correlation_id: 'c' };
+      return asked === 1
+        ? { status, body: { ...busy, owner_layer: 'control_plane' }, type: 'application/problem+json' }
+        : { body: { items: [samplePool()], next_cursor: null } };
+    });
+    expect(await slipway(['pools'])).toMatchObject({
+      code: 0,
+      stderr: '… The server has no time for this now. Asking again in 1 s, 4 times at most.\n',
+    });
+    asked = 0;
+    expect(await slipway(['pools', '--json']), 'programs are told nothing').toMatchObject({ code: 0, stderr: '' });
   });
 
   test('a defect of the server: exit 1', async () => {

@@ -4,11 +4,12 @@ import type { CorrelationId } from '../base/ids.ts';
 import { newSpanId, traceIdOf, traceparentOf } from '../base/trace.ts';
 import { addresses } from '../contract/addresses.generated.ts';
 import { type CallInput, createClient, RequestRefused, ServerUnreachable } from '../contract/client.ts';
+import type { Problem } from '../contract/problem.ts';
 import type { ReplyOf } from '../contract/route.ts';
 import type { OperationName, Routes } from '../contract/routes.ts';
 import { Interrupted } from './failure.ts';
 import type { Connection } from './settings.ts';
-import type { Terminal } from './terminal.ts';
+import { printLines, type Terminal } from './terminal.ts';
 
 export interface Session {
   server: string;
@@ -42,6 +43,9 @@ export interface CallBound {
 
 const defaultBoundSeconds = 30;
 const tries = 5;
+const longestWaitSeconds = 5;
+/** Whoever waits for longer wants to know what for. */
+const silentWaitSeconds = 0.5;
 
 /** Nobody answered, or somebody who will soon: worth asking again. */
 export const isPassing = (error: unknown): boolean =>
@@ -100,6 +104,15 @@ export function openSession(input: SessionInput): Session {
     return reply;
   };
 
+  const waitAsTold = async ({ title, retry_after_seconds = 1 }: Problem, left: number) => {
+    const seconds = Math.min(longestWaitSeconds, retry_after_seconds);
+    if (seconds > silentWaitSeconds && !input.json)
+      printLines(input.terminal.err, [
+        `… ${title}. Asking again in ${Math.ceil(seconds)} s${left > 1 ? `, ${left} times at most` : ', for the last time'}.`,
+      ]);
+    await pause(clock, seconds * 1000, input.signal);
+  };
+
   return {
     ...input,
     server: connection.server,
@@ -109,7 +122,7 @@ export function openSession(input: SessionInput): Session {
           return await once(name, call, bound);
         } catch (error) {
           if (left <= 0 || !saysLater(error)) throw error;
-          await pause(clock, Math.min(5, error.problem.retry_after_seconds ?? 1) * 1000, input.signal);
+          await waitAsTold(error.problem, left);
         }
       }
     },

@@ -159,10 +159,11 @@ export const errorCatalogue = {
   },
   scope_insufficient: {
     status: 403,
-    title: "This is outside the token's tenant",
+    title: "This is outside the token's scope",
     owner_layer: 'auth',
-    cause: 'A tenant-scoped token asked for something that is not for tenants.',
-    remedy: 'Use a token scoped to all tenants.',
+    cause:
+      'The token of a tenant asked for something that is not for tenants, or that of a relay spoke for a machine of another pool.',
+    remedy: 'Use a token for all tenants; for a relay, one for the pool of its machines.',
   },
   origin_refused: {
     status: 403,
