@@ -21,8 +21,11 @@ const recorded = (benchmark: string, figures: Recorded['figures'], notes: string
 test('a target that was missed is told first, and one that was not recorded is told as such', () => {
   const late = { what: 'late, p99', value: 2.5, unit: 's', target: 2 } as const;
   const rate = { what: 'beats answered', value: 8_000, unit: 'beats/s', at_least: 7_760 } as const;
-  const page = writePage(merge(undefined, machine, [recorded('fleet', [late, rate], ['limited by nothing'])]));
-  expect(page).toContain('1 targets were met, 1 were missed:\n\n- `fleet`: late, p99: 2.50 s, wanted < 2.00 s');
+  const most = { what: '… max', value: 9, unit: 's', target: 3 } as const;
+  const page = writePage(merge(undefined, machine, [recorded('fleet', [rate, late, most], ['limited by nothing'])]));
+  expect(page).toContain(
+    '1 of 3 targets were met. Missed:\n\n- `fleet`: late, p99: 2.50 s, wanted < 2.00 s\n- `fleet`: late, p99 … max: 9.00 s, wanted < 3.00 s',
+  );
   expect(page).toContain('| late, p99 | 2.50 s | < 2.00 s | **missed** |');
   expect(page).toContain('| beats answered | 8000 beats/s | ≥ 7760 beats/s | met |');
   expect(page).toContain('- limited by nothing');

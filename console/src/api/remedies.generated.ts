@@ -19,7 +19,7 @@ export const remedies: Record<string, string> = {
   token_unknown: "Use a valid token; an admin can make one.",
   token_expired: "Ask an admin for a new one, or sign in again.",
   role_insufficient: "Use a token with the role named in `detail`.",
-  scope_insufficient: "Use a token scoped to all tenants.",
+  scope_insufficient: "Use a token for all tenants; for a relay, one for the pool of its machines.",
   origin_refused: "Open the console at its own address; behind a proxy, pass the Host header on.",
   host_bound_pool_refused: "Start with --allow-local-driver if you mean it, and declare the pool as admin.",
   pool_not_found: "List the pools, or declare it.",
