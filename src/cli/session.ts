@@ -104,12 +104,17 @@ export function openSession(input: SessionInput): Session {
     return reply;
   };
 
+  /** A command may ask several things at once, and all of them wait: that is said once. */
+  let saidUntilMs = 0;
   const waitAsTold = async ({ title, retry_after_seconds = 1 }: Problem, left: number) => {
     const seconds = Math.min(longestWaitSeconds, retry_after_seconds);
-    if (seconds > silentWaitSeconds && !input.json)
+    const nowMs = clock.monotonicMs();
+    if (seconds > silentWaitSeconds && nowMs >= saidUntilMs && !input.json) {
+      saidUntilMs = nowMs + seconds * 1000;
       printLines(input.terminal.err, [
         `… ${title}. Asking again in ${Math.ceil(seconds)} s${left > 1 ? `, ${left} times at most` : ', for the last time'}.`,
       ]);
+    }
     await pause(clock, seconds * 1000, input.signal);
   };
 

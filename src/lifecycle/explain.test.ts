@@ -160,6 +160,17 @@ describe('a person reads of a node that is', () => {
     ]);
   });
 
+  test('offline by its silence, and heard again: from when on it is believed', () => {
+    const silenced = { verdict: { rule: 'liveness' }, status_since: at(0) };
+    expect(reads('offline', { ...silenced, last_seen_at: at(1) })).toEqual([
+      'waits for its stale time to pass: it beats again, and one that fell silent is believed after that',
+      'if it still beats then: back to what it was [silence]',
+      'if it falls silent again, until then: failed, by offline-deadline [deadline]',
+    ]);
+    for (const unheard of [{ last_seen_at: at(0) }, { last_seen_at: null }, { verdict: { rule: 'goodbye' } }])
+      expect(reads('offline', { ...silenced, last_seen_at: at(1), ...unheard })).toEqual(reads('offline'));
+  });
+
   test('failed', () => {
     expect(reads('failed')).toEqual([
       'waits for the end of its rescue window, or a sign of life',

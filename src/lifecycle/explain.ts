@@ -2,7 +2,7 @@
 import type { BudgetSource } from './budgets.ts';
 import { degradedFrom, mayBeReady, type Prerequisites, wellBelow } from './claims.ts';
 import { agentlessWays } from './explain-agentless.ts';
-import { silentFrom } from './liveness.ts';
+import { mayReturnAt, silentFrom } from './liveness.ts';
 import { failedSoOften, type Repeated } from './offered-first.ts';
 import { isObserved } from './rules.ts';
 import type { AllocationStatus, NodeStatus } from './states.ts';
@@ -142,13 +142,31 @@ const degraded: Way = ({ node }) => ({
   ],
 });
 
-const offline: Way = ({ node }) => ({
-  waiting_for: 'a heartbeat',
-  next: [
-    { if: 'it beats again', leads_to: 'back to what it was', at: null },
-    { if: 'it stays silent until then', leads_to: 'failed, by offline-deadline', at: node.deadline_at },
-  ],
-});
+/** From when on it is believed, where it fell silent and has been heard since. */
+const believedAt = ({ verdict, last_seen_at, status_since, stale_seconds }: ExplainedNode): Date | null =>
+  verdict?.rule === 'liveness' && last_seen_at && last_seen_at > status_since && stale_seconds !== null
+    ? mayReturnAt(status_since, stale_seconds)
+    : null;
+
+const offline: Way = ({ node }) => {
+  const at = believedAt(node);
+  const given_up = { leads_to: 'failed, by offline-deadline', at: node.deadline_at };
+  return at
+    ? {
+        waiting_for: 'its stale time to pass: it beats again, and one that fell silent is believed after that',
+        next: [
+          { if: 'it still beats then', leads_to: 'back to what it was', at },
+          { if: 'it falls silent again, until then', ...given_up },
+        ],
+      }
+    : {
+        waiting_for: 'a heartbeat',
+        next: [
+          { if: 'it beats again', leads_to: 'back to what it was', at: null },
+          { if: 'it stays silent until then', ...given_up },
+        ],
+      };
+};
 
 const endOfWindow = (condition: string, { deadline_at }: ExplainedNode): NextStep => ({
   if: condition,
