@@ -85,11 +85,11 @@ export function assignedIntervalSeconds(
 
 /**
  * The longest interval that may be told to somebody who is allowed so long a silence by what is stored. What it is told is stored a
- * moment later, and may be lost with the replica that told it: then others judge it by what they know, and it must still be
- * heard in time. So an interval doubles with each beat, at most, and does not grow at once.
+ * moment later, and may be lost with the replica that told it, and with the very beat that it answered: then others judge it by what they
+ * know, and it must be heard in time all the same. The interval before that beat and the one after it, each a little longer than told, are
+ * less than such a silence. So an interval grows by half with each beat, at most, and not at once.
  */
-export const tellableSeconds = (stored_stale_seconds: number): number =>
-  Math.floor((2000 / 3) * stored_stale_seconds) / 1000;
+export const tellableSeconds = (stored_stale_seconds: number): number => Math.floor(500 * stored_stale_seconds) / 1000;
 
 const units: Record<string, number> = { ms: 0.001, s: 1, m: 60, h: 3600 };
 const duration = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/;
