@@ -42,6 +42,8 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
   const { clock, server, claims, state, log, timing, signal, onReply } = parts;
   const rest = waker(clock, signal);
   const pauses = backoff(timing.beat_retry);
+  /** Whoever is heard again must not come later than it would have, had all been well. */
+  let told_ms = Number.POSITIVE_INFINITY;
 
   /** How long to wait until the next one. */
   const beat = async (): Promise<number> => {
@@ -51,7 +53,8 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
       pauses.reset();
       keep(answer.body);
       onReply(answer.body);
-      return jittered(sane(nextSeconds(answer.body)) * 1000);
+      told_ms = sane(nextSeconds(answer.body)) * 1000;
+      return jittered(told_ms);
     }
     if (signal.aborted) return 0;
     // It was heard, and the server has too much to hear: nothing failed, and the next one is due when it says.
@@ -60,7 +63,7 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
       pauses.reset();
       return sane(retry_after_seconds) * 1000;
     }
-    const retry_ms = Math.max(pauses.nextMs(), (answer.failure.retry_after_seconds ?? 0) * 1000);
+    const retry_ms = Math.max(Math.min(pauses.nextMs(), told_ms), (answer.failure.retry_after_seconds ?? 0) * 1000);
     if (pauses.tries() === 1) log.warn('a heartbeat failed', { failure: describeFailure(answer.failure) });
     return retry_ms;
   };
