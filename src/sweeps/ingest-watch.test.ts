@@ -47,6 +47,23 @@ test('finds the time it slept through, once, by the tightest interval of any poo
   expect(await newestGaps(stage.db, 10)).toMatchObject([{ started_at: stage.at(1.9), ended_at: stage.at(6.9) }]);
 });
 
+test('when it starts, a short absence counts as well, but not one in which another heard', async () => {
+  await stage.pool('patient', { heartbeat: { interval_seconds: 10 } });
+  for (const [started, ended] of [
+    [0, 4],
+    [4, 7],
+  ] as const) {
+    await stage.clock.advance((ended - started) * 1000);
+    expect(await watch().check()).toEqual({ gap: true });
+    expect((await newestGaps(stage.db, 10))[0]).toMatchObject({
+      started_at: stage.at(started),
+      ended_at: stage.at(ended),
+    });
+  }
+  await stage.clock.advance(1_000);
+  expect(await watch().check(), 'somebody heard a moment ago').toEqual({ gap: false });
+});
+
 test('does not judge while it hears and cannot store, but not for ever', async () => {
   const ingest = watch(() => stage.start);
   await ingest.check();

@@ -16,6 +16,11 @@ const everySeconds = 0.5;
 /** A watch that is older than this may have missed something. */
 const steadyForMs = 3 * everySeconds * 1000;
 const leastPatienceSeconds = 1;
+/**
+ * Who has just started asks for less: if nobody heard until now, then machines called in vain, however short it was. A server that starts
+ * again and again would be away for most of the time, and no absence long enough to count.
+ */
+const patienceAtStartSeconds = 3 * everySeconds;
 /** Policies change seldom, and a fleet grows slowly; to look at a large one takes longer, and it grows more slowly yet. */
 const policyForMs = 5_000;
 const large = { nodes: 100_000, forMs: 30_000 };
@@ -49,6 +54,7 @@ export function createIngestWatch({
   self_fault_seconds = defaultBrakeSettings.self_fault_seconds,
 }: Needs): IngestWatch {
   let checkedMs = Number.NEGATIVE_INFINITY;
+  let hasPublished = false;
   let listened: Listened = { nodes: 0, replicas: 1 };
   let countedMs = Number.NEGATIVE_INFINITY;
   let policy = { interval_seconds: 0, stale_after_seconds: 0, readMs: Number.NEGATIVE_INFINITY };
@@ -62,9 +68,10 @@ export function createIngestWatch({
         listened = { nodes, replicas: await countReplicas(db, present(clock)) };
         policy = { ...(await tightestHeartbeat(db)), readMs: clock.monotonicMs() };
       }
-      const patience = Math.max(leastPatienceSeconds, policy.interval_seconds);
+      const patience = hasPublished ? Math.max(leastPatienceSeconds, policy.interval_seconds) : patienceAtStartSeconds;
       const replica = { replica_id: executor.replica_id, flushed_through: flushedThrough() };
       const { database_ms, gap, deaf } = await publishHeard(db, replica, patience, present(clock));
+      hasPublished = true;
       const driftMs = database_ms - clock.nowMs();
       if (Math.abs(driftMs) > toleratedDriftMs && clock.resync) {
         await clock.resync();
