@@ -82,6 +82,32 @@ test('whatever is damaged, what can be read comes in order, and what is missing 
   );
 });
 
+test('a line whose end was overwritten swallows those behind it and is whole again: they are counted', () => {
+  const dir = filled();
+  const path = join(dir, segmentsIn(dir)[0] ?? '');
+  const content = readFileSync(path, 'latin1');
+  const from = content.indexOf('line 2"');
+  const to = content.indexOf('line 5"');
+  writeFileSync(path, content.slice(0, from) + 'x'.repeat(to - from) + content.slice(to));
+  expect(drain(open(dir)).slice(0, 4)).toMatchObject([
+    { seq: 1, line: 'line 1' },
+    { seq: 2, line: expect.stringMatching(/^x+line 5$/) },
+    { seq: 5, line: "dropped 3 lines: the spool on the machine's disk was damaged" },
+    { seq: 6, line: 'line 6' },
+  ]);
+});
+
+test('what is mended stays as it is when it is opened again', () => {
+  const dir = filled();
+  const path = join(dir, segmentsIn(dir)[0] ?? '');
+  writeFileSync(path, readFileSync(path).fill(0, 100, 300));
+  open(dir).close();
+  const mended = readFileSync(path, 'utf8');
+  expect(mended).toContain('dropped ');
+  open(dir).close();
+  expect(readFileSync(path, 'utf8')).toBe(mended);
+});
+
 test('unreadable lines at the very end are said, and the next line is told behind them', () => {
   const dir = filled();
   const last = join(dir, segmentsIn(dir).at(-1) ?? '');

@@ -11,15 +11,24 @@ export interface Damage {
   first: number;
   /** The number that the next file is named after; null for the last file, whose end is wherever its writer was stopped. */
   following: number | null;
+  /** What the server has is missing nowhere, and numbers that were passed over on purpose are below it. */
+  acknowledged: number;
   at: string;
 }
 
-/** The number of a record that is whole; null for anything else. */
-function seqIn(record: string): number | null {
+interface WholeRecord {
+  seq: number;
+  /** It tells itself why numbers are missing before it. */
+  saysLoss: boolean;
+}
+
+/** Null for anything that is not whole. */
+function readRecord(record: string): WholeRecord | null {
   try {
     const value: unknown = JSON.parse(record);
     if (!isFields(value) || typeof value.line !== 'string' || typeof value.stream !== 'string') return null;
-    return Number.isSafeInteger(value.seq) && record.startsWith(`{"seq":${value.seq},`) ? Number(value.seq) : null;
+    if (!Number.isSafeInteger(value.seq) || !record.startsWith(`{"seq":${value.seq},`)) return null;
+    return { seq: Number(value.seq), saysLoss: value.stream === 'agent' && value.line.startsWith('dropped ') };
   } catch {
     // What it said nobody can tell any more; that it is missing is said in its place.
     return null;
@@ -30,7 +39,7 @@ const missing = (count: number | null) =>
   `dropped ${count === null ? 'lines, nobody knows how many' : `${count} ${count === 1 ? 'line' : 'lines'}`}: the spool on the machine's disk was damaged`;
 
 /** Answers with the number of its last line; null where it has none. Touches nothing that is whole. */
-export function mendSegment(path: string, { first, following, at }: Damage): number | null {
+export function mendSegment(path: string, { first, following, acknowledged, at }: Damage): number | null {
   const content = readFileSync(path);
   const whole = content.lastIndexOf(0x0a) + 1;
   const records = content.toString('utf8', 0, whole).split('\n').slice(0, -1);
@@ -43,17 +52,21 @@ export function mendSegment(path: string, { first, following, at }: Damage): num
   };
   let unreadable = false;
   for (const record of records) {
-    const seq = seqIn(record);
-    if (seq === null || seq <= last || (following !== null && seq >= following)) {
+    const found = readRecord(record);
+    if (found === null || found.seq <= last || (following !== null && found.seq >= following)) {
       isDamaged = true;
       unreadable = true;
       continue;
     }
-    // Numbers that were passed over on purpose leave a hole as well, with nothing unreadable in it.
-    if (unreadable && seq > last + 1) say(seq - 1, seq - last - 1);
+    // Nothing unreadable need lie in a hole: where the ends of lines were overwritten, one line swallows those behind it and is whole again.
+    const lost = found.seq - Math.max(last, acknowledged) - 1;
+    if (lost > 0 && (unreadable || !found.saysLoss)) {
+      isDamaged = true;
+      say(found.seq - 1, lost);
+    }
     unreadable = false;
     kept.push(record);
-    last = seq;
+    last = found.seq;
   }
   const lost = following === null ? 0 : following - last - 1;
   if (lost > 0 && following !== null) say(following - 1, lost);

@@ -27,7 +27,7 @@ export interface FoundSegments {
 }
 
 /** Puts right what a crash or a disk left: half-written and unreadable lines, and lines that a gap already counts as dropped. */
-export function findSegments(directory: string, at: string): FoundSegments {
+export function findSegments(directory: string, acknowledged: number, at: string): FoundSegments {
   const segments: Segment[] = [];
   let next_seq = 1;
   const files = readdirSync(directory).filter((file) => name.test(file));
@@ -42,7 +42,7 @@ export function findSegments(directory: string, at: string): FoundSegments {
     const gap = file.endsWith('.gap');
     // What a gap stands for may still lie beside it.
     const following = gap ? null : (firsts.find((other) => other > first) ?? null);
-    const last_seq = mendSegment(path, { first, following, at });
+    const last_seq = mendSegment(path, { first, following, acknowledged, at });
     segments.push({ path, first, bytes: statSync(path).size, gap });
     next_seq = (last_seq ?? first - 1) + 1;
   }

@@ -101,10 +101,10 @@ export function openSpool(
   first_seq = 1,
 ): Spool {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const found = findSegments(directory, now(clock).toISOString());
-  const { segments } = found;
   const acknowledgement = openAcknowledgement(join(directory, acknowledgedName));
   let acknowledged = acknowledgement.read();
+  const found = findSegments(directory, acknowledged, now(clock).toISOString());
+  const { segments } = found;
   let next_seq = Math.max(found.next_seq, acknowledged + 1, first_seq);
   const opened_seq = next_seq;
   let unwritten = { lines: 0, cause: '' };
