@@ -14,7 +14,7 @@ import { routes } from '../src/contract/routes.ts';
 import { createAgents } from './fleet/agents.ts';
 import { startFate } from './fleet/fate.ts';
 import { figuresOf } from './fleet/figures.ts';
-import { countFound, judge } from './fleet/judge.ts';
+import { brokenBy, countFound, judge } from './fleet/judge.ts';
 import { startLoad } from './fleet/load.ts';
 import { options } from './fleet/options.ts';
 import { drawPlan } from './fleet/plan.ts';
@@ -34,6 +34,7 @@ const progress = (what: string) =>
 const readEveryMs = 100;
 const storedWithinMs = 2_000;
 const graceSeconds = 10;
+const mostTold = 10;
 const story = options.story === undefined ? undefined : stories[options.story];
 if (options.story !== undefined && !story)
   throw new Error(`there is no story ${options.story}: ${Object.keys(stories).join(', ')}`);
@@ -113,8 +114,9 @@ try {
     medianOf: 'one run',
     notes: words,
   });
-  const { false_verdicts, held, missed } = judgement;
-  const broken = [...false_verdicts, ...held, ...missed, ...(written?.lost ?? [])];
+  const broken = brokenBy(judgement, written);
+  for (const each of broken.slice(0, mostTold)) progress(`not as it should be: ${each}`);
+  if (broken.length > mostTold) progress(`… and ${broken.length - mostTold} more like these`);
   if (broken.length > 0) process.exitCode = 1;
 } finally {
   await store.end();

@@ -2,6 +2,7 @@
 import { secondsBetween } from '../../src/base/clock.ts';
 import type { Database } from '../../src/store/database.ts';
 import type { Agents } from './agents.ts';
+import type { Written } from './writer.ts';
 
 export interface Judgement {
   /** Verdicts on machines that were well, in words. */
@@ -21,7 +22,7 @@ export interface Judgement {
 /** Who died, and when. */
 export type Deaths = ReadonlyMap<number, Date>;
 
-interface VerdictRow {
+export interface VerdictRow {
   name: string;
   kind: string;
   at: Date;
@@ -43,6 +44,9 @@ const page = 50_000;
 /** A replica follows the database's clock, and may be off by how long that took to answer; the beat before is many seconds older. */
 const toleratedMs = 1_000;
 
+/** A beat that was answered after the one that is stored for its agent. */
+export const isLost = (seenMs: number, answeredSentMs: number): boolean => seenMs < answeredSentMs - toleratedMs;
+
 async function lostBeats(db: Database, agents: Agents): Promise<number> {
   const numbers = new Map(Array.from({ length: agents.count() }, (_, agent) => [agents.nameOf(agent), agent]));
   let lost = 0;
@@ -55,7 +59,7 @@ async function lostBeats(db: Database, agents: Agents): Promise<number> {
     );
     for (const { name, seen_ms } of rows) {
       const agent = numbers.get(name);
-      if (agent !== undefined && seen_ms < (agents.sentMs[agent] ?? 0) - toleratedMs) lost++;
+      if (agent !== undefined && isLost(seen_ms, agents.sentMs[agent] ?? 0)) lost++;
     }
     const last = rows.at(-1);
     if (!last || rows.length < page) return lost;
@@ -75,20 +79,39 @@ export async function countFound(db: Database, agents: Agents, dead: Deaths, sin
 
 const later = (a: Date, b: Date | null) => (b && b > a ? b : a);
 
-export async function judge(db: Database, agents: Agents, dead: Deaths, since: Date): Promise<Judgement> {
-  const diedAt = new Map([...dead].map(([agent, at]) => [agents.nameOf(agent), at]));
+/** `diedAt`: when each that died did, by its name. */
+export function judgeVerdicts(
+  rows: readonly VerdictRow[],
+  diedAt: ReadonlyMap<string, Date>,
+): Pick<Judgement, 'false_verdicts' | 'missed' | 'lateness_seconds'> {
   const missed = new Set(diedAt.keys());
-  const judged: Pick<Judgement, 'false_verdicts' | 'lateness_seconds'> = { false_verdicts: [], lateness_seconds: [] };
-  for (const row of await db.query<VerdictRow>(verdicts, [since])) {
-    const { name, kind, at, summary, last_seen_at, gap_end, stale_seconds } = row;
+  const [false_verdicts, lateness_seconds]: [string[], number[]] = [[], []];
+  for (const { name, kind, at, summary, last_seen_at, gap_end, stale_seconds } of rows) {
     const died_at = diedAt.get(name);
     // Given up while it was well, whatever befell it later.
-    if (!died_at || at < died_at) judged.false_verdicts.push(`${name} ${kind}: ${summary}`);
+    if (!died_at || at < died_at) false_verdicts.push(`${name} ${kind}: ${summary}`);
     else if (kind === 'node.offline' && last_seen_at && stale_seconds !== null) {
       missed.delete(name);
-      judged.lateness_seconds.push(secondsBetween(later(last_seen_at, gap_end), at) - stale_seconds);
+      lateness_seconds.push(secondsBetween(later(last_seen_at, gap_end), at) - stale_seconds);
     }
   }
+  return { false_verdicts, missed: [...missed], lateness_seconds };
+}
+
+/** For which a run is not as it should be, in words. How late a death was found is told, and judged by its target. */
+export const brokenBy = (
+  { false_verdicts, held, missed }: Pick<Judgement, 'false_verdicts' | 'held' | 'missed'>,
+  written: Pick<Written, 'lost'> | undefined,
+): string[] => [
+  ...false_verdicts.map((each) => `a false verdict: ${each}`),
+  ...held.map((each) => `a verdict was held back: ${each}`),
+  ...missed.map((each) => `died, and nobody noticed: ${each}`),
+  ...(written?.lost ?? []).map((each) => `acknowledged and lost: ${each}`),
+];
+
+export async function judge(db: Database, agents: Agents, dead: Deaths, since: Date): Promise<Judgement> {
+  const diedAt = new Map([...dead].map(([agent, at]) => [agents.nameOf(agent), at]));
+  const judged = judgeVerdicts(await db.query<VerdictRow>(verdicts, [since]), diedAt);
   const held = await db.query<{ summary: string }>(
     `select summary from evidence where at >= $1 and kind = 'node.held' limit 1000`,
     [since],
@@ -99,7 +122,6 @@ export async function judge(db: Database, agents: Agents, dead: Deaths, since: D
   );
   return {
     ...judged,
-    missed: [...missed],
     held: held.map(({ summary }) => summary),
     gaps,
     lost_beats: await lostBeats(db, agents),
