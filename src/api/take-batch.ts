@@ -7,6 +7,7 @@ import type { NodeInstanceId } from '../base/ids.ts';
 import type { BatchBeat, HeartbeatResult } from '../contract/agent.ts';
 import { ApiProblem, errorCatalogue } from '../contract/errors.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
+import { fencedProblem } from './auth.ts';
 import type { ApiServices, Relay } from './services.ts';
 import { takeAtOnce, takeBeat } from './take-beat.ts';
 
@@ -49,7 +50,7 @@ function mustCount(
   if (!session) throw new ApiProblem('credential_unknown');
   if (relay && session.pool !== relay.pool)
     throw new ApiProblem('scope_insufficient', `The relay ${relay.name} speaks for the pool ${relay.pool} alone.`);
-  if (session.fence.kind === 'fenced') throw new ApiProblem('instance_fenced', session.fence.reason);
+  if (session.fence.kind === 'fenced') throw fencedProblem(session.fence.reason);
   return session;
 }
 

@@ -1,9 +1,11 @@
 /** What a replica tells is stored a moment later: until then it must not be more than others would wait for. */
 import { expect, test } from 'vitest';
+import type { ApiProblem } from '../contract/errors.ts';
 import { effectiveStaleSeconds } from '../lifecycle/budgets.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
 import type { ApiServices } from './services.ts';
-import { takeAtOnce } from './take-beat.ts';
+import { takeBatch } from './take-batch.ts';
+import { takeAtOnce, takeBeat } from './take-beat.ts';
 
 const staleAfterSeconds = 30;
 const poolSeconds = 10;
@@ -59,4 +61,25 @@ test('an interval grows only as far as the silence that is stored allows', () =>
     pass(next);
     stored = next;
   }
+});
+
+test('an instance that was fenced a moment ago is told so in the same words as ever after', async () => {
+  const { services } = replica();
+  const reason = 'it joined again';
+  const before = agent();
+  const justFenced = {
+    ...services,
+    // The store knows, and what is remembered here does not yet.
+    db: { transaction: async () => ({ fenced: true }) },
+    sessions: {
+      known: () => ({ ...before, fence: { kind: 'fenced', reason } }),
+      whyFenced: async (id: string) => (id === before.node_instance_id ? reason : 'somebody else'),
+    },
+    beats: { ...services.beats, room: async () => {} },
+  } as unknown as ApiServices;
+  const news = { status: 'stopping' } as const;
+  const first = await takeBeat(before, news, justFenced).catch((problem: ApiProblem) => problem);
+  const [later] = await takeBatch([{ credential: 'its own', ...news }], undefined, justFenced);
+  expect(first).toMatchObject({ code: 'instance_fenced', message: `This instance no longer counts: ${reason}.` });
+  expect(later).toMatchObject({ code: 'instance_fenced', detail: (first as ApiProblem).message });
 });

@@ -7,6 +7,7 @@ import { isNews } from '../lifecycle/claims.ts';
 import { assignedIntervalSeconds, type Pace, tellableSeconds } from '../lifecycle/pace.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
 import { recordClaim } from '../store/claims.ts';
+import { fencedProblem } from './auth.ts';
 import type { ApiServices } from './services.ts';
 
 /** What is in the table is on the disk a moment later. */
@@ -77,10 +78,7 @@ async function takeNews(session: AgentSession, beat: SaidBeat, services: ApiServ
   const { node_instance_id: _, ...claim } = beat;
   const claiming = { node_id, node_instance_id, stale_seconds: pace.stale_seconds };
   const outcome = await recordClaim(services.db, claiming, claim, now(services.clock), services.environment);
-  if (outcome.fenced) {
-    services.sessions.forget(node_instance_id);
-    throw new ApiProblem('instance_fenced');
-  }
+  if (outcome.fenced) throw fencedProblem(await services.sessions.whyFenced(node_instance_id));
   session.node_status = outcome.status;
   session.reported_status = outcome.reported_status;
   session.verdict_rule = outcome.verdict_rule;

@@ -6,7 +6,7 @@ import type { NodeInstanceId } from '../base/ids.ts';
 import type { Evidence } from '../contract/evidence.ts';
 import { type AgentSession, type AgentSessions, createAgentSessions } from './agent-sessions.ts';
 import type { Database, Row } from './database.ts';
-import { hashSecret } from './instances.ts';
+import { fenceInstance, hashSecret } from './instances.ts';
 import type { NodeRow } from './nodes.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
@@ -143,6 +143,17 @@ it('keeps a fence that came while the credential was looked up', async () => {
     }),
   );
   expect((await mustFind(sessions, node)).fence).toMatchObject({ kind: 'fenced', reason: 'replaced' });
+});
+
+it('says why an instance counts no more before the fact of its fence has come, and remembers it no longer', async () => {
+  const node = await readyNode();
+  const sessions = createAgentSessions(db);
+  await mustFind(sessions, node);
+  const id = node.node_instance_id as NodeInstanceId;
+  await db.transaction((tx) => fenceInstance(tx, id, { reason: 'it joined again', revoke: false }, fleet.now()));
+  expect(sessions.known(credentialOf(node)), 'nobody has told it').toBeDefined();
+  expect(await sessions.whyFenced(id)).toBe('it joined again');
+  expect(sessions.known(credentialOf(node))).toBeUndefined();
 });
 
 it('a name at a front door is free for the next one, though the former was asked for while it was fenced', async () => {

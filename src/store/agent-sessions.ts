@@ -74,6 +74,8 @@ export interface AgentSessions {
   learnAll(clock: Clock, stopped: AbortSignal): Promise<number>;
   instance(credential: string, now: Date): Promise<InstanceRow | undefined>;
   forget(id: NodeInstanceId): void;
+  /** For whoever heard from the store that an instance counts no more, before the fact of its fence came: forgets it, and says why. */
+  whyFenced(id: NodeInstanceId): Promise<string>;
   observe(fact: Evidence): void;
   /** For whoever holds a session for longer than an answer takes: brings it up to date, without a query where it is. */
   renew(session: AgentSession): Promise<void>;
@@ -89,6 +91,7 @@ const endsSession = new Set(['instance.fenced', 'instance.revoked', 'credential.
 const holdsNode = new Set(['allocation.provisioning', 'allocation.active']);
 const nodeKinds = new Set(nodeStatusNames.map((status) => `node.${status}`));
 const unfenced: Fence = { kind: 'none' };
+const replaced = 'the node has a newer instance';
 
 const fenceOf = (row: SessionRow): Fence => {
   const isLast = row.current_instance === row.node_instance_id;
@@ -98,7 +101,7 @@ const fenceOf = (row: SessionRow): Fence => {
     const heard_until = isLast && revoked_at ? null : secondsLater(fenced_at, heardAfterFenceSeconds);
     return { kind: 'fenced', reason: fence_reason ?? 'it was fenced', heard_until };
   }
-  return isLast ? unfenced : { kind: 'fenced', reason: 'the node has a newer instance', heard_until: null };
+  return isLast ? unfenced : { kind: 'fenced', reason: replaced, heard_until: null };
 };
 
 /** The same few words come with every row; one copy of each is enough. */
@@ -333,6 +336,12 @@ export function createAgentSessions(db: Database): AgentSessions {
   return {
     forget,
     renew,
+    async whyFenced(id) {
+      forget(id);
+      const row = await readById(id);
+      const fence = row ? fenceOf(row) : unfenced;
+      return fence.kind === 'fenced' ? fence.reason : replaced;
+    },
     known(credential) {
       const found = shownBefore(credential);
       return found && !found.doubted ? found : undefined;

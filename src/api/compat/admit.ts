@@ -5,7 +5,7 @@ import { now } from '../../base/clock.ts';
 import { type Door, type DoorAccess, takeToken } from '../../contract/compat/door.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { AgentSession } from '../../store/agent-sessions.ts';
-import { bearerOf } from '../auth.ts';
+import { bearerOf, fencedProblem } from '../auth.ts';
 import type { DoorServices } from './calls.ts';
 import type { JoinGrant } from './join-grants.ts';
 
@@ -28,8 +28,7 @@ const isCredential = (secret: string) => secret.startsWith('swc_');
 /** One that came in by another door, or speaks our own protocol, is not known here. */
 export function mustCount(session: AgentSession | undefined, door: Door): AgentSession {
   if (!session || session.at_door?.door !== door) throw new ApiProblem('credential_unknown');
-  if (session.fence.kind === 'fenced')
-    throw new ApiProblem('instance_fenced', `This instance no longer counts: ${session.fence.reason}.`);
+  if (session.fence.kind === 'fenced') throw fencedProblem(session.fence.reason);
   return session;
 }
 

@@ -142,10 +142,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       now(services.clock),
       services.environment,
     );
-    if (!status) {
-      services.sessions.forget(node_instance_id);
-      throw new ApiProblem('instance_fenced');
-    }
+    if (!status) throw fencedProblem(await services.sessions.whyFenced(node_instance_id));
     session.node_status = status;
     return { ok: true };
   },
