@@ -66,10 +66,11 @@ const parametersOf = ({ told, ids, received_ms, interval_ms, stale_ms, reported 
 
 export async function storeRows(tx: Transaction, rows: BeatRows): Promise<void> {
   if (rows.ids.length === 0) return;
-  const left = await tx.query<{ id: string }>(update, parametersOf(rows));
+  const parameters = parametersOf(rows);
+  const left = await tx.query<{ id: string }>(update, parameters);
   if (left.length === 0) return;
   const ids = new Set<string>(left.map(({ id }) => id));
-  await tx.query(upsert, parametersOf(rowsOf(rows, (id) => ids.has(id))));
+  await tx.query(upsert, ids.size === rows.ids.length ? parameters : parametersOf(rowsOf(rows, (id) => ids.has(id))));
 }
 
 export async function storeBeats(tx: Transaction, beats: readonly Beat[]): Promise<void> {

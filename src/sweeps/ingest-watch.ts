@@ -14,13 +14,8 @@ import type { Sweep } from './sweep.ts';
 
 const everySeconds = 0.5;
 /** A watch that is older than this may have missed something. */
-const steadyForMs = 3 * everySeconds * 1000;
+const steadyForSeconds = 3 * everySeconds;
 const leastPatienceSeconds = 1;
-/**
- * Who has just started asks for less: if nobody heard until now, then machines called in vain, however short it was. A server that starts
- * again and again would be away for most of the time, and no absence long enough to count.
- */
-const patienceAtStartSeconds = 3 * everySeconds;
 /** Policies change seldom, and a fleet grows slowly; to look at a large one takes longer, and it grows more slowly yet. */
 const policyForMs = 5_000;
 const large = { nodes: 100_000, forMs: 30_000 };
@@ -68,7 +63,9 @@ export function createIngestWatch({
         listened = { nodes, replicas: await countReplicas(db, present(clock)) };
         policy = { ...(await tightestHeartbeat(db)), readMs: clock.monotonicMs() };
       }
-      const patience = hasPublished ? Math.max(leastPatienceSeconds, policy.interval_seconds) : patienceAtStartSeconds;
+      // Who has just started counts whatever no steady watch covers: if nobody heard until now, machines called in vain, however short it was. A
+      // server that starts again and again would be away for most of the time, and no absence long enough to count.
+      const patience = hasPublished ? Math.max(leastPatienceSeconds, policy.interval_seconds) : steadyForSeconds;
       const replica = { replica_id: executor.replica_id, flushed_through: flushedThrough() };
       const { database_ms, gap, deaf } = await publishHeard(db, replica, patience, present(clock));
       hasPublished = true;
@@ -84,7 +81,7 @@ export function createIngestWatch({
       checkedMs = startedMs;
       return { gap: gap !== undefined };
     },
-    isSteady: () => clock.monotonicMs() - checkedMs < steadyForMs,
+    isSteady: () => clock.monotonicMs() - checkedMs < 1000 * steadyForSeconds,
     tightestStaleSeconds: () => policy.stale_after_seconds,
     listened: () => listened,
   };
