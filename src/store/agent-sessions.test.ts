@@ -264,15 +264,18 @@ it('does not keep what it read of somebody who was spoken of meanwhile', async (
   expect((await mustFind(sessions, node)).node_status).toBe('offline');
 });
 
+/** Before all others in the order of their ids, or behind them, and nobody's any more; more than are read at once. */
+const formerInstances = (node: NodeRow, place: 'before' | 'behind') =>
+  db.query(
+    `insert into instances (node_instance_id, node_id, attempt, created_at, credential_hash, credential_used_at)
+     select $2 || to_char(n, 'FM00000'), $1, n + 10, now(), decode(md5($2 || n), 'hex'), now() from generate_series(1, 450) as n`,
+    [node.node_id, place === 'before' ? 'inst_' : 'inst_~'],
+  );
+
 it('goes on after the first of them, and rests as long as it worked', async () => {
   const node = await readyNode();
   await usedCredential(node);
-  // Before all others in the order of their ids, and nobody's any more.
-  await db.query(
-    `insert into instances (node_instance_id, node_id, attempt, created_at, credential_hash, credential_used_at)
-     select 'inst_' || to_char(n, 'FM00000'), $1, n + 10, now(), decode(md5(n::text), 'hex'), now() from generate_series(1, 450) as n`,
-    [node.node_id],
-  );
+  await formerInstances(node, 'before');
   let workedMs = 0;
   const rests: number[] = [];
   const sessions = createAgentSessions(watched(() => (workedMs += 10)));
@@ -289,4 +292,25 @@ it('goes on after the first of them, and rests as long as it worked', async () =
   );
   expect(rests).toEqual([10, 10]);
   expect(sessions.known(credentialOf(node))?.node_status).toBe('ready');
+});
+
+it('learns nobody more once it is to stop, and no more than there is room for', async () => {
+  const nodes = [await readyNode(), await readyNode(), await readyNode()] as const;
+  for (const node of nodes) await usedCredential(node);
+  await formerInstances(nodes[0], 'behind');
+  let read = 0;
+  const stop = new AbortController();
+  const learning = async (most?: number, onAnswer?: () => void, { signal } = new AbortController()) => {
+    read = 0;
+    const store = watched(() => {
+      read++;
+      onAnswer?.();
+    });
+    return { learnt: await createAgentSessions(store, most).learnAll(systemClock, signal), read };
+  };
+  const everybody = await learning();
+  expect(await learning(undefined, () => stop.abort(), stop)).toMatchObject({ read: 1 });
+  const few = await learning(2);
+  expect(few.learnt).toBe(2);
+  expect(few.read).toBeLessThan(everybody.read);
 });

@@ -198,7 +198,7 @@ const contradicts = (session: AgentSession, told: Partial<AgentSession>): boolea
 /** Of its own: what was cut out of a request's header would keep the whole header. */
 const copied = (credential: string): string => Buffer.from(credential).toString();
 
-export function createAgentSessions(db: Database): AgentSessions {
+export function createAgentSessions(db: Database, most = mostSessions): AgentSessions {
   /**
    * As it was shown: a hash of it would be a little shorter, and to make one for each beat costs more than all else that is done
    * here for it. Only what the table knew the hash of is remembered.
@@ -229,7 +229,7 @@ export function createAgentSessions(db: Database): AgentSessions {
   const remember = (row: SessionRow): Remembered => {
     let known = byInstance.get(row.node_instance_id);
     if (!known) {
-      if (byInstance.size >= mostSessions) {
+      if (byInstance.size >= most) {
         const oldest = byInstance.keys().next();
         if (!oldest.done) forget(oldest.value);
       }
@@ -348,7 +348,7 @@ export function createAgentSessions(db: Database): AgentSessions {
     },
     async learnAll(clock, stopped) {
       let cursor: string | undefined = '';
-      while (cursor !== undefined && !stopped.aborted && byInstance.size < mostSessions) {
+      while (cursor !== undefined && !stopped.aborted && byInstance.size < most) {
         const startedMs = clock.monotonicMs();
         cursor = await learnSome(cursor);
         if (cursor !== undefined) await pause(clock, clock.monotonicMs() - startedMs, stopped);
