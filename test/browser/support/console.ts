@@ -10,8 +10,29 @@ import type { TestServer } from '../../support/server.ts';
 /** For a loaded machine; a test that needs it is waiting for a condition. */
 const patienceMs = 45_000;
 
+/** Two pages of the browser's own, behind its address bar, which nobody sees: they cost as much as a window of the console. */
+const pagesNobodySees = ['WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'WebUIOmniboxFullPopup'];
+
+/** What Playwright leaves out, said again: the browser hears only the last list. */
+const leftOutByPlaywright = [
+  'AvoidUnnecessaryBeforeUnloadCheckSync',
+  'DestroyProfileOnBrowserClose',
+  'HttpsUpgrades',
+  'HttpsFirstBalancedModeAutoEnable',
+  'LensOverlay',
+  'MediaRouter',
+  'PaintHolding',
+  'ThirdPartyStoragePartitioning',
+  'AvoidCorsURLLoaderRestartOnRedirect',
+  'OptimizationHints',
+  'NetworkTimeServiceQuerying',
+  'AimEnabled',
+  'PreconnectToSearch',
+];
+
 /** Root has no sandbox to give, and nothing in a test may phone home. */
 const args = [
+  `--disable-features=${[...leftOutByPlaywright, ...pagesNobodySees].join(',')}`,
   '--no-sandbox',
   '--disable-gpu',
   '--disable-quic',
