@@ -10,7 +10,7 @@ import { databaseClock } from '../src/store/database-clock.ts';
 import { defaultEnvironment } from '../src/store/door-rules.ts';
 import { openInstallation } from '../src/store/installation.ts';
 import { registerReplica } from '../src/store/replicas.ts';
-import { createIngestWatch } from '../src/sweeps/ingest-watch.ts';
+import { openIngestWatch } from '../src/sweeps/ingest-watch.ts';
 import type { SweepServices } from '../src/sweeps/services.ts';
 import { createSuspects } from '../src/sweeps/suspects.ts';
 
@@ -29,7 +29,7 @@ export async function sweepServices(db: Database): Promise<SweepServices> {
     lease_until: secondsLater(now(clock), benchSeconds),
   });
   // Nobody beats here, so everything that was heard is stored.
-  const ingest = createIngestWatch({ db, executor, clock, flushedThrough: () => now(clock) });
+  const ingest = await openIngestWatch({ db, executor, clock, flushedThrough: () => now(clock) });
   const services: SweepServices = {
     db,
     clock,

@@ -42,7 +42,7 @@ import { startEmbeddedPostgres } from './store/postgres/embedded.ts';
 import { EmbeddedPostgresError } from './store/postgres/embedded-error.ts';
 import { announceReplica, endReplica, leaseSeconds, otherAddresses, registerReplica } from './store/replicas.ts';
 import { startTail } from './store/tail.ts';
-import { createIngestWatch } from './sweeps/ingest-watch.ts';
+import { openIngestWatch } from './sweeps/ingest-watch.ts';
 import { operationWaker } from './sweeps/operation-waker.ts';
 import { sweepRegistry } from './sweeps/registry.ts';
 import { createSweepRunner } from './sweeps/runner.ts';
@@ -180,7 +180,7 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
 
   const beats = createHeartbeatBuffer(db, clock, onError('heartbeats could not be stored; they are tried again'));
   parts.defer(() => beats.stop());
-  const ingest = createIngestWatch({
+  const ingest = await openIngestWatch({
     db,
     executor,
     clock,

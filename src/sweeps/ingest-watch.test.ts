@@ -4,7 +4,7 @@ import { testDatabase } from '../../test/support/database.ts';
 import type { ReplicaId } from '../base/ids.ts';
 import { defaultBrakeSettings } from '../lifecycle/brake.ts';
 import { newestGaps } from '../store/ingest.ts';
-import { createIngestWatch } from './ingest-watch.ts';
+import { openIngestWatch } from './ingest-watch.ts';
 import { ruleStage, type Stage } from './testing/stage.ts';
 
 let stage: Stage;
@@ -16,7 +16,7 @@ afterEach(() => stage.close());
 
 /** The stage's clock stands still until it is told to move; `flushed` says how far this replica has stored. */
 function watch(flushed: () => Date = () => stage.at((stage.clock.nowMs() - stage.start.getTime()) / 1000)) {
-  return createIngestWatch({
+  return openIngestWatch({
     db: stage.db,
     executor: { replica_id: 'rep_test' as ReplicaId, epoch: '1' },
     clock: stage.clock,
@@ -25,7 +25,7 @@ function watch(flushed: () => Date = () => stage.at((stage.clock.nowMs() - stage
 }
 
 test('is steady for a moment after it has made sure, and not before', async () => {
-  const ingest = watch();
+  const ingest = await watch();
   expect(ingest.isSteady()).toBe(false);
   await ingest.check();
   expect(ingest.isSteady()).toBe(true);
@@ -35,9 +35,17 @@ test('is steady for a moment after it has made sure, and not before', async () =
   expect(ingest.isSteady()).toBe(false);
 });
 
+test('knows how many there are to hear before it is first asked, so that nobody is told the interval of an empty fleet', async () => {
+  await stage.pool('many');
+  await stage.nodes({ pool: 'many', count: 3 });
+  const ingest = await watch();
+  expect(ingest.listened().nodes).toBe(3);
+  expect(ingest.isSteady(), 'to count is not to hear').toBe(false);
+});
+
 test('finds the time it slept through, once, by the tightest interval of any pool', async () => {
   await stage.pool('quick', { heartbeat: { interval_seconds: 2 } });
-  const ingest = watch();
+  const ingest = await watch();
   await ingest.check();
   await stage.clock.advance(1_900);
   expect(await ingest.check()).toEqual({ gap: false });
@@ -54,18 +62,18 @@ test('when it starts, a short absence counts as well, but not one in which anoth
     [4, 7],
   ] as const) {
     await stage.clock.advance((ended - started) * 1000);
-    expect(await watch().check()).toEqual({ gap: true });
+    expect(await (await watch()).check()).toEqual({ gap: true });
     expect((await newestGaps(stage.db, 10))[0]).toMatchObject({
       started_at: stage.at(started),
       ended_at: stage.at(ended),
     });
   }
   await stage.clock.advance(1_000);
-  expect(await watch().check(), 'somebody heard a moment ago').toEqual({ gap: false });
+  expect(await (await watch()).check(), 'somebody heard a moment ago').toEqual({ gap: false });
 });
 
 test('does not judge while it hears and cannot store, but not for ever', async () => {
-  const ingest = watch(() => stage.start);
+  const ingest = await watch(() => stage.start);
   await ingest.check();
   await stage.clock.advance(60_000);
   await ingest.check();
@@ -79,7 +87,7 @@ test('does not judge while it hears and cannot store, but not for ever', async (
 test('follows the clock of the database when it was set, and makes sure once more before it judges', async () => {
   let followed = 0;
   const jumps: number[] = [];
-  const ingest = createIngestWatch({
+  const ingest = await openIngestWatch({
     db: stage.db,
     executor: { replica_id: 'rep_test' as ReplicaId, epoch: '1' },
     // The stage's clock stands at a day that the database's own has long passed.

@@ -40,29 +40,34 @@ type Needs = Pick<SweepServices, 'db' | 'executor'> & {
   self_fault_seconds?: number;
 };
 
-export function createIngestWatch({
+/** Knows from the start how many there are to hear: whoever beats first is told an interval that is made from it. */
+export async function openIngestWatch({
   db,
   executor,
   clock,
   flushedThrough,
   onClockJump,
   self_fault_seconds = defaultBrakeSettings.self_fault_seconds,
-}: Needs): IngestWatch {
+}: Needs): Promise<IngestWatch> {
   let checkedMs = Number.NEGATIVE_INFINITY;
   let hasPublished = false;
   let listened: Listened = { nodes: 0, replicas: 1 };
   let countedMs = Number.NEGATIVE_INFINITY;
   let policy = { interval_seconds: 0, stale_after_seconds: 0, readMs: Number.NEGATIVE_INFINITY };
+  const look = async () => {
+    const startedMs = clock.monotonicMs();
+    if (startedMs - policy.readMs <= policyForMs) return;
+    const isOld = startedMs - countedMs > (listened.nodes < large.nodes ? policyForMs : large.forMs);
+    const nodes = isOld ? await countListened(db) : listened.nodes;
+    if (isOld) countedMs = startedMs;
+    listened = { nodes, replicas: await countReplicas(db, present(clock)) };
+    policy = { ...(await tightestHeartbeat(db)), readMs: clock.monotonicMs() };
+  };
+  await look();
   return {
     async check() {
       const startedMs = clock.monotonicMs();
-      if (startedMs - policy.readMs > policyForMs) {
-        const isOld = startedMs - countedMs > (listened.nodes < large.nodes ? policyForMs : large.forMs);
-        const nodes = isOld ? await countListened(db) : listened.nodes;
-        if (isOld) countedMs = startedMs;
-        listened = { nodes, replicas: await countReplicas(db, present(clock)) };
-        policy = { ...(await tightestHeartbeat(db)), readMs: clock.monotonicMs() };
-      }
+      await look();
       // Who has just started counts whatever no steady watch covers: if nobody heard until now, machines called in vain, however short it was. A
       // server that starts again and again would be away for most of the time, and no absence long enough to count.
       const patience = hasPublished ? Math.max(leastPatienceSeconds, policy.interval_seconds) : steadyForSeconds;
