@@ -9,10 +9,16 @@ import { type Served, serveSlipway, tireless } from './beats/processes.ts';
 import { post, send } from './beats/sender.ts';
 import { readProcessors } from './fleet/processors.ts';
 import { startStore } from './fleet/store.ts';
-import { median, quick, report, rounds } from './measure.ts';
+import { median, report } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import { freshDirectory, removeDirectory } from './server-process.ts';
 import { credentialOf, fillFleet } from './sweep-fleet.ts';
 
+const options = readOptions(import.meta.url, {
+  takes: 'about a minute',
+  options: common,
+});
+const { quick, rounds } = options;
 const nodes = 10_000;
 const streams = quick ? 1_000 : 4_000;
 const beatsInRound = quick ? 10_000 : 30_000;
@@ -89,6 +95,7 @@ try {
   await served.stop();
   const ratios = frames.map((spent, round) => spent / (calls[round] ?? Number.NaN));
   report(
+    options,
     'agent-streams',
     [
       { what: 'a beat as a call of its own', value: median(calls), unit: 'µs', samples: calls },

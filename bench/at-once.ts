@@ -2,9 +2,15 @@
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { type Round, upAndDown } from './machines.ts';
-import { type Figure, median, report, rounds } from './measure.ts';
+import { type Figure, median, report } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import { freshDirectory, removeDirectory, startWithNpm } from './server-process.ts';
 
+const options = readOptions(import.meta.url, {
+  takes: 'some minutes',
+  options: { rounds: common.rounds, json: common.json },
+});
+const { rounds } = options;
 const counts = [1, 10, 50];
 
 const loadBefore = loadavg();
@@ -40,4 +46,4 @@ for (const count of counts) {
 figures.push({ what: 'memory of the server afterwards', value: server.residentMb(), unit: 'MB' });
 await server.stop();
 await removeDirectory(directory);
-report('at-once', figures, loadBefore);
+report(options, 'at-once', figures, loadBefore);

@@ -1,22 +1,25 @@
 /**
  * Beats in batches of a hundred, as relays send them: how many a second are taken and stored, against the bare upsert of the same
  * rows into the same table in the same run, in turns. It also tells how long after its answer a beat was found in the table, how
- * many updates stayed in their page (HOT), and what a beat cost the server and PostgreSQL. `--nodes` sets the fleet.
+ * many updates stayed in their page (HOT), and what a beat cost the server and PostgreSQL.
  */
 import { loadavg } from 'node:os';
-import { parseArgs } from 'node:util';
 import { now, pause, systemClock } from '../src/base/clock.ts';
 import { type Database, single } from '../src/store/database.ts';
 import { type Served, serveSlipway, tireless } from './beats/processes.ts';
 import { post, send } from './beats/sender.ts';
 import { readProcessors } from './fleet/processors.ts';
 import { startStore } from './fleet/store.ts';
-import { type Figure, median, quantile, quick, report, rounds } from './measure.ts';
+import { type Figure, median, quantile, report } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import { freshDirectory, removeDirectory } from './server-process.ts';
 import { credentialOf, fillFleet } from './sweep-fleet.ts';
 
-const { values } = parseArgs({ strict: false, options: { nodes: { type: 'string', default: '200000' } } });
-const nodes = Number(values.nodes);
+const options = readOptions(import.meta.url, {
+  takes: 'about two minutes; with --quick one',
+  options: { ...common, nodes: { kind: 'count', otherwise: 200_000, what: 'size of the fleet' } },
+});
+const { quick, rounds, nodes } = options;
 const batch = 100;
 const batches = quick ? 600 : 1_500;
 // Nobody beats twice in a round, so that each beat of it is a row of its own.
@@ -206,4 +209,4 @@ try {
   await store.end();
   await removeDirectory(directory);
 }
-report('batches', figures, loadBefore);
+report(options, 'batches', figures, loadBefore);

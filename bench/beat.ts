@@ -3,23 +3,31 @@
  * the same body, validation and form of reply. Both in processes of their own, in short turns that change who begins, so that
  * whatever else slows the machine slows both. PostgreSQL's own time is told apart, and what the server does at rest (its rules
  * look around several times a second; looked at before and after) is taken off.
- *
- * `--nodes 10000,100000,1000000` takes the figures for fleets of several sizes: the cost of a beat should not depend on it.
  */
 import { loadavg } from 'node:os';
-import { parseArgs } from 'node:util';
 import { pause, systemClock } from '../src/base/clock.ts';
 import { type Served, serveRaw, serveSlipway, tireless } from './beats/processes.ts';
 import { processorSeconds } from './beats/processor-time.ts';
 import { post, send } from './beats/sender.ts';
 import { readProcessors } from './fleet/processors.ts';
 import { startStore } from './fleet/store.ts';
-import { type Figure, median, quick, report, rounds } from './measure.ts';
+import { type Figure, median, report } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import { freshDirectory, removeDirectory } from './server-process.ts';
 import { credentialOf, fillFleet } from './sweep-fleet.ts';
 
-const { values } = parseArgs({ strict: false, options: { nodes: { type: 'string', default: '10000' } } });
-const sizes = String(values.nodes).split(',').map(Number);
+const options = readOptions(import.meta.url, {
+  takes: 'about a minute for each size up to 10,000 nodes, and some minutes for a million',
+  options: {
+    ...common,
+    nodes: {
+      kind: 'counts',
+      otherwise: [10_000],
+      what: 'sizes of the fleet; the cost of a beat should not depend on it',
+    },
+  },
+});
+const { quick, rounds, nodes: sizes } = options;
 const beatsInTurn = 5_000;
 const turnsInRound = quick ? 4 : 10;
 const beatsInRound = beatsInTurn * turnsInRound;
@@ -155,4 +163,4 @@ try {
 } finally {
   await raw.stop();
 }
-report('beat', figures, loadBefore);
+report(options, 'beat', figures, loadBefore);

@@ -6,12 +6,17 @@
  */
 import { loadavg } from 'node:os';
 import { offer } from './fleet/offer.ts';
-import { type FleetOptions, options as given } from './fleet/options.ts';
 import { openStore, startServer } from './fleet/scene.ts';
 import type { Store } from './fleet/store.ts';
-import { type Figure, quick, report } from './measure.ts';
+import { type Figure, report } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import { freshDirectory, type Replica, removeDirectory } from './server-process.ts';
 
+const options = readOptions(import.meta.url, {
+  takes: 'about eight minutes; with --quick three',
+  options: { quick: common.quick, json: common.json },
+});
+const { quick } = options;
 const rate = quick ? 4_000 : 8_000;
 /** A turn of the small fleet is over before anybody in it could be missed, and so is one of the large fleet. */
 const small = { nodes: 10_000, turnSeconds: 4 };
@@ -56,8 +61,7 @@ async function listen(fleet: Fleet, seconds: number): Promise<Cost> {
 
 async function settled(nodes: number): Promise<Fleet> {
   const directory = await freshDirectory();
-  const options: FleetOptions = { ...given, nodes, rate };
-  const store = await openStore(directory, options);
+  const store = await openStore(directory, { nodes, rate });
   const fleet = { nodes, directory, store, replica: await startServer(directory, store, rate), from: 0 };
   await listen(fleet, settleSeconds(nodes));
   return fleet;
@@ -89,6 +93,7 @@ const figureOf = (what: string, samples: number[]): Figure => ({ what, value: me
 const of = (which: keyof typeof fleets, part: keyof Cost) => costs.map((cost) => cost[which][part]);
 const wholeOf = (which: keyof typeof fleets) => costs.map((cost) => cost[which].server + cost[which].database);
 report(
+  options,
   'flat',
   [
     figureOf(`${small.nodes} nodes: server, a beat`, of('small', 'server')),

@@ -3,9 +3,6 @@
  * the server assigns, through relays and over streams of their own; some die, some restart, some falter, some join. Judged by the evidence: no machine that is
  * well was given up, each that died was found, and how late. Loopback only, bounded in time. Ends with 1 when a verdict was false or
  * missing, or a change that was acknowledged is not there.
- *
- * `--quick` is a size to try things with; `--nodes`, `--minutes`, `--rate`, `--deaths`, `--relays`, `--streams` and more: fleet/options.ts.
- * `--story restart | store-down | rolling`: what befalls the servers meanwhile, with somebody who changes things all the time.
  */
 import { loadavg } from 'node:os';
 import { now, pause, systemClock } from '../src/base/clock.ts';
@@ -35,9 +32,7 @@ const readEveryMs = 100;
 const storedWithinMs = 2_000;
 const graceSeconds = 10;
 const mostTold = 10;
-const story = options.story === undefined ? undefined : stories[options.story];
-if (options.story !== undefined && !story)
-  throw new Error(`there is no story ${options.story}: ${Object.keys(stories).join(', ')}`);
+const story = options.story && stories[options.story];
 const plan = drawPlan(options, longestStaleSeconds(options));
 const loadBefore = loadavg();
 const directory = await freshDirectory();
@@ -110,7 +105,7 @@ try {
   await Promise.all(replicas.map((replica) => replica.stop()));
   const run = { options, interval, startSeconds, readings, load, fate, reads, judgement, told, written };
   const { figures, words } = figuresOf(run);
-  report(options.story ? `fleet-${options.story}` : 'fleet', figures, loadBefore, {
+  report(options, options.story ? `fleet-${options.story}` : 'fleet', figures, loadBefore, {
     medianOf: 'one run',
     notes: words,
   });

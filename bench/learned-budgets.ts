@@ -1,9 +1,8 @@
 /**
  * Budgets that learn beside fixed ones, on simulated fleets: which healthy boots each destroys, and how long each takes to find those
- * that are stuck. `--seeds N` for a quick look, `--write-docs` puts tables and figure into docs/. Ends with 1 where a claim does not hold.
+ * that are stuck. Ends with 1 where a claim does not hold.
  */
 import { readFile, writeFile } from 'node:fs/promises';
-import { parseArgs } from 'node:util';
 import { systemClock } from '../src/base/clock.ts';
 import { learnBudget } from '../src/lifecycle/learned-budget.ts';
 import type { TimedBoot } from '../src/lifecycle/survival.ts';
@@ -13,14 +12,16 @@ import { drawBoots } from './learned-budgets-fleet.ts';
 import { withTables, writeTables } from './learned-budgets-page.ts';
 import { fleet, pools } from './learned-budgets-parameters.ts';
 import { measure } from './learned-budgets-tally.ts';
+import { readOptions } from './options.ts';
 
-const { values } = parseArgs({
+const options = readOptions(import.meta.url, {
+  takes: 'one to two minutes of one core',
   options: {
-    seeds: { type: 'string', default: String(fleet.seeds) },
+    seeds: { kind: 'count', otherwise: fleet.seeds, what: 'how many fleets; ten are a first look' },
     // The rule was chosen on the fleets of the first two hundred; others hold it to fleets that it has not seen.
-    'first-seed': { type: 'string', default: '0' },
-    'write-docs': { type: 'boolean', default: false },
-    json: { type: 'boolean', default: false },
+    'first-seed': { kind: 'tally', otherwise: 0, what: 'where they begin' },
+    'write-docs': { kind: 'flag', what: 'put tables and figure into docs/' },
+    json: { kind: 'flag', what: 'print the result for programs' },
   },
 });
 
@@ -62,15 +63,15 @@ const from = monotonicSeconds();
 const saySeeds = (seed: number) => {
   if (seed % 20 === 19) process.stderr.write(`${seed + 1} seeds after ${(monotonicSeconds() - from).toFixed(0)} s\n`);
 };
-const result = measure(Number(values.seeds), saySeeds, Number(values['first-seed']));
+const result = measure(options.seeds, saySeeds, options['first-seed']);
 const took = monotonicSeconds() - from;
 
-if (values.json) process.stdout.write(`${JSON.stringify(result)}\n`);
+if (options.json) process.stdout.write(`${JSON.stringify(result)}\n`);
 else {
   process.stdout.write(`${writeTables(result)}\n\nWhat learning costs:\n${costLines().join('\n')}\n`);
   process.stdout.write(`  the whole simulation: ${took.toFixed(0)} s\n`);
 }
-if (values['write-docs']) {
+if (options['write-docs']) {
   await writeFile(pagePath, withTables(await readFile(pagePath, 'utf8'), writeTables(result)));
   await writeFile(figurePath, drawFigure(result));
 }

@@ -19,10 +19,16 @@ import { listNodes } from '../src/store/node-list.ts';
 import { countNeverReady, readNode, readNodes } from '../src/store/nodes.ts';
 import { listOperations } from '../src/store/operations.ts';
 import { listPools } from '../src/store/pools.ts';
-import { type Figure, median, quantile, quick, report, rounds, secondsOf } from './measure.ts';
+import { type Figure, median, quantile, report, secondsOf } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import { startBenchServer } from './sweep-database.ts';
 import { fillFleet } from './sweep-fleet.ts';
 
+const options = readOptions(import.meta.url, {
+  takes: 'about two minutes; with --quick one',
+  options: common,
+});
+const { quick, rounds } = options;
 const sizes = quick ? [10_000, 100_000] : [10_000, 100_000, 1_000_000];
 const samples = 8 * rounds;
 const targetMs = 100;
@@ -212,6 +218,6 @@ try {
 } finally {
   await server.stop();
 }
-report('lists', figures, loadBefore, { medianOf: String(samples), jsonToo: true });
+report(options, 'lists', figures, loadBefore, { medianOf: String(samples), jsonToo: true });
 for (const what of broken) say(`not as it should be: ${what}`);
 process.exitCode = broken.length > 0 ? 1 : 0;

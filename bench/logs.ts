@@ -10,11 +10,17 @@ import type { ShippedLine } from '../src/contract/agent.ts';
 import { type Database, openDatabase } from '../src/store/database.ts';
 import { ndjson, registerWriters, shipAsAgent, shipAsMany, takeLines, type WritingNode } from './log-nodes.ts';
 import { memoryUnderPressure } from './log-pressure.ts';
-import { type Figure, median, quick, report, rounds, secondsOf } from './measure.ts';
+import { type Figure, median, report, secondsOf } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import { freshDirectory, removeDirectory, startWithNpm } from './server-process.ts';
 import { startBenchServer } from './sweep-database.ts';
 import { sizeMb } from './sweep-fleet.ts';
 
+const options = readOptions(import.meta.url, {
+  takes: 'some minutes; with --quick about two',
+  options: common,
+});
+const { quick, rounds } = options;
 const oneLines = quick ? 20_000 : 100_000;
 const manyNodes = 100;
 const manyLines = quick ? 100_000 : 300_000;
@@ -119,6 +125,6 @@ try {
   await postgres.stop();
   await removeDirectory(directory);
 }
-report('logs', figures, loadBefore, { jsonToo: true });
+report(options, 'logs', figures, loadBefore, { jsonToo: true });
 for (const what of broken) process.stderr.write(`not as it should be: ${what}\n`);
 process.exitCode = broken.length > 0 ? 1 : 0;

@@ -1,20 +1,7 @@
 /** What every benchmark shares: rounds, medians, and a table for people or JSON for programs. Figures are printed, never judged. */
-import { cpus, loadavg } from 'node:os';
-import { parseArgs } from 'node:util';
+import { arch, cpus, loadavg, totalmem } from 'node:os';
 import { systemClock } from '../src/base/clock.ts';
-
-/** A benchmark may have options of its own, which it reads itself. */
-const { values } = parseArgs({
-  strict: false,
-  options: {
-    json: { type: 'boolean', default: false },
-    rounds: { type: 'string', default: '5' },
-    quick: { type: 'boolean', default: false },
-  },
-});
-export const rounds = Math.max(1, Number(values.rounds));
-/** Smaller sizes, where a benchmark has them. */
-export const quick = values.quick === true;
+import type { Called } from './options.ts';
 
 /** The value below which a share of the numbers lies; between two neighbours it is interpolated. */
 export function quantile(numbers: number[], share: number): number {
@@ -69,12 +56,31 @@ function spreadOf(samples: number[], unit: Unit): string {
   return `[${written([quantile(samples, 0), quantile(samples, 1)], ' … ')}]`;
 }
 
+export interface Machine {
+  cores: number;
+  memory_gb: number;
+  architecture: string;
+}
+
+const machineHere = (): Machine => ({
+  cores: cpus().length,
+  memory_gb: Math.round(totalmem() / 2 ** 30),
+  architecture: arch(),
+});
+
+/** What a benchmark was told that matters for how it is told. */
+type Asked = Called & { json: boolean; quick?: boolean; rounds?: number };
+
+/** What must be known of a run besides its figures, so that nobody takes it for another one: its size, and where it was. */
+const circumstancesOf = ({ command, quick = false }: Asked) => ({ command, quick, machine: machineHere() });
+
 export function report(
+  asked: Asked,
   name: string,
   figures: Figure[],
   loadBefore: number[],
   {
-    medianOf = String(rounds),
+    medianOf = String(asked.rounds ?? 1),
     jsonToo = false,
     notes = [],
   }: {
@@ -84,9 +90,10 @@ export function report(
     notes?: string[];
   } = {},
 ): void {
-  const load = { before: loadBefore, after: loadavg(), cores: cpus().length };
-  const json = `${JSON.stringify({ benchmark: name, load, figures, notes })}\n`;
-  if (values.json) {
+  const load = { before: loadBefore, after: loadavg() };
+  const circumstances = circumstancesOf(asked);
+  const json = `${JSON.stringify({ benchmark: name, ...circumstances, load, figures, notes })}\n`;
+  if (asked.json) {
     process.stdout.write(json);
     return;
   }
@@ -98,7 +105,7 @@ export function report(
   });
   const loads = [load.before, load.after].map((each) => each.map((figure) => figure.toFixed(1)).join(' '));
   process.stdout.write(
-    `${name}: median of ${medianOf}, ${load.cores} cores, load average ${loads[0]} → ${loads[1]}\n${[...lines, ...notes.map((note) => `  ${note}`)].join('\n')}\n`,
+    `${name}${circumstances.quick ? ' (--quick: a first look, not for comparing)' : ''}: median of ${medianOf}, ${circumstances.machine.cores} cores, load average ${loads[0]} → ${loads[1]}\n${[...lines, ...notes.map((note) => `  ${note}`)].join('\n')}\n`,
   );
   if (jsonToo) process.stdout.write(json);
 }

@@ -11,11 +11,17 @@ import { routes } from '../src/contract/routes.ts';
 import type { Database } from '../src/store/database.ts';
 import { bareRuns } from './bare-runs.ts';
 import { readProcessors, useBetween } from './fleet/processors.ts';
-import { type Figure, median, quantile, quick, report, rounds, secondsOf } from './measure.ts';
+import { type Figure, median, quantile, report, secondsOf } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import { freshDirectory, removeDirectory, startReplica } from './server-process.ts';
 import { startBenchServer } from './sweep-database.ts';
 import { fillFleet } from './sweep-fleet.ts';
 
+const options = readOptions(import.meta.url, {
+  takes: 'about a minute',
+  options: common,
+});
+const { quick, rounds } = options;
 const count = quick ? 200 : 500;
 const turns = Math.min(rounds, 5);
 const nodes = 20_000;
@@ -117,7 +123,7 @@ try {
     ),
     ...steps.map(({ name, seconds }): Figure => ({ what: `step ${name}`, value: 1000 * seconds, unit: 'ms' })),
   ];
-  report('operations', figures, loadBefore, { medianOf: String(turns) });
+  report(options, 'operations', figures, loadBefore, { medianOf: String(turns) });
 } finally {
   await postgres.stop();
   await removeDirectory(directory);

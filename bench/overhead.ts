@@ -5,9 +5,15 @@ import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { upAndDown } from './machines.ts';
-import { type Figure, median, report, rounds, secondsOf } from './measure.ts';
+import { type Figure, median, report, secondsOf } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import { freshDirectory, removeDirectory, startWithNpm } from './server-process.ts';
 
+const options = readOptions(import.meta.url, {
+  takes: 'about a minute',
+  options: { rounds: common.rounds, json: common.json },
+});
+const { rounds } = options;
 const agent = fileURLToPath(new URL('../dist/agent.mjs', import.meta.url));
 /** The part nobody can spare us: the agent's own process, from nothing to its end. */
 const bareAgent = () => secondsOf(() => once(spawn(process.execPath, [agent, '--help'], { stdio: 'ignore' }), 'exit'));
@@ -38,4 +44,4 @@ const figures: Figure[] = [
   { what: 'release → released with proof', value: median(released), unit: 's', target: 3, samples: released },
   { what: '… against the bare agent', value: median(released) / median(bare), unit: '×' },
 ];
-report('overhead', figures, loadBefore);
+report(options, 'overhead', figures, loadBefore);

@@ -14,11 +14,17 @@ import { publishProgress } from '../src/store/publish-progress.ts';
 import { queueOperation } from '../src/store/queue-operation.ts';
 import { registerReplica } from '../src/store/replicas.ts';
 import { startTail } from '../src/store/tail.ts';
-import { type Figure, median, quantile, quick, report } from './measure.ts';
+import { type Figure, median, quantile, report } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import { freshDirectory, removeDirectory, startWithNpm } from './server-process.ts';
 import { openWatchers } from './stream-clients.ts';
 import { startBenchServer } from './sweep-database.ts';
 
+const options = readOptions(import.meta.url, {
+  takes: 'about a minute; with --quick half of that',
+  options: { quick: common.quick, json: common.json },
+});
+const { quick } = options;
 const clients = [20, 200];
 const publications = quick ? 50 : 200;
 const targetMs = 1_000;
@@ -84,5 +90,5 @@ try {
   await postgres.stop();
   await removeDirectory(directory);
 }
-report('progress', figures, loadBefore, { medianOf: `${publications} publications`, jsonToo: true });
+report(options, 'progress', figures, loadBefore, { medianOf: `${publications} publications`, jsonToo: true });
 process.exitCode = slowest.some((ms) => ms > targetMs) ? 1 : 0;

@@ -18,12 +18,18 @@ import { type NodeMove, transition } from '../src/store/door.ts';
 import { defaultEnvironment } from '../src/store/door-rules.ts';
 import { startTail } from '../src/store/tail.ts';
 import type { Fanout } from './bare-fanout.ts';
-import { type Figure, quick, report } from './measure.ts';
+import { type Figure, report } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import type { Command, Crowd, Heard } from './reader-crowd.ts';
 import { freshDirectory, removeDirectory, startReplica } from './server-process.ts';
 import { startBenchServer } from './sweep-database.ts';
 import { fillFleet } from './sweep-fleet.ts';
 
+const options = readOptions(import.meta.url, {
+  takes: 'about two and a half minutes; with --quick one',
+  options: { quick: common.quick, json: common.json },
+});
+const { quick } = options;
 const many = 1_000;
 const few = 10;
 const changesPerSecond = 500;
@@ -217,6 +223,6 @@ try {
   await postgres.stop();
   await removeDirectory(directory);
 }
-report('readers', figures, loadBefore, { medianOf: `one run of ${seconds} s each`, jsonToo: true });
+report(options, 'readers', figures, loadBefore, { medianOf: `one run of ${seconds} s each`, jsonToo: true });
 for (const what of broken) say(`not as it should be: ${what}`);
 process.exitCode = broken.length > 0 ? 1 : 0;

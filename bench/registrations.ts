@@ -11,11 +11,17 @@ import { createClient } from '../src/contract/client.ts';
 import { routes } from '../src/contract/routes.ts';
 import { post } from './fleet/post.ts';
 import { type Reading, readProcessors } from './fleet/processors.ts';
-import { type Figure, median, quick, report } from './measure.ts';
+import { type Figure, median, report } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import { freshDirectory, removeDirectory, startReplica } from './server-process.ts';
 import { startBenchServer } from './sweep-database.ts';
 import { fillFleet } from './sweep-fleet.ts';
 
+const options = readOptions(import.meta.url, {
+  takes: 'about three minutes; with --quick two',
+  options: { quick: common.quick, json: common.json },
+});
+const { quick } = options;
 const sizes = [2_000, 200_000];
 const count = quick ? 150 : 500;
 const everyMs = 40;
@@ -160,7 +166,7 @@ try {
         ]
       : []),
   ]);
-  report('registrations', figures, loadBefore, { medianOf: 'one run' });
+  report(options, 'registrations', figures, loadBefore, { medianOf: 'one run' });
 } finally {
   await postgres.stop();
   await removeDirectory(directory);

@@ -5,11 +5,16 @@
  */
 import { loadavg } from 'node:os';
 import { type Offered, offer } from './fleet/offer.ts';
-import { type FleetOptions, options as given } from './fleet/options.ts';
 import { openStore, startServer } from './fleet/scene.ts';
-import { type Figure, quick, report } from './measure.ts';
+import { type Figure, report } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import { freshDirectory, type Replica, removeDirectory } from './server-process.ts';
 
+const options = readOptions(import.meta.url, {
+  takes: 'about five minutes; with --quick two',
+  options: { quick: common.quick, json: common.json },
+});
+const { quick } = options;
 /** So many that each beats as often as it should at the lowest rate: whoever is silent is work of another kind. */
 const nodes = quick ? 20_000 : 40_000;
 const rates = quick ? [2_000, 4_000, 8_000, 16_000] : [8_000, 16_000, 32_000, 48_000, 64_000, 80_000, 96_000, 128_000];
@@ -53,7 +58,7 @@ const loadBefore = loadavg();
 const directory = await freshDirectory();
 /** Nobody is told to beat seldomer, however fast they do. */
 const tireless = 1_000_000;
-const fleet: FleetOptions = { ...given, nodes, rate: tireless };
+const fleet = { nodes, rate: tireless };
 const store = await openStore(directory, fleet);
 const replicas: Replica[] = [];
 try {
@@ -77,7 +82,7 @@ try {
   const [one, two] = measured;
   const figures = measured.flatMap((each) => each.figures);
   if (one && two) figures.push({ what: 'two replicas / one', value: two.best / one.best, unit: '×' });
-  report('replicas', figures, loadBefore, { medianOf: 'one run', notes: measured.map(({ note }) => note) });
+  report(options, 'replicas', figures, loadBefore, { medianOf: 'one run', notes: measured.map(({ note }) => note) });
   await Promise.all(replicas.map((replica) => replica.stop()));
 } finally {
   await store.end();

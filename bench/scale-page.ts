@@ -1,14 +1,17 @@
 /**
- * Records what the benchmarks of scale printed with `--json`, and writes docs/scale.md from all that is recorded. `--from DIRECTORY`:
- * where the JSON lies; without it the page is only written anew.
+ * Records what the benchmarks of scale printed with `--json`, and writes docs/scale.md from all that is recorded. Without
+ * `--from` the page is only written anew.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { arch, cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readOptions } from './options.ts';
 import { merge, type Recorded, readRecords, type Scale, writePage, writeRecords } from './scale-tables.ts';
 
-const { values } = parseArgs({ strict: false, options: { from: { type: 'string' } } });
+const { from } = readOptions(import.meta.url, {
+  takes: 'a moment',
+  options: { from: { kind: 'path', what: 'directory with what benchmarks printed with --json, to be recorded first' } },
+});
 const figures = new URL('./scale.jsonl', import.meta.url);
 const page = new URL('../docs/scale.md', import.meta.url);
 
@@ -36,7 +39,6 @@ const recordedIn = (text: string): Recorded[] =>
       return { benchmark, load: { before: load.before, after: load.after }, figures: kept, notes };
     });
 
-const from = typeof values.from === 'string' ? values.from : undefined;
 const fresh = from ? readdirSync(from).flatMap((name) => recordedIn(readFileSync(join(from, name), 'utf8'))) : [];
 const machine = { cores: cpus().length, memory_gb: Math.round(totalmem() / 2 ** 30), architecture: arch() };
 const before = readScale();

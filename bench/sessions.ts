@@ -1,20 +1,27 @@
 /**
  * What a replica remembers of its agents: memory for each, and the time to learn them all. The store is played, so that nothing
- * but the memory of sessions is measured; its rows are as long as in life. `--nodes 1000000` unless told otherwise.
+ * but the memory of sessions is measured; its rows are as long as in life.
  */
 import { loadavg } from 'node:os';
-import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { now, systemClock } from '../src/base/clock.ts';
 import { createAgentSessions } from '../src/store/agent-sessions.ts';
 import type { Database, Row } from '../src/store/database.ts';
 import { hashSecret } from '../src/store/instances.ts';
-import { type Figure, quick, report } from './measure.ts';
+import { type Figure, report } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import { residentMb } from './server-process.ts';
 
-const { values } = parseArgs({ strict: false, options: { nodes: { type: 'string' } } });
-const nodes = Number(values.nodes ?? (quick ? 100_000 : 1_000_000));
+const options = readOptions(import.meta.url, {
+  takes: 'about twenty seconds; with --quick three',
+  options: {
+    quick: common.quick,
+    json: common.json,
+    nodes: { kind: 'count', what: 'how many agents (1000000; with --quick 100000)' },
+  },
+});
+const { quick, nodes = quick ? 100_000 : 1_000_000 } = options;
 const batch = 1_000;
 
 setFlagsFromString('--expose-gc');
@@ -100,4 +107,4 @@ const figures: Figure[] = [
   { what: 'a plain hash of its credential', value: hashUs, unit: 'µs' },
   { what: 'questions to the store for each agent', value: asked / nodes, unit: '×' },
 ];
-report('sessions', figures, loadBefore, { medianOf: 'one pass' });
+report(options, 'sessions', figures, loadBefore, { medianOf: 'one pass' });

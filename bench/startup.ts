@@ -2,9 +2,15 @@
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { pause, systemClock } from '../src/base/clock.ts';
-import { type Figure, median, report, rounds, secondsOf } from './measure.ts';
+import { type Figure, median, report, secondsOf } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import { freshDirectory, removeDirectory, type ServerProcess, startWithNpm } from './server-process.ts';
 
+const options = readOptions(import.meta.url, {
+  takes: 'about two minutes',
+  options: { rounds: common.rounds, json: common.json },
+});
+const { rounds } = options;
 const idleMs = 10_000;
 const loadBefore = loadavg();
 const cold: number[] = [];
@@ -39,4 +45,4 @@ const figures: Figure[] = [
   { what: 'again, against the first', value: median(warm) / median(cold), unit: '×' },
   { what: `memory after ${idleMs / 1000} s idle`, value: median(idle), unit: 'MB', target: 200, samples: idle },
 ];
-report('startup', figures, loadBefore);
+report(options, 'startup', figures, loadBefore);

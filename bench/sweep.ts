@@ -7,7 +7,8 @@ import { loadavg } from 'node:os';
 import { systemClock } from '../src/base/clock.ts';
 import { ingestWatch } from '../src/sweeps/ingest-watch.ts';
 import { createSweepRunner, type SweepRunner } from '../src/sweeps/runner.ts';
-import { type Figure, median, quantile, quick, report, rounds } from './measure.ts';
+import { type Figure, median, quantile, report } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import { type BenchServer, startBenchServer } from './sweep-database.ts';
 import { fillFleet, sizeMb } from './sweep-fleet.ts';
 import { measureLateness } from './sweep-lateness.ts';
@@ -17,6 +18,11 @@ import { sweepServices } from './sweep-services.ts';
 import { measureTicks } from './sweep-ticks.ts';
 import { type Spent, type Stopwatch, stopwatch } from './sweep-work.ts';
 
+const options = readOptions(import.meta.url, {
+  takes: 'some minutes; with --quick about two',
+  options: common,
+});
+const { quick, rounds } = options;
 const idleSizes = quick ? [20_000, 200_000] : [100_000, 1_000_000];
 const inFlight = 10_000;
 const due = 500;
@@ -136,6 +142,6 @@ try {
 } finally {
   await server.stop();
 }
-report('sweep', figures, loadBefore, { medianOf: `up to ${samples}`, jsonToo: true });
+report(options, 'sweep', figures, loadBefore, { medianOf: `up to ${samples}`, jsonToo: true });
 for (const what of broken) process.stderr.write(`not as it should be: ${what}\n`);
 process.exitCode = broken.length > 0 ? 1 : 0;

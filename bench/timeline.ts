@@ -15,10 +15,16 @@ import {
 } from '../src/store/evidence.ts';
 import { evidencePieces } from '../src/store/retention.ts';
 import { correlationOf, fillEvidence, nodeOf, operationOf, talkative } from './evidence-rows.ts';
-import { type Figure, median, quantile, quick, report, rounds, secondsOf } from './measure.ts';
+import { type Figure, median, quantile, report, secondsOf } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import { startBenchServer } from './sweep-database.ts';
 import { sizeMb } from './sweep-fleet.ts';
 
+const options = readOptions(import.meta.url, {
+  takes: 'some minutes; with --quick about one',
+  options: common,
+});
+const { quick, rounds } = options;
 const sizes = quick ? [50_000, 500_000] : [500_000, 5_000_000];
 const samples = 20 * rounds;
 const targetMs = 50;
@@ -127,6 +133,6 @@ try {
 } finally {
   await server.stop();
 }
-report('timeline', figures, loadBefore, { medianOf: String(samples), jsonToo: true });
+report(options, 'timeline', figures, loadBefore, { medianOf: String(samples), jsonToo: true });
 for (const what of broken) process.stderr.write(`not as it should be: ${what}\n`);
 process.exitCode = broken.length > 0 ? 1 : 0;

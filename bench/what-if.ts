@@ -10,9 +10,15 @@ import type { Database } from '../src/store/database.ts';
 import { declarePool } from '../src/store/pools.ts';
 import { recordBoots } from '../src/store/testing/recorded-boots.ts';
 import { whatIfOnRecord } from '../src/store/what-if.ts';
-import { type Figure, median, quick, report, rounds, secondsOf } from './measure.ts';
+import { type Figure, median, report, secondsOf } from './measure.ts';
+import { common, readOptions } from './options.ts';
 import { startBenchServer } from './sweep-database.ts';
 
+const options = readOptions(import.meta.url, {
+  takes: 'about a minute',
+  options: common,
+});
+const { quick, rounds } = options;
 const sizes = quick ? [1_000, 10_000] : [10_000, 100_000];
 const samples = 4 * rounds;
 const targetMs = 100;
@@ -82,6 +88,6 @@ try {
 } finally {
   await server.stop();
 }
-report('what-if', figures, loadBefore, { medianOf: String(samples), jsonToo: true });
+report(options, 'what-if', figures, loadBefore, { medianOf: String(samples), jsonToo: true });
 for (const what of broken) process.stderr.write(`not as it should be: ${what}\n`);
 process.exitCode = broken.length > 0 ? 1 : 0;

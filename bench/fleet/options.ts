@@ -1,6 +1,5 @@
 /** How large the fleet is, how fast it may beat, and what befalls it. */
-import { parseArgs } from 'node:util';
-import { quick } from '../measure.ts';
+import { common, readOptions } from '../options.ts';
 
 /** The size to try things with, and the one that counts. */
 const sizes = {
@@ -17,59 +16,50 @@ const sizes = {
   },
 };
 
-const { values } = parseArgs({
-  strict: false,
+/** The same figure of each size, for whoever asks for help. */
+const sized = (name: keyof (typeof sizes)['whole'], what: string) =>
+  `${what} (${sizes.whole[name]}; --quick: ${sizes.quick[name]}; a story: ${sizes.story[name]})`;
+
+export const storyNames = ['restart', 'store-down', 'rolling'] as const;
+
+const given = readOptions(new URL('../fleet.ts', import.meta.url).href, {
+  takes: 'about twelve minutes; with --quick two minutes; a story five',
   options: {
-    nodes: { type: 'string' },
-    minutes: { type: 'string' },
-    rate: { type: 'string' },
-    deaths: { type: 'string' },
-    restarts: { type: 'string' },
-    faltering: { type: 'string' },
-    joins: { type: 'string' },
-    relays: { type: 'string', default: '20' },
-    streams: { type: 'string', default: '200' },
-    seed: { type: 'string', default: '1' },
-    statements: { type: 'boolean', default: false },
-    story: { type: 'string' },
+    json: common.json,
+    quick: common.quick,
+    story: {
+      kind: 'choice',
+      among: storyNames,
+      what: 'what befalls the servers meanwhile, with somebody who changes things all the time',
+    },
+    nodes: { kind: 'count', what: sized('nodes', 'machines that beat from the beginning') },
+    minutes: { kind: 'amount', what: sized('minutes', 'for how long they are watched') },
+    rate: { kind: 'amount', what: sized('rate', 'beats a second that the servers are set to ask for') },
+    deaths: { kind: 'tally', what: sized('deaths', 'how many die') },
+    restarts: { kind: 'tally', what: sized('restarts', 'how many restart') },
+    faltering: { kind: 'tally', what: sized('faltering', 'how many are silent for most of their stale time') },
+    joins: { kind: 'tally', what: sized('joins', 'how many join meanwhile') },
+    relays: { kind: 'count', otherwise: 20, what: 'through how many relays they beat' },
+    streams: { kind: 'tally', otherwise: 200, what: 'how many beat over a stream of their own' },
+    seed: { kind: 'tally', otherwise: 1, what: 'which fate is drawn' },
+    statements: { kind: 'flag', what: 'also tell which statements the database was at' },
   },
 });
 
 /** Of a story, what is told of it takes its time; the fleet need not be larger than it takes to see it. */
-const chosen = typeof values.story === 'string' ? 'story' : quick ? 'quick' : 'whole';
+const defaults = sizes[given.story ? 'story' : given.quick ? 'quick' : 'whole'];
 
-export interface FleetOptions {
-  nodes: number;
-  minutes: number;
-  /** Beats a second that the server is set to ask for. */
-  rate: number;
-  deaths: number;
-  restarts: number;
-  faltering: number;
-  joins: number;
-  relays: number;
-  streams: number;
-  seed: number;
-  /** What befalls the servers meanwhile; see stories.ts. */
-  story: string | undefined;
-  /** Also tells which statements the database was at. */
-  statements: boolean;
-}
+const chosen = (name: keyof typeof defaults): number => given[name] ?? defaults[name];
 
-const defaults = sizes[chosen];
-const sized = (name: keyof typeof defaults) => Number(values[name] ?? defaults[name]);
-
-export const options: FleetOptions = {
-  nodes: sized('nodes'),
-  minutes: sized('minutes'),
-  rate: sized('rate'),
-  deaths: sized('deaths'),
-  restarts: sized('restarts'),
-  faltering: sized('faltering'),
-  joins: sized('joins'),
-  relays: Number(values.relays),
-  streams: Number(values.streams),
-  seed: Number(values.seed),
-  story: typeof values.story === 'string' ? values.story : undefined,
-  statements: values.statements === true,
+export const options = {
+  ...given,
+  nodes: chosen('nodes'),
+  minutes: chosen('minutes'),
+  rate: chosen('rate'),
+  deaths: chosen('deaths'),
+  restarts: chosen('restarts'),
+  faltering: chosen('faltering'),
+  joins: chosen('joins'),
 };
+
+export type FleetOptions = typeof options;

@@ -7,19 +7,25 @@ import { migrate } from '../../src/store/migrate.ts';
 import { endReplica, registerReplica } from '../../src/store/replicas.ts';
 import { type Replica, startReplica } from '../server-process.ts';
 import { fillFleet } from '../sweep-fleet.ts';
-import type { FleetOptions } from './options.ts';
 import { type Store, startStore } from './store.ts';
 
 const leastIntervalSeconds = 10;
 const jitter = 0.1;
+/** What an interval follows from. */
+export interface FleetSize {
+  nodes: number;
+  /** Beats a second that the servers are set to ask for. */
+  rate: number;
+}
+
 export const adminToken = 'swt_of-the-bench-and-of-nobody-else';
 
 /** What the server assigns to a fleet of this size at this rate, before its jitter. */
-export const intervalSeconds = ({ nodes, rate }: FleetOptions): number => Math.max(leastIntervalSeconds, nodes / rate);
+export const intervalSeconds = ({ nodes, rate }: FleetSize): number => Math.max(leastIntervalSeconds, nodes / rate);
 
 /** The longest that anybody may be silent. */
-export const longestStaleSeconds = (options: FleetOptions): number =>
-  effectiveStaleSeconds(0, intervalSeconds(options) * (1 + jitter));
+export const longestStaleSeconds = (size: FleetSize): number =>
+  effectiveStaleSeconds(0, intervalSeconds(size) * (1 + jitter));
 
 /** Who heard the fleet until then, and has ended: what comes next is a restart, and begins with the gap in which the store was filled. */
 async function formerReplica(store: Store, at: Date): Promise<void> {
@@ -38,16 +44,16 @@ async function formerReplica(store: Store, at: Date): Promise<void> {
   await db.close();
 }
 
-export async function openStore(directory: string, options: FleetOptions): Promise<Store> {
+export async function openStore(directory: string, size: FleetSize): Promise<Store> {
   const store = await startStore(join(directory, 'store'));
   try {
     const [, , , owner = ''] = store.arguments();
     await migrate(owner);
-    const interval_seconds = intervalSeconds(options);
+    const interval_seconds = intervalSeconds(size);
     const pace = { interval_seconds, stale_seconds: effectiveStaleSeconds(0, interval_seconds) };
     const db = store.open();
     const heardUntil = now(systemClock);
-    await fillFleet(db, { idle: options.nodes, inFlight: 0, pace });
+    await fillFleet(db, { idle: size.nodes, inFlight: 0, pace });
     await db.close();
     await formerReplica(store, heardUntil);
     return store;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pause, systemClock } from '../../src/base/clock.ts';
 import type { Figure } from '../measure.ts';
 import { type Replica, root } from '../server-process.ts';
-import type { FleetOptions } from './options.ts';
+import type { FleetOptions, storyNames } from './options.ts';
 import { intervalSeconds, startServer } from './scene.ts';
 import type { Store } from './store.ts';
 
@@ -114,8 +114,9 @@ async function rolling({ store, directory, options, replicas, progress }: Stage)
   return [...figures, { what: 'one killed, until the other takes over', value: late, unit: 's', target: 30 }];
 }
 
-export const stories: Record<string, { replicas: number; tell(stage: Stage): Promise<Figure[]> }> = {
-  restart: { replicas: 1, tell: restart },
-  'store-down': { replicas: 1, tell: storeDown },
-  rolling: { replicas: 2, tell: rolling },
-};
+export const stories: Record<(typeof storyNames)[number], { replicas: number; tell(stage: Stage): Promise<Figure[]> }> =
+  {
+    restart: { replicas: 1, tell: restart },
+    'store-down': { replicas: 1, tell: storeDown },
+    rolling: { replicas: 2, tell: rolling },
+  };
