@@ -28,6 +28,12 @@ test('each kind of strain puts off reads first, and then beats', () => {
   }
 });
 
+test('what is bearable ends where strain begins to count, and not behind it', () => {
+  expect(sheddingAt({ ...calm, loop_lag_ms: 999 })).toMatchObject({ reads: false });
+  expect(sheddingAt({ ...calm, loop_lag_ms: 1_000 })).toEqual({ reads: true, beats: false, stretch: 1 });
+  expect(sheddingAt({ ...calm, loop_lag_ms: 2_000 })).toEqual({ reads: true, beats: true, stretch: 2 });
+});
+
 test('beats are never put off while lists are answered, and no interval is made shorter or endless', () => {
   fc.assert(
     fc.property(anyStrain, (strain) => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { effectiveStaleSeconds } from './budgets.ts';
 import {
   assignedIntervalSeconds,
   paceOf,
@@ -7,6 +8,7 @@ import {
   type SeenPace,
   seeBeat,
   slowestIntervalSeconds,
+  tellableSeconds,
 } from './pace.ts';
 
 const seenAt = (...seconds: number[]) =>
@@ -33,6 +35,7 @@ const usual = { announced_seconds: null, seen_seconds: null, usual_seconds: 10, 
 test('the slower of what was announced and seen counts, and the usual only where there is neither', () => {
   expect(paceOf(usual)).toEqual({ interval_seconds: 10, stale_seconds: 30 });
   expect(paceOf({ ...usual, announced_seconds: 2 })).toEqual({ interval_seconds: 2, stale_seconds: 30 });
+  expect(paceOf({ ...usual, seen_seconds: 2 })).toEqual({ interval_seconds: 2, stale_seconds: 30 });
   expect(paceOf({ ...usual, announced_seconds: 2, seen_seconds: 120 })).toEqual({
     interval_seconds: 120,
     stale_seconds: 360,
@@ -54,6 +57,9 @@ test.each([
   ['500ms', 0.5],
   ['1m30s', 90],
   ['1.5m', 90],
+  ['1.25m', 75],
+  ['1s'.repeat(32), 32],
+  ['2s!', null],
   ['1h', 3600],
   ['900h', slowestIntervalSeconds],
   ['0s', null],
@@ -93,4 +99,21 @@ test('a small fleet keeps the interval of its pool, and each of a large one is t
   expect([0, 0.5, 1].map((spread) => assignedIntervalSeconds(10, small, spread))).toEqual([9, 10, 11]);
   const large = { nodes: 1_000_000, replicas: 2, beat_rate: 5_000 };
   expect([0, 0.5, 1].map((spread) => assignedIntervalSeconds(10, large, spread))).toEqual([90, 100, 110]);
+});
+
+test('a replica that has too much to do tells each an interval that is longer by as much', () => {
+  const load = { nodes: 200, replicas: 1, beat_rate: 5_000 };
+  expect([1, 2, 4].map((stretch) => assignedIntervalSeconds(10, load, 0.5, stretch))).toEqual([10, 20, 40]);
+});
+
+test('an interval grows by half, so that the one before a lost beat and the one after it are no silence', () => {
+  expect(tellableSeconds(30)).toBe(15);
+  fc.assert(
+    fc.property(fc.integer({ min: 10, max: 1_200_000 }), (ms) => {
+      const interval = ms / 1000;
+      const allowed = effectiveStaleSeconds(0, interval);
+      expect(tellableSeconds(allowed)).toBeGreaterThan(interval);
+      expect(interval + tellableSeconds(allowed)).toBeLessThan(0.9 * allowed);
+    }),
+  );
 });
