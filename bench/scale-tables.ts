@@ -1,29 +1,45 @@
 /** docs/scale.md from the recorded figures: what each benchmark measures and how, its figures, and which targets were missed. Pure. */
-import { type Figure, shown } from './measure.ts';
+import { type Figure, type Machine, shown } from './measure.ts';
 
 export interface Recorded {
   benchmark: string;
+  /** How it was called; not known of what was recorded before that was told. */
+  command?: string;
+  machine: Machine;
   load: { before: number[]; after: number[] };
   figures: Omit<Figure, 'samples'>[];
   notes: string[];
 }
 
-export interface Scale {
-  machine: { cores: number; memory_gb: number; architecture: string };
-  benchmarks: Recorded[];
+/** A line that a benchmark printed, or that is recorded already. One that was printed says whether the run was a quick one. */
+export type Line = Omit<Recorded, 'machine'> & { quick?: boolean; machine?: Machine };
+
+/** Why it must not stand on the page; undefined where it may. */
+export function refusalOf({ quick, command, machine }: Line): string | undefined {
+  if (quick || command?.split(' ').includes('--quick')) return 'is of a --quick run, which is for a first look only';
+  if (!machine) return 'does not say on which machine it was taken; take it again';
+  return undefined;
 }
 
-/** A line for the machine and one for each benchmark, so that what was recorded anew is what differs. */
-export const writeRecords = ({ machine, benchmarks }: Scale): string =>
-  [machine, ...benchmarks].map((line) => `${JSON.stringify(line)}\n`).join('');
+/** What is kept of a line. */
+export function recordOf(line: Line): Recorded {
+  const refusal = refusalOf(line);
+  const { benchmark, command, machine, load, figures, notes = [] } = line;
+  if (refusal || !machine) throw new Error(`${benchmark} ${refusal}`);
+  const kept = figures.map((figure) => ({ ...figure, samples: undefined, value: Number(figure.value.toPrecision(4)) }));
+  const { before, after } = load;
+  return { benchmark, ...(command && { command }), machine, load: { before, after }, figures: kept, notes };
+}
 
-export function readRecords(text: string): Scale {
-  const [machine, ...benchmarks] = text
-    .trim()
+/** A line for each benchmark, so that what was recorded anew is what differs. */
+export const writeRecords = (records: readonly Recorded[]): string =>
+  records.map((line) => `${JSON.stringify(line)}\n`).join('');
+
+export const readRecords = (text: string): Recorded[] =>
+  text
     .split('\n')
-    .map((line) => JSON.parse(line));
-  return { machine, benchmarks };
-}
+    .filter((line) => line !== '')
+    .map((line) => recordOf(JSON.parse(line) as Line));
 
 interface Section {
   benchmark: string;
@@ -153,12 +169,18 @@ function tableOf(figures: Recorded['figures']): string {
 const loadOf = ({ load }: Recorded) =>
   [load.before, load.after].map(([minute = 0]) => minute.toFixed(1)).join(' before, ');
 
-function sectionOf({ title, command, how }: Section, recorded: Recorded | undefined): string {
+const machineOf = ({ cores, memory_gb, architecture }: Machine) =>
+  `${cores} cores (${architecture}) and ${memory_gb} GB of memory`;
+
+function sectionOf({ title, command, how }: Section, recorded: Recorded | undefined, isOneOfSeveral: boolean): string {
   const head = `## ${title}\n\n${how} \`${command}\``;
   if (!recorded) return `${head}\n\n**Not recorded.**`;
   const notes = recorded.notes.map((note) => `- ${note}`).join('\n');
   const load = `Load of the machine, which counts this too: ${loadOf(recorded)} after.`;
-  return [head, tableOf(recorded.figures), notes, load].filter((part) => part !== '').join('\n\n');
+  const otherwise =
+    recorded.command && recorded.command !== command ? `**Taken otherwise**, by \`${recorded.command}\`.` : '';
+  const where = isOneOfSeveral ? `Taken on a machine with ${machineOf(recorded.machine)}.` : '';
+  return [head, otherwise, where, tableOf(recorded.figures), notes, load].filter((part) => part !== '').join('\n\n');
 }
 
 /** What goes on from the figure before it ("… 99 of 100") means nothing without that. */
@@ -168,8 +190,8 @@ function nameOf(figures: readonly Figure[], place: number): string {
   return what.startsWith('…') && before ? `${before.what} ${what}` : what;
 }
 
-function summaryOf({ benchmarks }: Scale): string {
-  const judged = benchmarks.flatMap(({ benchmark, figures }) =>
+function summaryOf(records: readonly Recorded[]): string {
+  const judged = records.flatMap(({ benchmark, figures }) =>
     figures.map((figure, place) => ({ benchmark, figure, name: nameOf(figures, place), verdict: verdictOf(figure) })),
   );
   const met = judged.filter(({ verdict }) => verdict === 'met').length;
@@ -182,26 +204,28 @@ function summaryOf({ benchmarks }: Scale): string {
   return [count, ...(lines.length > 0 ? [lines.join('\n')] : [])].join('\n\n');
 }
 
-export function writePage(scale: Scale): string {
-  const { cores, memory_gb, architecture } = scale.machine;
-  const recorded = new Map(scale.benchmarks.map((each) => [each.benchmark, each]));
+const wheresOf = (machines: readonly string[]): string =>
+  machines.length === 1
+    ? `Every figure is from one machine with ${machines[0]}, on which`
+    : 'Figures are from several machines; on which one they were taken stands with them. On each,';
+
+export function writePage(records: readonly Recorded[]): string {
+  const recorded = new Map(records.map((each) => [each.benchmark, each]));
+  const machines = [...new Set(records.map(({ machine }) => machineOf(machine)))];
   return `${[
     '# How far it goes, measured',
-    `Every figure is from one machine with ${cores} cores (${architecture}) and ${memory_gb} GB of memory, on which server, embedded PostgreSQL and whatever makes the load share the cores. Each ratio is against a baseline taken in the same run. What is played and not real is said where it is. Times depend on the machine and on what else it does; the ratios and the processor time less so.`,
+    `${wheresOf(machines)} server, embedded PostgreSQL and whatever makes the load share the cores. Each ratio is against a baseline taken in the same run. What is played and not real is said where it is. Times depend on the machine and on what else it does; the ratios and the processor time less so.`,
     'To see for yourself, run the command that stands with each section, best on a machine that does nothing else. With `--quick` most take a smaller size and a minute or two: good for a first look, not for comparing. With `--json` a benchmark prints one line for programs.',
-    'This page is made by `node bench/scale-page.ts` from `bench/scale.jsonl`, and a test holds the two together. Put what a benchmark prints with `--json` into a directory as `NAME.json`, and `node bench/scale-page.ts --from DIRECTORY` records it and writes the page anew; what is not in the directory stays as it was.',
+    'This page is made by `node bench/scale-page.ts` from `bench/scale.jsonl`, and a test holds the two together. Put what a benchmark prints with `--json` into a directory as `NAME.json`, and `node bench/scale-page.ts --from DIRECTORY` records it and writes the page anew; what is not in the directory stays as it was. A run with `--quick` is refused.',
     forYou,
-    `## What was aimed at\n\n${summaryOf(scale)}`,
-    ...sections.map((section) => sectionOf(section, recorded.get(section.benchmark))),
+    `## What was aimed at\n\n${summaryOf(records)}`,
+    ...sections.map((section) => sectionOf(section, recorded.get(section.benchmark), machines.length > 1)),
   ].join('\n\n')}\n`;
 }
 
 /** What was recorded before, with the new in its place. */
-export function merge(before: Scale | undefined, machine: Scale['machine'], fresh: readonly Recorded[]): Scale {
-  const all = new Map([...(before?.benchmarks ?? []), ...fresh].map((each) => [each.benchmark, each]));
+export function merge(before: readonly Recorded[], fresh: readonly Recorded[]): Recorded[] {
+  const all = new Map([...before, ...fresh].map((each) => [each.benchmark, each]));
   const order = sections.map(({ benchmark }) => benchmark);
-  return {
-    machine,
-    benchmarks: [...all.values()].toSorted((a, b) => order.indexOf(a.benchmark) - order.indexOf(b.benchmark)),
-  };
+  return [...all.values()].toSorted((a, b) => order.indexOf(a.benchmark) - order.indexOf(b.benchmark));
 }

@@ -1,18 +1,32 @@
 /** The page about scale shows what was recorded, and says of every target whether it was met. */
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { merge, type Recorded, readRecords, writePage } from '../bench/scale-tables.ts';
+import {
+  type Line,
+  merge,
+  type Recorded,
+  readRecords,
+  refusalOf,
+  writePage,
+  writeRecords,
+} from '../bench/scale-tables.ts';
 
 const read = (path: string) => readFile(new URL(path, import.meta.url), 'utf8');
 
+const records = async () => readRecords(await read('../bench/scale.jsonl'));
+
 test('the page is what the recorded figures give', async () => {
-  const scale = readRecords(await read('../bench/scale.jsonl'));
-  expect(await read('../docs/scale.md')).toBe(writePage(scale));
+  expect(await read('../docs/scale.md')).toBe(writePage(await records()));
+});
+
+test('what is recorded is written again as it was', async () => {
+  expect(writeRecords(await records())).toBe(await read('../bench/scale.jsonl'));
 });
 
 const machine = { cores: 2, memory_gb: 8, architecture: 'arm64' };
 const recorded = (benchmark: string, figures: Recorded['figures'], notes: string[] = []): Recorded => ({
   benchmark,
+  machine,
   load: { before: [0.1], after: [1.5] },
   figures,
   notes,
@@ -22,7 +36,7 @@ test('a target that was missed is told first, and one that was not recorded is t
   const late = { what: 'late, p99', value: 2.5, unit: 's', target: 2 } as const;
   const rate = { what: 'beats answered', value: 8_000, unit: 'beats/s', at_least: 7_760 } as const;
   const most = { what: '… max', value: 9, unit: 's', target: 3 } as const;
-  const page = writePage(merge(undefined, machine, [recorded('fleet', [rate, late, most], ['limited by nothing'])]));
+  const page = writePage([recorded('fleet', [rate, late, most], ['limited by nothing'])]);
   expect(page).toContain(
     '1 of 3 targets were met. Missed:\n\n- `fleet`: late, p99: 2.50 s, wanted < 2.00 s\n- `fleet`: late, p99 … max: 9.00 s, wanted < 3.00 s',
   );
@@ -33,10 +47,40 @@ test('a target that was missed is told first, and one that was not recorded is t
 });
 
 test('what is recorded again takes the place of what was, and the rest stays', () => {
-  const former = merge(undefined, machine, [recorded('operations', []), recorded('beat', [])]);
-  const next = merge(former, machine, [recorded('beat', [], ['again'])]);
-  expect(next.benchmarks.map(({ benchmark, notes }) => [benchmark, notes])).toEqual([
+  const former = merge([], [recorded('operations', []), recorded('beat', [])]);
+  const next = merge(former, [recorded('beat', [], ['again'])]);
+  expect(next.map(({ benchmark, notes }) => [benchmark, notes])).toEqual([
     ['beat', ['again']],
     ['operations', []],
   ]);
+});
+
+test('a machine is the one of its own recording, and told with each section where there are several', () => {
+  const larger = { cores: 64, memory_gb: 512, architecture: 'x64' };
+  const former = [recorded('beat', []), recorded('operations', [])];
+  expect(writePage(former)).toContain(
+    'Every figure is from one machine with 2 cores (arm64) and 8 GB of memory, on which',
+  );
+  const page = writePage(merge(former, [{ ...recorded('beat', []), machine: larger }]));
+  expect(page).toContain('Figures are from several machines');
+  expect(page).toMatch(/## One beat\n\n.*\n\nTaken on a machine with 64 cores \(x64\) and 512 GB of memory\./);
+  expect(page).toMatch(
+    /## Allocations at once\n\n.*\n\nTaken on a machine with 2 cores \(arm64\) and 8 GB of memory\./,
+  );
+});
+
+test('a quick run, and one that does not say where it was, is refused', () => {
+  const line: Line = { ...recorded('beat', []), command: 'node bench/beat.ts', quick: false };
+  const quick = { ...line, command: 'node bench/beat.ts --quick' };
+  expect(refusalOf(line)).toBeUndefined();
+  expect(refusalOf({ ...line, quick: true })).toContain('--quick');
+  expect(refusalOf(quick)).toContain('--quick');
+  expect(refusalOf({ ...line, machine: undefined })).toContain('on which machine');
+  expect(() => readRecords(JSON.stringify(quick))).toThrow('beat is of a --quick run');
+});
+
+test('one of another size than its command takes says so', () => {
+  const page = (command: string) => writePage([{ ...recorded('fleet', []), command }]);
+  expect(page('node bench/fleet.ts')).not.toContain('Taken otherwise');
+  expect(page('node bench/fleet.ts --nodes 5')).toContain('**Taken otherwise**, by `node bench/fleet.ts --nodes 5`.');
 });
