@@ -34,6 +34,12 @@ test('what is bearable ends where strain begins to count, and not behind it', ()
   expect(sheddingAt({ ...calm, loop_lag_ms: 2_000 })).toEqual({ reads: true, beats: true, stretch: 2 });
 });
 
+test('a rate that was set far too low makes nobody overloaded by a few beats', () => {
+  const few = { ...calm, beats_per_second: 150, beat_rate: 0.5 };
+  expect(sheddingAt(few)).toEqual({ reads: false, beats: false, stretch: 1 });
+  expect(sheddingAt({ ...few, beats_per_second: 500 })).toMatchObject({ reads: true, beats: true });
+});
+
 test('beats are never put off while lists are answered, and no interval is made shorter or endless', () => {
   fc.assert(
     fc.property(anyStrain, (strain) => {

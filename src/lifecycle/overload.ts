@@ -24,6 +24,8 @@ export interface Shedding {
 
 /** Where strain begins to count, for each: far beyond a moment's work, for what is shed is missed. */
 const bearable = { loop_lag_ms: 1_000, behind_ms: 2_000, times_the_rate: 2 };
+/** Any machine hears so many with ease: a rate that was set lower makes intervals long, and is no reason to refuse anybody. */
+const easyRate = 100;
 const shedsReadsFrom = 1;
 const shedsBeatsFrom = 2;
 /** A fleet that was told to beat much too seldom is judged late for as long as it was told to. */
@@ -33,7 +35,7 @@ export function pressureOf({ loop_lag_ms, behind_ms, beats_per_second, beat_rate
   return Math.max(
     loop_lag_ms / bearable.loop_lag_ms,
     behind_ms / bearable.behind_ms,
-    beats_per_second / (bearable.times_the_rate * beat_rate),
+    beats_per_second / (bearable.times_the_rate * Math.max(beat_rate, easyRate)),
   );
 }
 
