@@ -235,6 +235,8 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
   });
   parts.defer(async () => overload.stop());
   const agentStreams = createAgentStreams({ db, clock, tail, onError: onError('what broke could not be recorded') });
+  const refusedBeats = createRefusedBeats(db, clock, onError('refused beats could not be recorded'));
+  parts.defer(() => refusedBeats.stop());
   const api: ApiServices = {
     ...services,
     log,
@@ -246,7 +248,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
     tail,
     feed,
     agentStreams,
-    tellRefusedBeat: createRefusedBeats(db, clock, onError('a refused beat could not be recorded')),
+    tellRefusedBeat: refusedBeats.tell,
     tracer,
     ...nodeLogs.services,
     readiness: async () => {

@@ -38,11 +38,26 @@ function admit(token: TokenRow | undefined, at: Date): Person {
 /** Its secret says what it is, so that whoever beats with a credential of its own costs no look at the tokens. */
 const isRelayToken = (secret: string): boolean => secret.startsWith(`${relayPrefix}_`);
 
+/** A relay whose token was good once, and is not any more. */
+export class RelayRefused extends ApiProblem {
+  readonly relay: Relay;
+  constructor(relay: Relay, { code, message }: ApiProblem) {
+    super(code, message);
+    this.relay = relay;
+  }
+}
+
 async function admitRelay(secret: string, services: ApiServices): Promise<Relay> {
-  const token = stillGood(await tokenBySecret(services.db, secret), now(services.clock));
+  const token = await tokenBySecret(services.db, secret);
+  if (!token || token.pool === null) throw new ApiProblem('token_unknown');
   const { token_id, name, pool, expires_at } = token;
-  if (pool === null) throw new ApiProblem('token_unknown');
-  return { token_id, name, pool, expires_at };
+  const relay = { token_id, name, pool, expires_at };
+  try {
+    stillGood(token, now(services.clock));
+  } catch (error) {
+    throw error instanceof ApiProblem ? new RelayRefused(relay, error) : error;
+  }
+  return relay;
 }
 
 /** Undefined where the caller does not say that it is one. */

@@ -1,32 +1,98 @@
 /**
- * A relay that may not speak for a machine keeps it from being heard. Whoever asks why that machine is silent must find it: the first
- * refusal is a row on its timeline, repeats are counted.
+ * A relay that may not speak for a machine keeps it from being heard, and neither the machine nor whoever judges its silence can know. So it
+ * is a fact on the machine's timeline: one for each status that the machine has meanwhile, and one an hour. What many are refused at once is
+ * written together, and whoever finds no room is told of by its next beat.
  */
 import { type Clock, now } from '../base/clock.ts';
+import {
+  type BeatRefusal,
+  beatRefusals,
+  refusalToldEverySeconds,
+  refusedBeatKind,
+} from '../lifecycle/refused-beats.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
 import type { Queryable } from '../store/database.ts';
-import { recordEvidence } from '../store/evidence.ts';
+import { type Fact, recordEvidence } from '../store/evidence.ts';
 import { actorOf, type Relay } from './services.ts';
-import { createToldOnce } from './told-once.ts';
 
-export type TellRefusedBeat = (session: AgentSession, relay: Relay, why: string) => void;
+/** `shown`: what the beat was known by. That a machine's own credential came says that the machine spoke; its name, a relay may say. */
+export interface RefusedBeat {
+  session: Pick<AgentSession, 'node_id' | 'node_instance_id' | 'node_status' | 'pool'>;
+  relay: Relay;
+  code: BeatRefusal;
+  shown: 'credential' | 'name';
+}
 
-export function createRefusedBeats(db: Queryable, clock: Clock, onError: (error: unknown) => void): TellRefusedBeat {
-  const toldOnce = createToldOnce(clock);
-  return ({ node_id, node_instance_id }, relay, why) => {
-    const telling = toldOnce({ actor: relay.token_id, what: 'beat', target: node_instance_id });
-    if (!telling) return;
-    const whose = telling.of_many_targets ? {} : { node_id, node_instance_id };
-    recordEvidence(db, [
-      {
-        at: now(clock),
-        layer: 'api',
-        kind: 'request.denied',
-        summary: `its beats are refused, so it is not heard: ${why}`,
-        data: { why_not: why, relay: relay.name, ...telling },
-        actor: actorOf(relay),
-        ...whose,
-      },
-    ]).catch(onError);
+export type TellRefusedBeat = (beat: RefusedBeat) => void;
+
+const gatherMs = 500;
+const mostWaiting = 1_000;
+/** So many rows an hour, at most; those of further machines would say nothing that these do not. */
+const mostTold = 50_000;
+
+function factOf({ session, relay, code, shown }: RefusedBeat, at: Date): Fact {
+  const { node_id, node_instance_id, pool } = session;
+  const refusing = { relay: relay.name, relay_pool: relay.pool };
+  const why_not = beatRefusals[code].why(refusing, pool);
+  const way_out = beatRefusals[code].way_out(refusing, pool);
+  return {
+    at,
+    layer: 'api',
+    kind: refusedBeatKind,
+    summary: `its heartbeats arrive and are refused: ${why_not}`,
+    data: { code, why_not, way_out, shown, pool, ...refusing },
+    actor: actorOf(relay),
+    node_id,
+    node_instance_id,
+  };
+}
+
+export function createRefusedBeats(
+  db: Queryable,
+  clock: Clock,
+  onError: (error: unknown) => void,
+): { tell: TellRefusedBeat; stop(): Promise<void> } {
+  /** The longest ago first. */
+  const told = new Map<string, { status: string; at_ms: number }>();
+  let waiting: Fact[] = [];
+  let cancel: (() => void) | undefined;
+  let writing: Promise<void> = Promise.resolve();
+
+  const isRecent = ({ at_ms }: { at_ms: number }) => clock.nowMs() - at_ms < 1000 * refusalToldEverySeconds;
+  const hasRoom = (): boolean => {
+    const [oldest] = told;
+    if (told.size < mostTold || !oldest) return true;
+    return !isRecent(oldest[1]) && told.delete(oldest[0]);
+  };
+  const flush = () => {
+    cancel?.();
+    cancel = undefined;
+    const facts = waiting;
+    waiting = [];
+    if (facts.length === 0) return;
+    const write = async () => {
+      await recordEvidence(db, facts);
+    };
+    writing = writing.then(write).catch((error) => {
+      for (const { node_instance_id } of facts) told.delete(node_instance_id ?? '');
+      onError(error);
+    });
+  };
+
+  return {
+    tell(beat) {
+      const { node_instance_id: id, node_status: status } = beat.session;
+      const before = told.get(id);
+      if (before?.status === status && isRecent(before)) return;
+      if (waiting.length >= mostWaiting || (!before && !hasRoom())) return;
+      told.delete(id);
+      told.set(id, { status, at_ms: clock.nowMs() });
+      waiting.push(factOf(beat, now(clock)));
+      cancel ??= clock.after(gatherMs, flush);
+    },
+    async stop() {
+      flush();
+      await writing;
+    },
   };
 }

@@ -6,6 +6,7 @@ import { now } from '../base/clock.ts';
 import type { NodeInstanceId } from '../base/ids.ts';
 import type { BatchBeat, HeartbeatResult } from '../contract/agent.ts';
 import { ApiProblem, errorCatalogue } from '../contract/errors.ts';
+import type { BeatRefusal } from '../lifecycle/refused-beats.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
 import { fencedProblem } from './auth.ts';
 import type { ApiServices, Relay } from './services.ts';
@@ -20,8 +21,19 @@ function refused(error: unknown): HeartbeatResult {
 }
 
 /** That a relay may not speak for it is nothing that its machine can know of. */
-const isNotIts = (error: unknown): error is ApiProblem =>
+const isNotIts = (error: unknown): error is ApiProblem & { code: 'scope_insufficient' } =>
   error instanceof ApiProblem && error.code === 'scope_insufficient';
+
+function tellRefused(
+  sessions: readonly (AgentSession | undefined)[],
+  beats: readonly BatchBeat[],
+  why: { relay: Relay; code: BeatRefusal },
+  { tellRefusedBeat }: ApiServices,
+): void {
+  for (const [index, session] of sessions.entries())
+    if (session)
+      tellRefusedBeat({ ...why, session, shown: beats[index]?.credential === undefined ? 'name' : 'credential' });
+}
 
 /** Whose beats they are: their own credentials say so, or a relay that may speak for its pool. */
 const sessionsOf = (
@@ -49,9 +61,21 @@ function mustCount(
     throw new ApiProblem('token_missing', 'A beat needs its own credential, or the batch the token of a relay.');
   if (!session) throw new ApiProblem('credential_unknown');
   if (relay && session.pool !== relay.pool)
-    throw new ApiProblem('scope_insufficient', `The relay ${relay.name} speaks for the pool ${relay.pool} alone.`);
+    throw new ApiProblem(
+      'scope_insufficient',
+      `The relay ${relay.name} speaks for the pool ${relay.pool} alone, and this machine is of ${session.pool}.`,
+    );
   if (session.fence.kind === 'fenced') throw fencedProblem(session.fence.reason);
   return session;
+}
+
+/** Of a batch that was refused with the token of its relay: whose beats they are, their own credentials say as ever. */
+export async function tellRefusedBatch(
+  beats: readonly BatchBeat[],
+  why: { relay: Relay; code: BeatRefusal },
+  services: ApiServices,
+): Promise<void> {
+  tellRefused(await sessionsOf(beats, undefined, services), beats, why, services);
 }
 
 /** A beat without whose it is. */
@@ -76,8 +100,7 @@ export async function takeBatch(
       else news.set(session, [index]);
     } catch (error) {
       results[index] = refused(error);
-      const session = sessions[index];
-      if (session && relay && isNotIts(error)) services.tellRefusedBeat(session, relay, error.message);
+      if (relay && isNotIts(error)) tellRefused([sessions[index]], [beat], { relay, code: error.code }, services);
     }
   }
   // One list that all take from; each stops where the store fails it, and then the whole batch has failed and is sent again.

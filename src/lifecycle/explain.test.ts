@@ -54,6 +54,7 @@ const facts = (
   residue: [],
   operation: null,
   repeated: null,
+  refused_beats: null,
   ...over,
 });
 
@@ -363,4 +364,22 @@ test('one that failed again and again waits for a change of its pool, and not fo
   ).toBe(
     'a change of pool render: bringing it up has failed 3 times in the same way, and a retry most likely does too. Change what fails (its set-up, image or budget), apply the pool, then retry',
   );
+});
+
+describe('a machine whose beats are refused', () => {
+  const refused_beats = { at: at(10), why: 'relay token rack-7 was revoked', way_out: 'make another' };
+  const waits = (status: NodeStatus, node: Partial<ExplainedNode> = {}) =>
+    explain(facts(status, node, { refused_beats })).waiting_for;
+
+  test.each<NodeStatus>(['starting', 'ready', 'degraded', 'offline', 'draining', 'failed'])('%s: says so', (status) => {
+    expect(waits(status)).toBe(
+      'its heartbeats to be taken: they arrive and are refused, for relay token rack-7 was revoked. The way out: make another',
+    );
+  });
+  test('and not where no beat would help', () => {
+    for (const status of ['cleaning', 'quarantined', 'retired'] as const)
+      expect(waits(status)).toBe(explain(facts(status)).waiting_for);
+    const verdict = { rule: 'provision-error', certain: true };
+    expect(waits('failed', { verdict })).toContain('waiting does not bring it back');
+  });
 });

@@ -4,6 +4,7 @@ import { degradedFrom, mayBeReady, type Prerequisites, wellBelow } from './claim
 import { agentlessWays } from './explain-agentless.ts';
 import { mayReturnAt, silentFrom } from './liveness.ts';
 import { failedSoOften, type Repeated } from './offered-first.ts';
+import { type RefusedBeats, waitsToBeHeard } from './refused-beats.ts';
 import { isObserved } from './rules.ts';
 import type { AllocationStatus, NodeStatus } from './states.ts';
 import { type Cause, causes } from './transitions.ts';
@@ -53,6 +54,8 @@ export interface ExplainFacts {
   operation: string | null;
   /** Set where bringing it up has failed again and again. */
   repeated: Repeated | null;
+  /** Set where its beats arrive and none has counted since. */
+  refused_beats: RefusedBeats | null;
 }
 
 export interface NextStep {
@@ -297,6 +300,11 @@ function asObserved(step: NextStep): NextStep {
   return { ...step, leads_to: `would be ${step.leads_to}; the pool is only observed` };
 }
 
+/** Where it matters that a machine is not heard. Of one that was given up, only while it may come back. */
+const isMissed = ({ node, repeated }: ExplainFacts): boolean =>
+  node.status === 'failed' ? !node.verdict?.certain && !repeated : missed.includes(node.status);
+const missed: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'offline', 'draining'];
+
 export function explain(facts: ExplainFacts): Explanation {
   const { node } = facts;
   const byProvider = facts.agentless && agentlessWays[node.status];
@@ -306,9 +314,10 @@ export function explain(facts: ExplainFacts): Explanation {
     leads_to: `${node.held.rule} is asked again`,
     at: new Date(node.held.held_until),
   };
+  const unheard = facts.refused_beats && isMissed(facts) ? waitsToBeHeard(facts.refused_beats) : null;
   const tries = isReleaseFailed(facts.holder) ? [retry(facts.holder)] : [];
   return {
-    waiting_for: held ? `the end of a hold: ${node.held?.reason}` : told.waiting_for,
+    waiting_for: held ? `the end of a hold: ${node.held?.reason}` : (unheard ?? told.waiting_for),
     next: [...(held ? [held] : []), ...tries, ...(facts.observed_only ? told.next.map(asObserved) : told.next)],
   };
 }

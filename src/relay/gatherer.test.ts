@@ -31,6 +31,7 @@ function rack(limits: Partial<GathererLimits> = {}) {
       }),
     onAway: ({ message }) => told.push(`away: ${message}`),
     onBack: () => told.push('back'),
+    onRefused: ({ code }) => told.push(`refused: ${code}`),
   });
   /** What each agent was told, by its credential and in its order. */
   const heard: [string, BeatOutcome][] = [];
@@ -42,7 +43,7 @@ function rack(limits: Partial<GathererLimits> = {}) {
 const credentialsOf = (batch: Sent | undefined) => batch?.beats.map(({ credential }) => credential);
 
 test('beats that come together travel together, and each is answered with its own result', async () => {
-  const { clock, sent, heard, beat } = rack();
+  const { clock, sent, heard, beat, told } = rack();
   for (const name of ['a', 'b', 'c']) beat(name);
   await clock.advance(99);
   expect(sent).toHaveLength(0);
@@ -56,6 +57,7 @@ test('beats that come together travel together, and each is answered with its ow
     ['b', refusal],
     ['c', reply('starting')],
   ]);
+  expect(told, 'and that one was refused').toEqual([`refused: ${refusal.code}`]);
 });
 
 test('equal beats of one instance that wait are one; another claim is another beat, and none overtakes', async () => {

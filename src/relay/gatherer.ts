@@ -93,6 +93,8 @@ export function createGatherer(parts: {
   forward(beats: BatchBeat[]): Promise<HeartbeatResult[]>;
   onAway(error: NotForwarded): void;
   onBack(seconds: number): void;
+  /** One beat, by itself: the others of its batch counted. */
+  onRefused(refusal: Refusal): void;
 }): Gatherer {
   const { clock, limits, forward } = parts;
   const pauses: Backoff = backoff(limits.retry);
@@ -151,6 +153,7 @@ export function createGatherer(parts: {
       const results = await forward(batch.map(({ beat }) => beat));
       for (const [index, each] of batch.entries()) {
         const result = results[index];
+        if (result && 'code' in result) parts.onRefused(result);
         if (result) settle(each, result);
       }
     } catch (error) {

@@ -10,6 +10,7 @@ import { createGatherer, defaultLimits, type GathererFigures, type GathererLimit
 import { relayListener } from './listener.ts';
 import { relayMetrics } from './metrics.ts';
 import type { RelayOptions } from './options.ts';
+import { tellRefused } from './tell-refused.ts';
 import { openUpstream } from './upstream.ts';
 
 export interface RelayFigures extends GathererFigures {
@@ -51,6 +52,7 @@ export async function startRelay(
     limits,
     forward: upstream.forward,
     onAway: ({ message }) => log.error({ why: message }, 'beats cannot be passed on'),
+    onRefused: tellRefused(log),
     onBack: (seconds) => log.warn({ seconds }, 'beats are passed on again'),
   });
   const figures = (): RelayFigures => ({ ...gatherer.figures(), streaming: upstream.isStreaming() });

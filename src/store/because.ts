@@ -1,5 +1,6 @@
 /** The evidence that an explanation cites: the change that brought a node where it stands, and what was found out about it since. */
 import type { Evidence } from '../contract/evidence.ts';
+import { refusedBeatKind } from '../lifecycle/refused-beats.ts';
 import { type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
 import type { Queryable } from './database.ts';
 import { readTimeline } from './evidence.ts';
@@ -17,6 +18,7 @@ const telling = [
   'node.held',
   'node.would_have',
   'verdict.unwritable',
+  refusedBeatKind,
 ];
 
 /** Of one that still has a deadline. */

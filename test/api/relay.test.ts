@@ -219,20 +219,53 @@ it('does not serve with a token that is refused, whoever it is of', async () => 
     await expect(relayWith(token)).rejects.toThrow('slipway tokens create');
 });
 
-it('is told on the timeline of a machine for which it may not speak', async () => {
-  const machine = await readyMachine(server, 'of-another-pool');
-  await server.client.call('pool-put', { params: { pool: 'elsewhere' }, body: { driver: 'external' } });
-  const body = { name: 'rack-elsewhere', role: 'relay' as const, pool: 'elsewhere' };
-  const { token = '' } = await server.client.call('token-create', { body });
-  const beats = { beats: [{ credential: machine.credential, status: 'ready' as const }] };
-  const answer = await callRoute(server.url, 'agent-heartbeats', { body: beats }, { bearer: token });
-  expect(answer.body).toMatchObject({ results: [{ code: 'scope_insufficient' }] });
-  const told = await until('the refusal to be on record', async () => {
-    const rows = await server.tables.query<{ summary: string }>(
-      "select summary from evidence where kind = 'request.denied' and node_id = $1",
-      [machine.node_id],
-    );
-    return rows[0]?.summary;
+describe('a machine whose beats are refused with the token of its relay', () => {
+  const waitsFor = async ({ node_id }: Machine) =>
+    (await server.client.call('node-explain', { params: { id: node_id } })).waiting_for;
+  const explained = (machine: Machine, words: string) =>
+    until(`its explanation to say: ${words}`, async () => {
+      const said = await waitsFor(machine);
+      return said?.includes(words) ? said : undefined;
+    });
+  const tokenFor = async (name: string, pool: string) => {
+    await server.client.call('pool-put', { params: { pool: 'elsewhere' }, body: { driver: 'external' } });
+    const body = { name, role: 'relay' as const, pool };
+    const { token = '', token_id } = await server.client.call('token-create', { body });
+    return { token, token_id };
+  };
+  const batch = ({ credential }: Machine, bearer: string) =>
+    callRoute(server.url, 'agent-heartbeats', { body: { beats: [{ credential, status: 'ready' }] } }, { bearer });
+
+  it('is not said to be silent, but to be of another pool, until it is heard again', async () => {
+    const machine = await readyMachine(server, 'of-another-pool');
+    const { token } = await tokenFor('rack-elsewhere', 'elsewhere');
+    const answer = await batch(machine, token);
+    expect(answer.body).toMatchObject({ results: [{ code: 'scope_insufficient' }] });
+    const said = await explained(machine, 'relay token rack-elsewhere is for pool elsewhere');
+    expect(said).toContain(`--role relay --pool ${externalPool}`);
+    expect(await machine.beat('ready')).toMatchObject({ status: 200 });
+    await until('that to be over', async () => (await waitsFor(machine)) === null);
   });
-  expect(told).toContain('rack-elsewhere speaks for the pool elsewhere alone');
+
+  it('is said to be behind a token that was revoked', async () => {
+    const machine = await readyMachine(server, 'behind-a-revoked-one');
+    const { token, token_id } = await tokenFor('rack-former', externalPool);
+    expect((await batch(machine, token)).status).toBe(200);
+    await server.client.call('token-delete', { params: { id: token_id } });
+    expectProblem(await batch(machine, token), 'token_unknown');
+    await explained(machine, 'relay token rack-former was revoked');
+  });
+
+  it('is not said so of one that a relay only names', async () => {
+    const machine = await readyMachine(server, 'only-named');
+    const { token } = await tokenFor('rack-nosy', 'elsewhere');
+    const { node_instance_id, node_id } = machine;
+    const beats = { beats: [{ node_instance_id, status: 'ready' as const }] };
+    await callRoute(server.url, 'agent-heartbeats', { body: beats }, { bearer: token });
+    await until('it to be on record', async () => {
+      const text = "select 1 from evidence where kind = 'beat.refused' and node_id = $1";
+      return (await server.tables.query(text, [node_id])).length > 0;
+    });
+    expect(await waitsFor(machine)).toBeNull();
+  });
 });

@@ -4,6 +4,7 @@ import { now } from '../../base/clock.ts';
 import { ShippedLine } from '../../contract/agent.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { BootStage } from '../../contract/node.ts';
+import { isBeatRefusal } from '../../lifecycle/refused-beats.ts';
 import { nameAllocations } from '../../store/amend-node.ts';
 import { storeBootStages } from '../../store/boot-stages.ts';
 import { register } from '../../store/enrolment.ts';
@@ -12,10 +13,10 @@ import { rotateCredential } from '../../store/instances.ts';
 import { lastStoredSeq } from '../../store/node-logs.ts';
 import { nodeRow } from '../../store/nodes.ts';
 import { reportPrerequisites } from '../../store/prerequisites.ts';
-import { bearerOf, fencedProblem, relayOf } from '../auth.ts';
+import { bearerOf, fencedProblem, RelayRefused, relayOf } from '../auth.ts';
 import { refuseOwnKinds } from '../outside-kinds.ts';
 import type { ApiServices, Handlers } from '../services.ts';
-import { takeBatch } from '../take-batch.ts';
+import { takeBatch, tellRefusedBatch } from '../take-batch.ts';
 import { takeSingle } from '../take-beat.ts';
 import { compileCheck } from '../validation.ts';
 
@@ -115,7 +116,12 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
   },
   'agent-heartbeat': ({ agent, body }, services) => takeSingle(agent(), body ?? {}, services),
   async 'agent-heartbeats'({ body, request }, services) {
-    return { results: await takeBatch(body.beats, await relayOf(request, services), services) };
+    const relay = await relayOf(request, services).catch(async (error) => {
+      if (error instanceof RelayRefused && isBeatRefusal(error.code))
+        await tellRefusedBatch(body.beats, { relay: error.relay, code: error.code }, services);
+      throw error;
+    });
+    return { results: await takeBatch(body.beats, relay, services) };
   },
   async 'agent-logs'({ agent, request }, services) {
     const session = agent();

@@ -2,6 +2,7 @@
 import { now } from '../../base/clock.ts';
 import type { Allocation } from '../../contract/allocation.ts';
 import { ApiProblem } from '../../contract/errors.ts';
+import type { Evidence } from '../../contract/evidence.ts';
 import type { Holder } from '../../contract/explanation.ts';
 import type { Node } from '../../contract/node.ts';
 import type { Operation } from '../../contract/operation.ts';
@@ -10,6 +11,7 @@ import { type ActionSubject, offeredActions } from '../../lifecycle/actions.ts';
 import { type Holder as ExplainedHolder, type ExplainedNode, explain } from '../../lifecycle/explain.ts';
 import { meaningOf } from '../../lifecycle/node-means.ts';
 import { offeredFirst, type Repeated, repeatedIn } from '../../lifecycle/offered-first.ts';
+import { isStillRefused, type RefusedBeats, refusedBeatKind } from '../../lifecycle/refused-beats.ts';
 import { slowStages } from '../../lifecycle/slow-stages.ts';
 import type { NodeStatus } from '../../lifecycle/states.ts';
 import { actOnNode } from '../../operations/node-actions.ts';
@@ -103,6 +105,14 @@ async function toldOf(node: Node, tenant: string | null, services: ApiServices) 
   return { holder, stuck, evidence, slow_stages };
 }
 
+/** The newest that its own agent's beats met with: what a relay said in its name says nothing of the machine. */
+function refusedBeats(evidence: Evidence[], { last_seen_at }: ExplainedNode, at: Date): RefusedBeats | null {
+  const fact = evidence.find(({ kind, data }) => kind === refusedBeatKind && data.shown === 'credential');
+  if (!fact) return null;
+  const refused = { at: new Date(fact.at), why: String(fact.data.why_not), way_out: String(fact.data.way_out) };
+  return isStillRefused(refused, last_seen_at, at) ? refused : null;
+}
+
 type ExplanationRoutes = 'node-explain' | 'node-actions' | 'node-act';
 
 export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
@@ -134,6 +144,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       anew: operation?.kind === nodeReimageKind,
       operation: workOf(operation),
       repeated,
+      refused_beats: refusedBeats(evidence, row, now(services.clock)),
     });
     return {
       node_id: node.node_id,

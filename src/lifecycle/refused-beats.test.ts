@@ -1,0 +1,21 @@
+import { describe, expect, test } from 'vitest';
+import { beatRefusals, isStillRefused, refusalToldEverySeconds } from './refused-beats.ts';
+
+const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
+const refused = { at: at(100), why: 'w', way_out: 'o' };
+
+describe('beats are refused still', () => {
+  test.each<[string, Date | null, Date, boolean]>([
+    ['while none has counted since', at(90), at(130), true],
+    ['where none has ever counted', null, at(130), true],
+    ['not once one has counted', at(110), at(130), false],
+    ['as long as it would be told anew', at(90), at(100 + 1.5 * refusalToldEverySeconds), true],
+    ['not when it would have been told anew and was not', at(90), at(100 + 2 * refusalToldEverySeconds), false],
+  ])('%s', (_, last_seen_at, now, still) => expect(isStillRefused(refused, last_seen_at, now)).toBe(still));
+});
+
+test.each(Object.entries(beatRefusals))('%s names the token, and the way out the pool of the machine', (_, refusal) => {
+  const refusing = { relay: 'rack-7', relay_pool: 'metal' };
+  expect(refusal.why(refusing, 'gpu')).toContain('relay token rack-7');
+  expect(refusal.way_out(refusing, 'gpu')).toContain('--role relay --pool gpu');
+});

@@ -1,0 +1,49 @@
+/** Beats that arrive and are refused, because the relay that passes them on may not speak for their machine: why, and the way out. Pure. */
+
+export const refusedBeatKind = 'beat.refused';
+
+export interface RefusingRelay {
+  /** The name of its token, and the pool that it was made for. */
+  relay: string;
+  relay_pool: string;
+}
+
+const anotherToken = (pool: string) => `slipway tokens create --name NAME --role relay --pool ${pool}`;
+const afresh = (_: RefusingRelay, pool: string) => `start the relay with another token (${anotherToken(pool)})`;
+
+interface Refusal {
+  why(refusing: RefusingRelay, pool: string): string;
+  way_out(refusing: RefusingRelay, pool: string): string;
+}
+
+/** By the code with which a beat, or the whole batch, was refused; `pool` is the machine's. */
+export const beatRefusals = {
+  scope_insufficient: {
+    why: ({ relay, relay_pool }, pool) =>
+      `relay token ${relay} is for pool ${relay_pool}, and its machine is of ${pool}`,
+    way_out: (_, pool) =>
+      `reach it by a relay with a token for pool ${pool} (${anotherToken(pool)}), or by one without a token`,
+  },
+  token_unknown: { why: ({ relay }) => `relay token ${relay} was revoked`, way_out: afresh },
+  token_expired: { why: ({ relay }) => `relay token ${relay} has expired`, way_out: afresh },
+} as const satisfies Record<string, Refusal>;
+
+export type BeatRefusal = keyof typeof beatRefusals;
+
+export const isBeatRefusal = (code: string): code is BeatRefusal => Object.hasOwn(beatRefusals, code);
+
+/** While it lasts it is told anew so often; what was told longer ago than twice that is over, or its machine is silent in earnest. */
+export const refusalToldEverySeconds = 3600;
+
+export interface RefusedBeats {
+  at: Date;
+  why: string;
+  way_out: string;
+}
+
+/** Whether its beats are refused still, as far as anybody knows: none has counted since. */
+export const isStillRefused = ({ at }: RefusedBeats, last_seen_at: Date | null, now: Date): boolean =>
+  (last_seen_at === null || at > last_seen_at) && now.getTime() - at.getTime() < 2000 * refusalToldEverySeconds;
+
+export const waitsToBeHeard = ({ why, way_out }: RefusedBeats): string =>
+  `its heartbeats to be taken: they arrive and are refused, for ${why}. The way out: ${way_out}`;
