@@ -1,10 +1,11 @@
 /** How the cost of a machine grows with how many come and go at the same time: the time of one alone is the baseline. */
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
+import { freshDirectory, removeDirectory } from './leftovers.ts';
 import { type Round, upAndDown } from './machines.ts';
 import { type Figure, median, report } from './measure.ts';
 import { common, readOptions } from './options.ts';
-import { freshDirectory, removeDirectory, startWithNpm } from './server-process.ts';
+import { startWithNpm } from './server-process.ts';
 
 const options = readOptions(import.meta.url, {
   takes: 'some minutes',

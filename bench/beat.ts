@@ -11,9 +11,9 @@ import { processorSeconds } from './beats/processor-time.ts';
 import { post, send } from './beats/sender.ts';
 import { readProcessors } from './fleet/processors.ts';
 import { startStore } from './fleet/store.ts';
+import { freshDirectory, removeDirectory } from './leftovers.ts';
 import { type Figure, median, report } from './measure.ts';
 import { common, readOptions } from './options.ts';
-import { freshDirectory, removeDirectory } from './server-process.ts';
 import { credentialOf, fillFleet } from './sweep-fleet.ts';
 
 const options = readOptions(import.meta.url, {

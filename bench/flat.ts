@@ -8,9 +8,10 @@ import { loadavg } from 'node:os';
 import { offer } from './fleet/offer.ts';
 import { openStore, startServer } from './fleet/scene.ts';
 import type { Store } from './fleet/store.ts';
+import { freshDirectory, removeDirectory } from './leftovers.ts';
 import { type Figure, report } from './measure.ts';
 import { common, readOptions } from './options.ts';
-import { freshDirectory, type Replica, removeDirectory } from './server-process.ts';
+import type { Replica } from './server-process.ts';
 
 const options = readOptions(import.meta.url, {
   takes: 'about eight minutes; with --quick three',

@@ -3,16 +3,16 @@
  * the bare INSERT of the same lines in the same batches, in turn. Whether it gets slower the more is there, and what agent and server take
  * while the store stands still. Ends with 1 when a ratio or a growth is beyond its bound; lines per second are only printed.
  */
-import { mkdtemp } from 'node:fs/promises';
-import { loadavg, tmpdir } from 'node:os';
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import type { ShippedLine } from '../src/contract/agent.ts';
 import { type Database, openDatabase } from '../src/store/database.ts';
+import { freshDirectory, removeDirectory } from './leftovers.ts';
 import { ndjson, registerWriters, shipAsAgent, shipAsMany, takeLines, type WritingNode } from './log-nodes.ts';
 import { memoryUnderPressure } from './log-pressure.ts';
 import { type Figure, median, report, secondsOf } from './measure.ts';
 import { common, readOptions } from './options.ts';
-import { freshDirectory, removeDirectory, startWithNpm } from './server-process.ts';
+import { startWithNpm } from './server-process.ts';
 import { startBenchServer } from './sweep-database.ts';
 import { sizeMb } from './sweep-fleet.ts';
 
@@ -78,8 +78,10 @@ try {
       return { writer, portions: chunked(takeLines(writer, lines)) };
     };
     const shipOne = async (writer: WritingNode, portions: ShippedLine[][]) => {
-      const spool = await mkdtemp(join(tmpdir(), 'slipway-bench-spool-'));
-      return secondsOf(() => shipAsAgent(server.url, writer, portions, spool));
+      const spool = await freshDirectory();
+      const seconds = await secondsOf(() => shipAsAgent(server.url, writer, portions, spool));
+      await removeDirectory(spool);
+      return seconds;
     };
     // The first round warms connections and compiled code, and is not counted.
     for (let round = 0; round <= rounds; round++) {

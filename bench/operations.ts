@@ -11,9 +11,10 @@ import { routes } from '../src/contract/routes.ts';
 import type { Database } from '../src/store/database.ts';
 import { bareRuns } from './bare-runs.ts';
 import { readProcessors, useBetween } from './fleet/processors.ts';
+import { freshDirectory, removeDirectory } from './leftovers.ts';
 import { type Figure, median, quantile, report, secondsOf } from './measure.ts';
 import { common, readOptions } from './options.ts';
-import { freshDirectory, removeDirectory, startReplica } from './server-process.ts';
+import { startReplica } from './server-process.ts';
 import { startBenchServer } from './sweep-database.ts';
 import { fillFleet } from './sweep-fleet.ts';
 

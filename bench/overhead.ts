@@ -4,10 +4,11 @@ import { once } from 'node:events';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { freshDirectory, removeDirectory } from './leftovers.ts';
 import { upAndDown } from './machines.ts';
 import { type Figure, median, report, secondsOf } from './measure.ts';
 import { common, readOptions } from './options.ts';
-import { freshDirectory, removeDirectory, startWithNpm } from './server-process.ts';
+import { startWithNpm } from './server-process.ts';
 
 const options = readOptions(import.meta.url, {
   takes: 'about a minute',

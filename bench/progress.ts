@@ -14,9 +14,10 @@ import { publishProgress } from '../src/store/publish-progress.ts';
 import { queueOperation } from '../src/store/queue-operation.ts';
 import { registerReplica } from '../src/store/replicas.ts';
 import { startTail } from '../src/store/tail.ts';
+import { freshDirectory, removeDirectory } from './leftovers.ts';
 import { type Figure, median, quantile, report } from './measure.ts';
 import { common, readOptions } from './options.ts';
-import { freshDirectory, removeDirectory, startWithNpm } from './server-process.ts';
+import { startWithNpm } from './server-process.ts';
 import { openWatchers } from './stream-clients.ts';
 import { startBenchServer } from './sweep-database.ts';
 

@@ -18,10 +18,11 @@ import { type NodeMove, transition } from '../src/store/door.ts';
 import { defaultEnvironment } from '../src/store/door-rules.ts';
 import { startTail } from '../src/store/tail.ts';
 import type { Fanout } from './bare-fanout.ts';
+import { freshDirectory, removeDirectory } from './leftovers.ts';
 import { type Figure, report } from './measure.ts';
 import { common, readOptions } from './options.ts';
 import type { Command, Crowd, Heard } from './reader-crowd.ts';
-import { freshDirectory, removeDirectory, startReplica } from './server-process.ts';
+import { startReplica } from './server-process.ts';
 import { startBenchServer } from './sweep-database.ts';
 import { fillFleet } from './sweep-fleet.ts';
 

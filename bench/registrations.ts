@@ -11,9 +11,10 @@ import { createClient } from '../src/contract/client.ts';
 import { routes } from '../src/contract/routes.ts';
 import { post } from './fleet/post.ts';
 import { type Reading, readProcessors } from './fleet/processors.ts';
+import { freshDirectory, removeDirectory } from './leftovers.ts';
 import { type Figure, median, report } from './measure.ts';
 import { common, readOptions } from './options.ts';
-import { freshDirectory, removeDirectory, startReplica } from './server-process.ts';
+import { startReplica } from './server-process.ts';
 import { startBenchServer } from './sweep-database.ts';
 import { fillFleet } from './sweep-fleet.ts';
 

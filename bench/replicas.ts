@@ -6,9 +6,10 @@
 import { loadavg } from 'node:os';
 import { type Offered, offer } from './fleet/offer.ts';
 import { openStore, startServer } from './fleet/scene.ts';
+import { freshDirectory, removeDirectory } from './leftovers.ts';
 import { type Figure, report } from './measure.ts';
 import { common, readOptions } from './options.ts';
-import { freshDirectory, type Replica, removeDirectory } from './server-process.ts';
+import type { Replica } from './server-process.ts';
 
 const options = readOptions(import.meta.url, {
   takes: 'about five minutes; with --quick two',

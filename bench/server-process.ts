@@ -1,24 +1,18 @@
 /** A server as a person starts it, with its own embedded database in a directory of its own. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { pause, systemClock } from '../src/base/clock.ts';
 import { type Client, createClient } from '../src/contract/client.ts';
 import { routes } from '../src/contract/routes.ts';
+import { tell, whenOver } from './leftovers.ts';
 import { processes, readOr } from './process-table.ts';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
-
-export async function freshDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'slipway-bench-'));
-  await chmod(directory, 0o755);
-  return directory;
-}
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
@@ -27,6 +21,8 @@ async function freePort(): Promise<number> {
   server.close();
   return typeof address === 'object' && address ? address.port : 0;
 }
+
+const stopWithinMs = 20_000;
 
 export interface ServerProcess {
   url: string;
@@ -42,7 +38,17 @@ export async function startWithNpm(data_dir: string, more: string[] = []): Promi
   const url = `http://127.0.0.1:${port}`;
   const args = ['start', '--silent', '--', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error'];
   args.push(...more);
-  const child = spawn('npm', args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] });
+  const stop = whenOver(async () => {
+    if (group === 0) return;
+    const pid = findServer(data_dir);
+    // One that is not there yet never will be, when npm and its shell are gone; those are a group of their own.
+    tell(pid ?? -group, 'SIGTERM');
+    const isLate = await Promise.race([ended, pause(systemClock, stopWithinMs).then(() => true as const)]);
+    if (isLate === true) tell(-group, 'SIGKILL');
+    await ended;
+  });
+  const child = spawn('npm', args, { cwd: root, detached: true, stdio: ['ignore', 'ignore', 'inherit'] });
+  const [group, ended] = [child.pid ?? 0, once(child, 'exit')];
   while (!(await isReady(url))) {
     if (child.exitCode !== null) throw new Error(`npm start ended with ${child.exitCode}`);
     await pause(systemClock, 5);
@@ -54,7 +60,7 @@ export async function startWithNpm(data_dir: string, more: string[] = []): Promi
       return createClient({ base_url: url, token, addresses: routes });
     },
     residentMb: () => residentMb(serverPid(data_dir)),
-    stop: () => stop(child, serverPid(data_dir)),
+    stop,
   };
 }
 
@@ -77,10 +83,13 @@ export async function startReplica(
   const url = `http://127.0.0.1:${port}`;
   const args = ['serve', '--port', String(port), '--data-dir', data_dir, '--log-level', 'error', ...more];
   const env = { ...process.env, ...environment };
+  // At once, because a store that stands still would keep it from ending in peace.
+  const end = whenOver(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
   const child = spawn(join(from, 'bin/slipway'), args, { cwd: from, env, stdio: ['ignore', 'ignore', 'inherit'] });
   const ended = once(child, 'exit');
-  // Whatever ends this process, nothing of it is left behind.
-  process.once('exit', () => child.kill('SIGKILL'));
   while (!(await isReady(url))) {
     if (child.exitCode !== null) throw new Error(`the server ended with ${child.exitCode}`);
     await pause(systemClock, 20);
@@ -92,6 +101,7 @@ export async function startReplica(
     async stop(signal = 'SIGTERM') {
       child.kill(signal);
       await ended;
+      await end();
     },
   };
 }
@@ -106,21 +116,19 @@ async function isReady(url: string): Promise<boolean> {
 }
 
 /** npm stands between us and the server, so the server is found by what it was started with. */
-function serverPid(data_dir: string): number {
+function findServer(data_dir: string): number | undefined {
   for (const name of processes()) {
     const argv = readOr(`/proc/${name}/cmdline`, '').split('\0');
     if (argv.includes(data_dir) && argv[1]?.endsWith('main.ts')) return Number(name);
   }
-  throw new Error('the server is not running');
+  return undefined;
+}
+
+function serverPid(data_dir: string): number {
+  const pid = findServer(data_dir);
+  if (pid === undefined) throw new Error('the server is not running');
+  return pid;
 }
 
 export const residentMb = (pid: number) =>
   Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
-
-async function stop(child: ChildProcess, pid: number): Promise<void> {
-  const ended = once(child, 'exit');
-  process.kill(pid, 'SIGTERM');
-  await ended;
-}
-
-export const removeDirectory = (directory: string) => rm(directory, { recursive: true, force: true });

@@ -2,9 +2,10 @@
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { pause, systemClock } from '../src/base/clock.ts';
+import { freshDirectory, removeDirectory } from './leftovers.ts';
 import { type Figure, median, report, secondsOf } from './measure.ts';
 import { common, readOptions } from './options.ts';
-import { freshDirectory, removeDirectory, type ServerProcess, startWithNpm } from './server-process.ts';
+import { type ServerProcess, startWithNpm } from './server-process.ts';
 
 const options = readOptions(import.meta.url, {
   takes: 'about two minutes',

@@ -1,11 +1,11 @@
 /** The embedded PostgreSQL with its production settings, in a directory of its own, with a database per fleet. */
 import { statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { systemClock } from '../src/base/clock.ts';
+import { pause, systemClock } from '../src/base/clock.ts';
 import { type Database, openDatabase } from '../src/store/database.ts';
 import { migrate } from '../src/store/migrate.ts';
-import { startEmbeddedPostgres } from '../src/store/postgres/embedded.ts';
-import { freshDirectory, removeDirectory } from './server-process.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../src/store/postgres/embedded.ts';
+import { freshDirectory, removeDirectory, whenOver } from './leftovers.ts';
 
 export interface BenchServer {
   /** The process that listens; its children do the work. */
@@ -14,6 +14,8 @@ export interface BenchServer {
   database(name: string): Promise<Database>;
   stop(): Promise<void>;
 }
+
+const closeWithinMs = 2_000;
 
 async function refuseFullDisk(neededGb: number): Promise<void> {
   const { bavail, bsize } = await statfs(tmpdir());
@@ -28,18 +30,18 @@ async function refuseFullDisk(neededGb: number): Promise<void> {
 export async function startBenchServer(neededGb: number): Promise<BenchServer> {
   await refuseFullDisk(neededGb);
   const directory = await freshDirectory();
-  const postgres = await startEmbeddedPostgres({ dataDir: directory, clock: systemClock });
   const opened: Database[] = [];
-  let stopping: Promise<void> | undefined;
-  const stop = async () => {
-    await Promise.all(opened.map((db) => db.close()));
-    await postgres.stop();
-    await removeDirectory(postgres.clusterDir);
+  let starting: Promise<EmbeddedPostgres> | undefined;
+  const stop = whenOver(async () => {
+    const postgres = await starting;
+    // A statement under way is not waited for: the database breaks it off.
+    await Promise.race([Promise.all(opened.map((db) => db.close())), pause(systemClock, closeWithinMs)]);
+    await postgres?.stop();
+    if (postgres) await removeDirectory(postgres.clusterDir);
     await removeDirectory(directory);
-  };
-  const stopOnce = () => (stopping ??= stop());
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => stopOnce().finally(() => process.exit(1)));
+  });
+  starting = startEmbeddedPostgres({ dataDir: directory, clock: systemClock });
+  const postgres = await starting;
   return {
     pid: postgres.pid,
     async database(name) {
@@ -53,6 +55,6 @@ export async function startBenchServer(neededGb: number): Promise<BenchServer> {
       opened.push(db);
       return db;
     },
-    stop: stopOnce,
+    stop,
   };
 }

@@ -5,6 +5,7 @@ import { connect } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { pause, systemClock } from '../../src/base/clock.ts';
 import { freePort } from '../../test/support/free-port.ts';
+import { whenOver } from '../leftovers.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -23,7 +24,12 @@ function answers(port: number): Promise<boolean> {
 }
 
 async function serve(command: string, args: string[], port: number): Promise<Served> {
+  const end = whenOver(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
   const child: ChildProcess = spawn(command, args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] });
+  const ended = once(child, 'exit');
   while (!(await answers(port))) {
     if (child.exitCode !== null) throw new Error(`${command} ended with ${child.exitCode}`);
     await pause(systemClock, 20);
@@ -32,9 +38,9 @@ async function serve(command: string, args: string[], port: number): Promise<Ser
     pid: child.pid ?? 0,
     port,
     async stop() {
-      const ended = once(child, 'exit');
       child.kill('SIGTERM');
       await ended;
+      await end();
     },
   };
 }

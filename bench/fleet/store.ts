@@ -3,8 +3,8 @@ import { pause, systemClock } from '../../src/base/clock.ts';
 import { isProcessAlive } from '../../src/base/host.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/store/postgres/embedded.ts';
+import { refuseWhileEnding, removeDirectory, tell, whenOver } from '../leftovers.ts';
 import { childrenOf } from '../process-table.ts';
-import { removeDirectory } from '../server-process.ts';
 
 export interface Store {
   /** What a server is started with to use it. */
@@ -19,30 +19,29 @@ export interface Store {
   end(): Promise<void>;
 }
 
-/** One that has ended meanwhile needs no telling. */
-function tell(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
-  }
+/** The postmaster first, so that no child is born that nobody told. */
+function tellAll({ pid: postmaster }: EmbeddedPostgres, signal: NodeJS.Signals): number[] {
+  const all = [postmaster, ...childrenOf(postmaster)];
+  for (const pid of all) tell(pid, signal);
+  return all;
 }
 
 export async function startStore(directory: string): Promise<Store> {
-  const start = () => startEmbeddedPostgres({ dataDir: directory, clock: systemClock });
-  let running: EmbeddedPostgres = await start();
-  /** The postmaster first, so that no child is born that nobody told. */
-  const signal = (name: NodeJS.Signals): number[] => {
-    const all = [running.pid, ...childrenOf(running.pid)];
-    for (const pid of all) tell(pid, name);
-    return all;
+  let starting: Promise<EmbeddedPostgres> | undefined;
+  const start = () => {
+    refuseWhileEnding();
+    starting = startEmbeddedPostgres({ dataDir: directory, clock: systemClock });
+    return starting;
   };
-  const end = async () => {
-    signal('SIGCONT');
-    await running.stop();
-    await removeDirectory(running.clusterDir);
-  };
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => end().finally(() => process.exit(1)));
+  const end = whenOver(async () => {
+    const started = await starting;
+    if (!started) return;
+    tellAll(started, 'SIGCONT');
+    await started.stop();
+    await removeDirectory(started.clusterDir);
+  });
+  let running = await start();
+  const signal = (name: NodeJS.Signals) => tellAll(running, name);
   return {
     arguments: () => ['--database-url', running.application_url, '--owner-database-url', running.url],
     open: () => openDatabase({ url: running.url, max_connections: 2, on_idle_error: () => {} }),
