@@ -11,7 +11,7 @@ import { examine } from '../doctor/examine.ts';
 import { closingLines, examinationJson, exitOf, layerLine } from '../doctor/telling.ts';
 import { type AgentConfig, configFrom, readConfigFile, UsageError } from './config.ts';
 import { usageExitCode } from './exit.ts';
-import { readAuthority, usage } from './options.ts';
+import { agentFlags, readAuthority, usage } from './options.ts';
 import { errorText } from './shape.ts';
 import { keptState } from './state-file.ts';
 
@@ -43,11 +43,12 @@ interface Asked {
 
 /** Null when only help was asked for. */
 function askedBy(args: string[], env: NodeJS.ProcessEnv): Asked | null {
-  const { values } = parsed(args);
-  if (values.help) return null;
+  const { values: given } = parsed(args);
+  if (given.help) return null;
+  const values = agentFlags(given, flags, env);
   const patience_seconds = Number(values.patience ?? usualPatienceSeconds);
   if (!(patience_seconds > 0 && patience_seconds <= 60)) throw new UsageError('--patience is 1 to 60 seconds');
-  const ca = readAuthority(values.ca ?? env.SLIPWAY_CA);
+  const ca = readAuthority(values.ca);
   const dir = resolve(values.dir ?? '.slipway-agent');
   const config = values.config ? readConfigFile(values.config) : configFrom({ server_url: values.server, dir, ca });
   return { config: { ...config, ca: ca ?? config.ca }, patience_seconds, json: values.json === true };

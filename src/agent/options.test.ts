@@ -27,6 +27,21 @@ test('tokens may come from the environment, where other users do not see them', 
   expect(configFromCommandLine(server, { SLIPWAY_JOIN_TOKEN: 'j' })?.name).toMatch(/^[a-z0-9]/);
 });
 
+test('each flag has an environment variable, and the flag wins', () => {
+  const env = { SLIPWAY_AGENT_SERVER: 'http://a.example', SLIPWAY_AGENT_NAME: 'n', SLIPWAY_AGENT_STREAM: 'true' };
+  const told = { ...env, SLIPWAY_AGENT_BASE_URL: 'http://b.example', SLIPWAY_AGENT_DIR: '/d', SLIPWAY_JOIN_TOKEN: 'j' };
+  const expected = { server_url: 'http://a.example', name: 'n', base_url: 'http://b.example', dir: '/d', stream: true };
+  expect(configFromCommandLine([], told)).toMatchObject(expected);
+  const flags = ['--server', 'http://c.example', '--name', 'flag'];
+  const other = { ...told, SLIPWAY_AGENT_STREAM: '0', SLIPWAY_AGENT_CONFIG: '/nonexistent/agent.json' };
+  expect(configFromCommandLine(flags, other)).toMatchObject({
+    server_url: 'http://c.example',
+    name: 'flag',
+    stream: false,
+  });
+  expect(() => configFromCommandLine([], other), 'the file is meant where no server is named').toThrow('/nonexistent');
+});
+
 test("a host's name becomes a node's name", () => {
   expect(nodeNameFrom('My_Host.Example')).toBe('my-host.example');
   expect(nodeNameFrom('--')).toBe('node');

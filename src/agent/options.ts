@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { withVariables } from '../base/flag-variables.ts';
 import { type AgentConfig, configFrom, readConfigFile, UsageError } from './config.ts';
 import { errorText } from './shape.ts';
 
@@ -22,6 +23,9 @@ export const usage = `Usage: slipway agent --server URL (--join-token T | --enro
   -- command …           what to supervise; the node is ready once it has been up for a moment, or,
                          with SLIPWAY_READY_LINE=1 in the environment, once it prints SLIPWAY_READY
 
+Each flag has an environment variable: SLIPWAY_AGENT_ and its name, like SLIPWAY_AGENT_BASE_URL, or the one named above.
+The flag wins.
+
 Started again on the same directory it needs no token: it goes on with the credential it has.
 `;
 
@@ -39,6 +43,23 @@ const flags = {
   help: { type: 'boolean' },
 } as const;
 
+const named = {
+  'join-token': 'SLIPWAY_JOIN_TOKEN',
+  'enrollment-token': 'SLIPWAY_ENROLLMENT_TOKEN',
+  ca: 'SLIPWAY_CA',
+  'otlp-endpoint': 'SLIPWAY_OTLP_ENDPOINT',
+};
+
+/** With what the environment says of flags that were not given. A file that it names is not meant by whoever names a server. */
+export function agentFlags<Values extends { server?: string | undefined; config?: string | undefined }>(
+  given: Values,
+  known: Parameters<typeof withVariables>[1],
+  env: NodeJS.ProcessEnv,
+): Values {
+  const values = withVariables(given, known, env, { program: 'agent', named });
+  return given.server === undefined ? values : { ...values, config: given.config };
+}
+
 /** Names are what fits a host name; of this host's own name everything else becomes a dash. */
 export function nodeNameFrom(host: string): string {
   const name = host
@@ -50,19 +71,20 @@ export function nodeNameFrom(host: string): string {
 
 /** Null when only help was asked for. */
 export function configFromCommandLine(args: string[], env: NodeJS.ProcessEnv): AgentConfig | null {
-  const { values, positionals } = parsed(args);
-  if (values.help) return null;
+  const { values: given, positionals } = parsed(args);
+  if (given.help) return null;
+  const values = agentFlags(given, flags, env);
   if (values.config) return readConfigFile(values.config);
-  const join_token = values['join-token'] ?? env.SLIPWAY_JOIN_TOKEN;
+  const join_token = values['join-token'];
   return configFrom({
     server_url: values.server,
     join_token,
-    enrollment_token: values['enrollment-token'] ?? env.SLIPWAY_ENROLLMENT_TOKEN,
+    enrollment_token: values['enrollment-token'],
     name: values.name ?? (join_token ? nodeNameFrom(hostname()) : null),
     base_url: values['base-url'],
     stream: values.stream,
-    otlp_endpoint: values['otlp-endpoint'] ?? env.SLIPWAY_OTLP_ENDPOINT,
-    ca: readAuthority(values.ca ?? env.SLIPWAY_CA),
+    otlp_endpoint: values['otlp-endpoint'],
+    ca: readAuthority(values.ca),
     dir: resolve(values.dir ?? '.slipway-agent'),
     work_dir: process.cwd(),
     command: positionals.length > 0 ? positionals : null,

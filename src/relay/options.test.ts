@@ -17,6 +17,27 @@ test('a relay listens on loopback, and its token comes from where others do not 
   expect(readRelayOptions(['--help'], {})).toBeNull();
 });
 
+test('each flag has an environment variable, and the flag wins', () => {
+  const env = {
+    SLIPWAY_RELAY_SERVER: 'http://a.example, http://b.example/',
+    SLIPWAY_RELAY_HOST: '0.0.0.0',
+    SLIPWAY_RELAY_PORT: '7171',
+    SLIPWAY_RELAY_BEHIND_PROXY: 'yes',
+    SLIPWAY_RELAY_LOG_LEVEL: 'debug',
+    SLIPWAY_RELAY_TLS_CERT: '',
+  };
+  const expected = { host: '0.0.0.0', port: 7171, behind_proxy: true, log_level: 'debug', tls_cert: null };
+  expect(readRelayOptions([], env)).toMatchObject({
+    ...expected,
+    server_urls: ['http://a.example', 'http://b.example'],
+  });
+  const flagged = readRelayOptions([...server, '--port', '1', '--host', '::1'], {
+    ...env,
+    SLIPWAY_RELAY_BEHIND_PROXY: 'no',
+  });
+  expect(flagged).toMatchObject({ server_urls: ['http://control.example:7070'], port: 1, behind_proxy: false });
+});
+
 test.each([
   [[], '--server'],
   [['--server', 'ftp://a'], '--server'],

@@ -1,6 +1,7 @@
 /** How a relay is started: flags, and secrets from files or the environment, where other users do not see them. */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { withVariables } from '../base/flag-variables.ts';
 import { httpAddress, levelFrom, portFrom, refuseOpenListening, SettingsError } from '../base/settings.ts';
 
 export interface RelayOptions {
@@ -27,6 +28,9 @@ export const relayUsage = `Usage: slipway relay --server URL [options]
   --tls-key FILE         its key
   --behind-proxy         a proxy in front ends TLS
   --log-level LEVEL      trace, debug, info, warn, error or silent (default info)
+
+Each flag has an environment variable: SLIPWAY_RELAY_ and its name, like SLIPWAY_RELAY_TLS_CERT; several servers with
+commas in between. The flag wins.
 `;
 
 const flags = {
@@ -42,9 +46,9 @@ const flags = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-function parsed(args: string[]) {
+function parsed(args: string[], env: Record<string, string | undefined>) {
   try {
-    return parseArgs({ args, options: flags }).values;
+    return withVariables(parseArgs({ args, options: flags }).values, flags, env, { program: 'relay' });
   } catch (error) {
     throw new SettingsError(error instanceof Error ? error.message : String(error));
   }
@@ -61,7 +65,7 @@ function readText(flag: string, path: string | undefined): string | null {
 
 /** Null when only help was asked for. */
 export function readRelayOptions(args: string[], env: Record<string, string | undefined>): RelayOptions | null {
-  const given = parsed(args);
+  const given = parsed(args, env);
   if (given.help) return null;
   const [first, ...others] = (given.server ?? []).map((url) => {
     httpAddress('server', url);
