@@ -123,8 +123,18 @@ describe('tokens', () => {
     server.on('token-list', () => ({ body: { items: [token], next_cursor: null } }));
     server.on('token-delete', () => ({ status: 204, body: '' }));
     expect((await slipway(['tokens'])).stdout).toMatch(/^tok_1 +ci +operator +\(all\) +never/m);
-    expect(await slipway(['tokens', 'delete', 'tok_1'])).toMatchObject({ code: 0, stdout: '✔ tok_1 is revoked\n' });
+    expect(await slipway(['tokens', 'delete', 'tok_1'])).toMatchObject({
+      code: 0,
+      stdout: '✔ tok_1 ci is revoked: whoever shows it is refused from now on\n',
+    });
     expect(server.callsOf('token-delete')[0]?.params).toEqual({ id: 'tok_1' });
+  });
+  test('to revoke that of a relay says what becomes of its machines', async () => {
+    const relay = { ...token, name: 'rack-7', role: 'relay', pool: 'metal' };
+    server.on('token-list', () => ({ body: { items: [relay], next_cursor: null } }));
+    server.on('token-delete', () => ({ status: 204, body: '' }));
+    const { stdout } = await slipway(['tokens', 'revoke', 'tok_1']);
+    expect(stdout).toMatch(/tok_1 rack-7 is revoked.*\n.*machines behind it go offline.*--role relay --pool metal/);
   });
   test('a join token is made for a pool', async () => {
     const reply = {

@@ -24,6 +24,15 @@ export const agentErrors = {
     cause: 'The relay held the beat for as long as it may, and could not pass it on.',
     remedy: 'Repeat after `retry_after_seconds`; nothing was recorded. The log of the relay says why.',
   },
+  relay_token_refused: {
+    status: 503,
+    title: 'The control plane refuses the token of the relay',
+    owner_layer: 'transport',
+    detail_layer: 'relay',
+    cause: 'The token of the relay was revoked or has expired, so nothing that it gathers is taken.',
+    remedy:
+      'Make another (`slipway tokens create --role relay`) and start the relay with it. Agents repeat after `retry_after_seconds`; nothing was recorded.',
+  },
   upgrade_required: {
     status: 426,
     title: 'This address is a WebSocket',

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { virtualClock } from '../base/virtual-clock.ts';
 import type { BatchBeat, Heartbeat, HeartbeatResult } from '../contract/agent.ts';
 import { type BeatOutcome, createGatherer, defaultLimits, type GathererLimits, NotForwarded } from './gatherer.ts';
+import { refusalOf } from './replies.ts';
 
 interface Sent {
   beats: BatchBeat[];
@@ -156,6 +157,24 @@ describe('while the control plane is away', () => {
     const [, outcome] = heard[0] ?? [];
     expect(outcome?.retry_after_seconds).toBeGreaterThanOrEqual(1);
     expect(gatherer.figures()).toMatchObject({ held: 0, unheard: 1 });
+  });
+
+  test('one that refuses the token is not said to be away, and its words end once', async () => {
+    const { clock, sent, heard, told, beat } = rack();
+    const refused = () => refusalOf({ code: 'token_unknown', status: 401, detail: 'The token was revoked.' });
+    beat('a');
+    await clock.advance(100);
+    sent[0]?.fail(new NotForwarded('the stream ended: closed with 4401 (token_unknown)'));
+    for (let seconds = 0; seconds < 9; seconds++) {
+      await clock.advance(1_000);
+      for (const each of sent) each.fail(refused());
+    }
+    const detail = 'Not passed on: token_unknown: The token was revoked.';
+    expect(heard).toMatchObject([['a', { code: 'relay_token_refused', status: 503, detail }]]);
+    expect(told, 'once each').toEqual([
+      'away: the stream ended: closed with 4401 (token_unknown)',
+      'away: token_unknown: The token was revoked.',
+    ]);
   });
 
   test('one batch at a time finds out whether somebody is back', async () => {

@@ -8,16 +8,23 @@ import type { Clock } from '../base/clock.ts';
 import type { BatchBeat, Heartbeat, HeartbeatResult } from '../contract/agent.ts';
 import { type ErrorCode, errorCatalogue } from '../contract/errors.ts';
 
+/** Nobody is there, or somebody who does not take the relay's token. */
+type Unheard = 'relay_upstream_away' | 'relay_token_refused';
+const away: Unheard = 'relay_upstream_away';
+
 /** A batch that was not taken: by nobody, or as a whole by somebody who did not like something in it. */
 export class NotForwarded extends Error {
   override name = 'NotForwarded';
   /** Null where nobody judged it. */
   readonly refusal: Refusal | null;
   readonly retry_after_seconds: number;
-  constructor(message: string, refusal: Refusal | null = null, retry_after_seconds = 0) {
+  /** What its agents are told meanwhile. */
+  readonly code: Unheard;
+  constructor(message: string, refusal: Refusal | null = null, retry_after_seconds = 0, code: Unheard = away) {
     super(message);
     this.refusal = refusal;
     this.retry_after_seconds = retry_after_seconds;
+    this.code = code;
   }
 }
 
@@ -84,6 +91,9 @@ const refusedWith = (code: ErrorCode, detail: string, retry_after_seconds: numbe
   retry_after_seconds,
 });
 
+/** The fault is a sentence of the control plane's, or words without an end. */
+export const unheardBecause = ({ message }: Error): string => `Not passed on: ${message.replace(/\.+$/, '')}.`;
+
 /** Spread, so that a rack that was told at once does not come back at once. */
 const retrySeconds = () => Math.round((1 + Math.random() * 4) * 10) / 10;
 
@@ -107,7 +117,7 @@ export function createGatherer(parts: {
   let flying = 0;
   let awaySinceMs: number | undefined;
   let notBeforeMs = Number.NEGATIVE_INFINITY;
-  let lastFault = 'the relay has just started';
+  let lastFault = new NotForwarded('the relay has just started');
   let stopping = false;
   let cancelFlush: (() => void) | undefined;
   let cancelLook: (() => void) | undefined;
@@ -123,7 +133,7 @@ export function createGatherer(parts: {
   };
   const giveUp = (each: Held) => {
     counts.unheard += each.answers.length;
-    settle(each, refusedWith('relay_upstream_away', `Not passed on: ${lastFault}.`, retrySeconds()));
+    settle(each, refusedWith(lastFault.code, unheardBecause(lastFault), retrySeconds()));
   };
 
   const nextBatch = (): Held[] => {
@@ -172,10 +182,12 @@ export function createGatherer(parts: {
     if (awaySinceMs === undefined) return;
     parts.onBack(Math.round(clock.monotonicMs() - awaySinceMs) / 1000);
     awaySinceMs = undefined;
+    lastFault = new NotForwarded('it was away a moment ago');
   };
   const isAway = (error: NotForwarded) => {
-    lastFault = error.message;
-    if (awaySinceMs === undefined) parts.onAway(error);
+    // One that refuses was away a moment before, when it ended the stream; that it refuses is what somebody has to know.
+    if (awaySinceMs === undefined || (error.code !== away && lastFault.code === away)) parts.onAway(error);
+    lastFault = error;
     awaySinceMs ??= clock.monotonicMs();
     const restMs = Math.max(pauses.nextMs(), Math.min(error.retry_after_seconds * 1000, limits.retry.most_ms));
     notBeforeMs = clock.monotonicMs() + restMs;

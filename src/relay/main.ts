@@ -5,6 +5,7 @@ import { createRedactor } from '../base/redact.ts';
 import { SettingsError } from '../base/settings.ts';
 import { type RelayOptions, readRelayOptions, relayUsage } from './options.ts';
 import { startRelay } from './relay.ts';
+import { whyNotStarted } from './why-not-started.ts';
 
 const usageExitCode = 2;
 
@@ -25,7 +26,7 @@ const options = commandLine();
 const redact = createRedactor([], options.token === null ? [] : [options.token]);
 const log = createLog({ level: options.log_level, redact });
 const relay = await startRelay(options, { clock: systemClock, log }).catch((error: Error) => {
-  process.stderr.write(`slipway relay: could not start: ${error.message}\n`);
+  process.stderr.write(`slipway relay: could not start: ${whyNotStarted(error, options)}\n`);
   process.exit(1);
 });
 process.stdout.write(

@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream';
 import { ApiProblem } from '../contract/errors.ts';
 import type { Target } from './agent-paths.ts';
 import { sendProblem } from './answers.ts';
+import { unheardBecause } from './gatherer.ts';
 import type { Upstream } from './upstream.ts';
 
 /** Of one connection and not of the request; and what only a proxy that the control plane trusts may say. */
@@ -44,7 +45,7 @@ export function passOn(
     sendProblem(
       request,
       response,
-      new ApiProblem('relay_upstream_away', { detail: `Not passed on: ${error.message}.`, retry_after_seconds: 1 }),
+      new ApiProblem('relay_upstream_away', { detail: unheardBecause(error), retry_after_seconds: 1 }),
     ),
   );
   asked.on('response', (reply) => {

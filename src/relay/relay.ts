@@ -5,6 +5,7 @@ import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { errorCatalogue } from '../contract/errors.ts';
 import { checkToken } from './check-token.ts';
 import { createGatherer, defaultLimits, type GathererFigures, type GathererLimits } from './gatherer.ts';
 import { relayListener } from './listener.ts';
@@ -51,7 +52,8 @@ export async function startRelay(
     clock,
     limits,
     forward: upstream.forward,
-    onAway: ({ message }) => log.error({ why: message }, 'beats cannot be passed on'),
+    onAway: ({ message, code }) =>
+      log.error({ why: message, way_out: errorCatalogue[code].remedy }, 'beats cannot be passed on'),
     onRefused: tellRefused(log),
     onBack: (seconds) => log.warn({ seconds }, 'beats are passed on again'),
   });

@@ -18,6 +18,8 @@ export function readResults(value: unknown, beats: number): HeartbeatResult[] | 
 /** These say that something in the batch is wrong; whatever else is refused would be refused of any batch. */
 const aboutTheBatch = [400, 413, 422];
 
+const aboutTheToken = [401, 403];
+
 export function refusalOf(problem: unknown): NotForwarded {
   if (!isFields(problem) || typeof problem.code !== 'string' || typeof problem.status !== 'number')
     return new NotForwarded('it answered with something that is not ours');
@@ -25,5 +27,6 @@ export function refusalOf(problem: unknown): NotForwarded {
   const detail = typeof problem.detail === 'string' ? problem.detail : '';
   const retry = typeof problem.retry_after_seconds === 'number' ? problem.retry_after_seconds : 0;
   const refusal = aboutTheBatch.includes(status) ? { code, status, detail } : null;
-  return new NotForwarded(`${code}: ${detail}`, refusal, retry);
+  const refused = aboutTheToken.includes(status) ? 'relay_token_refused' : 'relay_upstream_away';
+  return new NotForwarded(`${code}: ${detail}`, refusal, retry, refused);
 }

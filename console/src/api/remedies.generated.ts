@@ -48,6 +48,7 @@ export const remedies: Record<string, string> = {
   task_lease_lost: "Drop the work and ask for the next task.",
   credential_unknown: "Start the agent anew with a join token, or expect the machine anew for an enrolment token.",
   relay_upstream_away: "Repeat after `retry_after_seconds`; nothing was recorded. The log of the relay says why.",
+  relay_token_refused: "Make another (`slipway tokens create --role relay`) and start the relay with it. Agents repeat after `retry_after_seconds`; nothing was recorded.",
   upgrade_required: "Connect with a WebSocket client; something on the way may have taken the header `Upgrade` out.",
   stream_replaced: "Nothing, after a reconnection. Where it goes on, two agents run with one credential: stop one of them.",
   stream_silent: "Connect again; where it goes on, something on the way drops connections without a word.",

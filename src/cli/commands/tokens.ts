@@ -7,7 +7,9 @@ import { type Cli, type MakeCommand, SlipwayCommand } from '../command.ts';
 import { duration } from '../option-values.ts';
 import { printListing } from '../print-listing.ts';
 import { relative } from '../render/duration.ts';
+import { printable } from '../render/text.ts';
 import { tokenColumns } from '../render/token.ts';
+import type { Session } from '../session.ts';
 import { printJson, printLines } from '../terminal.ts';
 
 interface CreateOptions {
@@ -72,16 +74,39 @@ const makeCreate = (cli: Cli) =>
       }),
     );
 
+function revokedLines(id: string, token: Token | undefined, { terminal, commandLine }: Session): string[] {
+  const { paint } = terminal.out;
+  const named = token ? `${id} ${printable(token.name)}` : id;
+  const revoked = `${paint('good', '✔')} ${named} is revoked: whoever shows it is refused from now on`;
+  if (!token?.pool) return [revoked];
+  const another = commandLine('tokens', 'create', '--name', 'NAME', '--role', 'relay', '--pool', token.pool);
+  return [
+    revoked,
+    `  Its relay passes on no more beats, and the machines behind it go offline unless it gets another: ${another}`,
+  ];
+}
+
 const makeDelete = (cli: Cli) =>
   new SlipwayCommand('tokens delete')
+    .alias('revoke')
     .description('Revoke a token; it stops working at once.')
     .argument('<id>', 'the token’s id, from the list')
     .action(
       cli.run(async (session, _, [id = '']) => {
+        // Afterwards it is not listed any more, and what it was for is what matters then.
+        const { items } = await session.call('token-list', {});
         await session.call('token-delete', { params: { id }, idempotency_key: randomUUID() });
         const { out } = session.terminal;
         if (session.json) printJson(out, { token_id: id, deleted: true });
-        else printLines(out, [`${out.paint('good', '✔')} ${id} is revoked`]);
+        else
+          printLines(
+            out,
+            revokedLines(
+              id,
+              items.find(({ token_id }) => token_id === id),
+              session,
+            ),
+          );
         return undefined;
       }),
     );

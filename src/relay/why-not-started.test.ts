@@ -1,0 +1,26 @@
+import { createServer } from 'node:net';
+import { expect, test } from 'vitest';
+import { whyNotStarted } from './why-not-started.ts';
+
+const listening = (host: string, port: number) =>
+  new Promise<{ error: Error | null; port: number; close(): void }>((resolve) => {
+    const server = createServer();
+    const close = () => void server.close();
+    server.on('error', (error) => resolve({ error, port, close }));
+    server.listen(port, host, () => resolve({ error: null, port: (server.address() as { port: number }).port, close }));
+  });
+
+test('a port that is taken is named, with what to do', async () => {
+  const first = await listening('127.0.0.1', 0);
+  const { port } = first;
+  const { error } = await listening('127.0.0.1', port);
+  first.close();
+  const said = whyNotStarted(error ?? expect.fail('both listen'), { host: '127.0.0.1', port });
+  expect(said).toMatch(`something else listens at 127.0.0.1:${port} already`);
+  expect(said).toContain('another --port');
+});
+
+test('what nobody foresaw is told as it came', () => {
+  const other = Object.assign(new Error('no such file'), { code: 'EACCES', syscall: 'open' });
+  expect(whyNotStarted(other, { host: '::1', port: 1 })).toBe('no such file');
+});
