@@ -25,17 +25,19 @@ const parentOf = (pid: string): number =>
       .split(' ')[1],
   );
 
-export function taggedProcesses(installation_id: string): TaggedProcess[] {
-  const found = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((pid) => {
-      const environment = readOrNothing(`/proc/${pid}/environ`).split('\0');
-      if (!environment.includes(`SLIPWAY_INSTALLATION_ID=${installation_id}`)) return [];
-      const tag = environment.find((entry) => entry.startsWith('SLIPWAY_NODE_INSTANCE_ID=')) ?? '';
-      const argv = readOrNothing(`/proc/${pid}/cmdline`).split('\0');
-      const node_instance_id = tag.slice(tag.indexOf('=') + 1);
-      return [{ pid: Number(pid), parent: parentOf(pid), node_instance_id, agent: argv.includes('--config') }];
-    });
+const everyPid = () => readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+
+export const taggedProcesses = (installation_id: string): TaggedProcess[] => taggedAmong(installation_id, everyPid());
+
+function taggedAmong(installation_id: string, pids: string[]): TaggedProcess[] {
+  const found = pids.flatMap((pid) => {
+    const environment = readOrNothing(`/proc/${pid}/environ`).split('\0');
+    if (!environment.includes(`SLIPWAY_INSTALLATION_ID=${installation_id}`)) return [];
+    const tag = environment.find((entry) => entry.startsWith('SLIPWAY_NODE_INSTANCE_ID=')) ?? '';
+    const argv = readOrNothing(`/proc/${pid}/cmdline`).split('\0');
+    const node_instance_id = tag.slice(tag.indexOf('=') + 1);
+    return [{ pid: Number(pid), parent: parentOf(pid), node_instance_id, agent: argv.includes('--config') }];
+  });
   // What an agent starts looks like the agent itself for a moment, until it has become the new program.
   const ours = new Set(found.map(({ pid }) => pid));
   return found.map(({ parent, ...process }) => ({ ...process, agent: process.agent && !ours.has(parent) }));
@@ -47,11 +49,26 @@ export interface LaunchWatch {
   stop(): void;
 }
 
-/** Looks again and again, so that a second process of one instance is seen even when it lives shortly. */
+/** A process gets its tags when it becomes its program, at once after it was made: who has none by then never will. */
+const looksAtAStranger = 40;
+
+/**
+ * Looks again and again, so that a second process of one instance is seen even when it lives shortly. Most that run here are
+ * strangers, and to read what each carries takes a tenth of a processor: they are soon passed over.
+ */
 export function watchLaunches(installation_id: string, every_ms = 50): LaunchWatch {
   const seen = new Map<string, Set<number>>();
+  let strangers = new Map<string, number>();
   const look = () => {
-    for (const { pid, node_instance_id, agent } of taggedProcesses(installation_id)) {
+    const running = everyPid();
+    const tagged = taggedAmong(
+      installation_id,
+      running.filter((pid) => (strangers.get(pid) ?? 0) < looksAtAStranger),
+    );
+    const ours = new Set(tagged.map(({ pid }) => String(pid)));
+    // Whoever has ended is forgotten, and with it its number.
+    strangers = new Map(running.filter((pid) => !ours.has(pid)).map((pid) => [pid, (strangers.get(pid) ?? 0) + 1]));
+    for (const { pid, node_instance_id, agent } of tagged) {
       if (!agent) continue;
       const pids = seen.get(node_instance_id) ?? new Set();
       seen.set(node_instance_id, pids.add(pid));
