@@ -1,6 +1,6 @@
 /**
  * A million honest agents in this one process, in front of real servers with the embedded database: they beat at the interval that
- * the server assigns, through relays and over streams of their own; some die, some restart, some falter, some join. Judged by the evidence: no machine that is
+ * the server assigns, through relays, over streams and by calls of their own; some die, some restart, some falter, some join. Judged by the evidence: no machine that is
  * well was given up, each that died was found, and how late. Loopback only, bounded in time. Ends with 1 when a verdict was false or
  * missing, or a change that was acknowledged is not there.
  */
@@ -58,7 +58,7 @@ try {
   for (let agent = 0; agent < options.nodes; agent++)
     agents.wheel.at(agent, systemClock.nowMs() + Math.random() * interval * 1000);
   const { relays, streams, seed } = options;
-  const load = startLoad({ agents, relays, streams, urlOf });
+  const load = startLoad({ agents, relays, streams, one_calls_in: options['one-calls-in'], urlOf });
   const fate = startFate(plan, { agents, url: () => urlOf(0), join_token: token ?? '', seed });
   const reader = story
     ? undefined

@@ -128,6 +128,7 @@ export function figuresOf(run: Run): { figures: Figure[]; words: string[] } {
   const words = [
     ...judgement.false_verdicts.slice(0, 10).map((each) => `false: ${each}`),
     ...(judgement.gaps.length > 0 ? [`our own gaps in hearing: ${secondsOf(judgement.gaps)}`] : []),
+    `of ${load.tally.answered} beats that were answered, ${load.tally.called} came by calls of their own; ${options.streams} agents had a stream, ${options.relays} relays spoke for the others`,
     ...listed(load.tally.failed).map((each) => `requests with beats that failed, ${each}`),
     ...listed(load.tally.refused).map((each) => `beats refused, ${each}`),
     ...listed(fate.answers).map((each) => `registrations, ${each}`),

@@ -1,8 +1,9 @@
-/** The fleet at work: whoever is due beats, by its relay or over its own stream, and comes back after the interval it was told, give or take a tenth. */
+/** The fleet at work: whoever is due beats, by its relay, over its own stream or by a call of its own, and comes back after the interval it was told, give or take a tenth. */
 import { jittered } from '../../src/base/backoff.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { effectiveStaleSeconds } from '../../src/lifecycle/budgets.ts';
 import { type Agents, doing } from './agents.ts';
+import { createCalls } from './calls.ts';
 import { falteringShare } from './plan.ts';
 import { type BeatAnswer, countUp, createRelay, newTally, type Relay, type Tally } from './relay.ts';
 import { createStreams } from './streams.ts';
@@ -17,6 +18,8 @@ export interface LoadOptions {
   relays: number;
   /** The first so many agents speak for themselves, each over a connection of its own. */
   streams: number;
+  /** Of the others, one in so many calls for itself; none where it is 0. */
+  one_calls_in: number;
   /** Where a relay or an agent sends to now; which one of several it is, is told by its number. */
   urlOf(number: number): string;
 }
@@ -28,7 +31,7 @@ export interface Load {
   stop(): void;
 }
 
-export function startLoad({ agents, relays, streams, urlOf }: LoadOptions): Load {
+export function startLoad({ agents, relays, streams, one_calls_in, urlOf }: LoadOptions): Load {
   const tally = newTally();
   let stopped = false;
   let answers = 0;
@@ -51,6 +54,8 @@ export function startLoad({ agents, relays, streams, urlOf }: LoadOptions): Load
     createRelay(agents, () => urlOf(place), tally, onAnswer),
   );
   const alone = createStreams(agents, urlOf, tally, onAnswer);
+  const calls = createCalls(agents, urlOf, tally, onAnswer);
+  const callsItself = (agent: number) => one_calls_in > 0 && agent % one_calls_in === 0;
 
   /** Whoever is to falter does so once it has been heard, and then until most of its time is over. */
   const falters = (agent: number, nowMs: number): boolean => {
@@ -67,6 +72,7 @@ export function startLoad({ agents, relays, streams, urlOf }: LoadOptions): Load
     if (agents.state[agent] === doing.dead || falters(agent, nowMs)) return;
     agents.dueMs[agent] = nowMs;
     if (agent < streams) alone.send(agent);
+    else if (callsItself(agent)) calls.send(agent);
     else racks[agent % relays]?.add(agent);
   };
 
@@ -86,6 +92,7 @@ export function startLoad({ agents, relays, streams, urlOf }: LoadOptions): Load
       stopped = true;
       for (const rack of racks) rack.stop();
       alone.stop();
+      calls.stop();
     },
   };
 }

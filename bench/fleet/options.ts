@@ -41,6 +41,11 @@ const given = readOptions(new URL('../fleet.ts', import.meta.url).href, {
     joins: { kind: 'tally', what: sized('joins', 'how many join meanwhile') },
     relays: { kind: 'count', otherwise: 20, what: 'through how many relays they beat' },
     streams: { kind: 'tally', otherwise: 200, what: 'how many beat over a stream of their own' },
+    'one-calls-in': {
+      kind: 'tally',
+      otherwise: 100,
+      what: 'of the others, one in so many beats by calls of its own; 0: none',
+    },
     seed: { kind: 'tally', otherwise: 1, what: 'which fate is drawn' },
     statements: { kind: 'flag', what: 'also tell which statements the database was at' },
   },

@@ -15,6 +15,8 @@ const retry = { firstMs: 500, mostMs: 10_000 };
 export interface Tally {
   sent: number;
   answered: number;
+  /** Those of them that came by calls of their own. */
+  called: number;
   /** Requests that nobody answered, or that were refused as a whole, by what was said. */
   failed: Map<string, number>;
   /** Beats that were refused alone, by code. */
@@ -26,6 +28,7 @@ export interface Tally {
 export const newTally = (): Tally => ({
   sent: 0,
   answered: 0,
+  called: 0,
   failed: new Map(),
   refused: new Map(),
   waitedMs: [],
@@ -47,7 +50,7 @@ export interface Relay {
   stop(): void;
 }
 
-const codeOf = (error: unknown): string =>
+export const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error ? String(error.code) : String((error as Error).message);
 
 export function createRelay(

@@ -1,0 +1,51 @@
+/** Agents that speak for themselves by calls of their own, one for each beat, as our agent does without a stream. One that was not answered calls again soon. */
+import { Agent } from 'node:http';
+import { jittered } from '../../src/base/backoff.ts';
+import { systemClock } from '../../src/base/clock.ts';
+import type { Agents } from './agents.ts';
+import { post } from './post.ts';
+import { type BeatAnswer, codeOf, countUp, type Tally } from './relay.ts';
+
+const retryMs = 5_000;
+/** So many that none waits for another's connection. */
+const connections = 64;
+
+export interface Calls {
+  send(agent: number): void;
+  stop(): void;
+}
+
+export function createCalls(
+  agents: Agents,
+  urlOf: (number: number) => string,
+  tally: Tally,
+  onAnswer: (agent: number, answer: BeatAnswer, sentMs: number) => void,
+): Calls {
+  const sockets = new Agent({ keepAlive: true, maxSockets: connections });
+  let stopped = false;
+
+  const call = async (agent: number) => {
+    const sentMs = systemClock.nowMs();
+    tally.sent++;
+    try {
+      const url = new URL('/v1/agent/heartbeat', urlOf(agent));
+      const { status, text } = await post(url, sockets, `{${agents.said(agent)}}`, agents.credential(agent));
+      if (status >= 500) throw new Error(`status ${status}`);
+      tally.answered++;
+      tally.called++;
+      onAnswer(agent, JSON.parse(text) as BeatAnswer, sentMs);
+    } catch (error) {
+      if (stopped) return;
+      countUp(tally.failed, `call: ${codeOf(error)}`);
+      agents.wheel.at(agent, systemClock.nowMs() + jittered(retryMs));
+    }
+  };
+
+  return {
+    send: (agent) => void call(agent),
+    stop() {
+      stopped = true;
+      sockets.destroy();
+    },
+  };
+}
