@@ -13,7 +13,7 @@ const program = `
   import { spawn } from 'node:child_process';
   import { freshDirectory, whenOver } from '${leftovers}';
   const directory = await freshDirectory();
-  const machine = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)', directory], { detached: true, stdio: 'ignore' });
+  const machine = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 60_000)', directory], { detached: true, stdio: 'ignore' });
   const ends = (name) => whenOver(async () => console.log(name));
   const [first, second] = [ends('first'), ends('second')];
   console.log(JSON.stringify({ directory, pid: machine.pid }));
