@@ -92,6 +92,12 @@ const sections: Section[] = [
     how: 'One replica after the other gives way to one that first adds columns to the tables of beats and nodes and builds an index, while the older one serves on. Then one is killed, and the other takes over. The newer version is this one with two more changes of the schema.',
   },
   {
+    benchmark: 'fleet-crash-loop',
+    title: 'Killed again and again',
+    command: 'node bench/fleet.ts --story crash-loop --nodes 200000 --rate 8000 --minutes 4',
+    how: 'The server ends by `kill -9` three times, eight seconds after one another, so that it meets the fleet anew each time before it has got over the last; the database stays. Judged as above.',
+  },
+  {
     benchmark: 'flat',
     title: 'A beat in a small fleet and in a large one',
     command: 'node bench/flat.ts',
@@ -215,7 +221,7 @@ export function writePage(records: readonly Recorded[]): string {
   return `${[
     '# How far it goes, measured',
     `${wheresOf(machines)} server, embedded PostgreSQL and whatever makes the load share the cores. Each ratio is against a baseline taken in the same run. What is played and not real is said where it is. Times depend on the machine and on what else it does; the ratios and the processor time less so.`,
-    'To see for yourself, run the command that stands with each section, best on a machine that does nothing else. With `--quick` most take a smaller size and a minute or two: good for a first look, not for comparing. With `--json` a benchmark prints one line for programs.',
+    'To see for yourself, run the command that stands with each section, best on a machine that does nothing else. With `--quick` most take a smaller size and a minute or two: good for a first look, not for comparing. With `--help` a benchmark tells what it does, its options and how long it takes, and starts nothing; with `--json` it prints one line for programs.',
     'This page is made by `node bench/scale-page.ts` from `bench/scale.jsonl`, and a test holds the two together. Put what a benchmark prints with `--json` into a directory as `NAME.json`, and `node bench/scale-page.ts --from DIRECTORY` records it and writes the page anew; what is not in the directory stays as it was. A run with `--quick` is refused.',
     forYou,
     `## What was aimed at\n\n${summaryOf(records)}`,

@@ -43,7 +43,8 @@ export function startFate(plan: readonly Planned[], { agents, url, join_token, s
       countUp(answers, `${act} ${status}`);
       return status < 300 ? (JSON.parse(text) as { credential?: string }) : undefined;
     } catch (error) {
-      if (!stopped) countUp(answers, `${act} ${error instanceof Error ? error.message : error}`);
+      if (!stopped)
+        countUp(answers, `${act} ${String(error instanceof Error ? error.message : error).replace(/:\d+$/, '')}`);
       return undefined;
     }
   };

@@ -20,7 +20,7 @@ const sizes = {
 const sized = (name: keyof (typeof sizes)['whole'], what: string) =>
   `${what} (${sizes.whole[name]}; --quick: ${sizes.quick[name]}; a story: ${sizes.story[name]})`;
 
-export const storyNames = ['restart', 'store-down', 'rolling'] as const;
+export const storyNames = ['restart', 'store-down', 'rolling', 'crash-loop'] as const;
 
 const given = readOptions(new URL('../fleet.ts', import.meta.url).href, {
   takes: 'about twelve minutes; with --quick two minutes; a story five',

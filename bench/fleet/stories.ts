@@ -21,6 +21,8 @@ export interface Stage {
 const settleSeconds = (options: FleetOptions) => Math.max(15, 1.2 * intervalSeconds(options));
 const downSeconds = 60;
 const upSeconds = 20;
+const crashes = 3;
+const crashEverySeconds = 8;
 
 const seconds = async (work: () => Promise<unknown>): Promise<number> => {
   const startedMs = systemClock.monotonicMs();
@@ -43,6 +45,27 @@ async function restart({ store, directory, options, replicas, progress }: Stage)
   });
   progress(`back after ${away.toFixed(1)} s`);
   return [{ what: 'everything killed, until it serves again', value: away, unit: 's' }];
+}
+
+/** The servers alone, again and again, each time before the fleet has got over the last. */
+async function crashLoop({ store, directory, options, replicas, progress }: Stage): Promise<Figure[]> {
+  await rest(settleSeconds(options));
+  const away: number[] = [];
+  for (let crash = 1; crash <= crashes; crash++) {
+    const gone = await seconds(async () => {
+      await Promise.all(replicas.map((replica) => replica.stop('SIGKILL')));
+      for (const place of replicas.keys())
+        replicas[place] = await startServer(directory, store, options.rate, `server-${place}`);
+    });
+    progress(`killed and back after ${gone.toFixed(1)} s, ${crash} of ${crashes}`);
+    away.push(gone);
+    if (crash < crashes) await rest(Math.max(0, crashEverySeconds - gone));
+  }
+  return [
+    { what: 'times that the servers were killed', value: crashes, unit: '' },
+    { what: '… at least so long after one another', value: crashEverySeconds, unit: 's' },
+    { what: '… until it serves again, longest', value: Math.max(...away), unit: 's' },
+  ];
 }
 
 /** The store answers nobody, and no connection breaks. */
@@ -119,4 +142,5 @@ export const stories: Record<(typeof storyNames)[number], { replicas: number; te
     restart: { replicas: 1, tell: restart },
     'store-down': { replicas: 1, tell: storeDown },
     rolling: { replicas: 2, tell: rolling },
+    'crash-loop': { replicas: 1, tell: crashLoop },
   };
