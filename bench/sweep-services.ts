@@ -11,6 +11,7 @@ import { defaultEnvironment } from '../src/store/door-rules.ts';
 import { openInstallation } from '../src/store/installation.ts';
 import { registerReplica } from '../src/store/replicas.ts';
 import { openIngestWatch } from '../src/sweeps/ingest-watch.ts';
+import { createRefusals } from '../src/sweeps/refusals.ts';
 import type { SweepServices } from '../src/sweeps/services.ts';
 import { createSuspects } from '../src/sweeps/suspects.ts';
 
@@ -46,6 +47,7 @@ export async function sweepServices(db: Database): Promise<SweepServices> {
     host,
     ingest,
     suspects: createSuspects(db, ingest),
+    refusals: createRefusals(),
     isProcessAlive,
     onDeclaredDead: (error) => {
       throw error;

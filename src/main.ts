@@ -44,6 +44,7 @@ import { announceReplica, endReplica, leaseSeconds, otherAddresses, registerRepl
 import { startTail } from './store/tail.ts';
 import { openIngestWatch } from './sweeps/ingest-watch.ts';
 import { operationWaker } from './sweeps/operation-waker.ts';
+import { createRefusals } from './sweeps/refusals.ts';
 import { sweepRegistry } from './sweeps/registry.ts';
 import { createSweepRunner } from './sweeps/runner.ts';
 import type { SweepServices } from './sweeps/services.ts';
@@ -187,6 +188,8 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
     flushedThrough: () => beats.flushedThrough(),
     onClockJump: (seconds) => log.warn({ seconds }, 'the clock of the database was set; this replica follows it'),
   });
+  const refusals = createRefusals();
+  tail.subscribe((fact) => refusals.observe(fact));
   const { promise: declaredDead, resolve: onDeclaredDead } = Promise.withResolvers<Error>();
   const sweepServices: SweepServices = {
     ...services,
@@ -194,6 +197,7 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
     host,
     ingest,
     suspects: createSuspects(db, ingest),
+    refusals,
     isProcessAlive,
     onDeclaredDead,
   };

@@ -376,6 +376,10 @@ describe('a machine whose beats are refused', () => {
       'its heartbeats to be taken: they arrive and are refused, for relay token rack-7 was revoked. The way out: make another',
     );
   });
+  test('and is not called silent', () => {
+    expect(meaningOf({ status: 'offline', verdict: null }, { refused: true })).toMatch(/^It beats/);
+    expect(meaningOf({ status: 'offline', verdict: null })).toMatch(/^Silent/);
+  });
   test('and not where no beat would help', () => {
     for (const status of ['cleaning', 'quarantined', 'retired'] as const)
       expect(waits(status)).toBe(explain(facts(status)).waiting_for);

@@ -12,11 +12,13 @@ const agentlessMeans: Partial<Record<NodeStatus, string>> = {
 
 export function meaningOf(
   { status, verdict }: Pick<ExplainedNode, 'status' | 'verdict'>,
-  { stuck = false, agentless = false } = {},
+  { stuck = false, agentless = false, refused = false } = {},
 ): string {
   if (status === 'failed' && verdict?.certain)
     return `Given up by a verdict: ${whatEnded(verdict)}, and waiting does not bring it back.`;
   if (status === 'cleaning' && stuck)
     return 'The release of its allocation has failed; until one ends with proof, nobody gets it.';
+  if (status === 'offline' && refused)
+    return 'It beats, and its heartbeats are refused, so it counts as silent; it may come back until its deadline.';
   return (agentless && agentlessMeans[status]) || nodeStatuses[status].means;
 }

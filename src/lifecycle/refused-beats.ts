@@ -41,6 +41,12 @@ export interface RefusedBeats {
   way_out: string;
 }
 
+/** What a fact tells of it. Only of a beat that showed the machine's own credential: what a relay says in its name says nothing of the machine. */
+export const refusedIn = (fact: { kind: string; at: string; data: Record<string, unknown> }): RefusedBeats | null =>
+  fact.kind === refusedBeatKind && fact.data.shown === 'credential'
+    ? { at: new Date(fact.at), why: String(fact.data.why_not), way_out: String(fact.data.way_out) }
+    : null;
+
 /** Whether its beats are refused still, as far as anybody knows: none has counted since. */
 export const isStillRefused = ({ at }: RefusedBeats, last_seen_at: Date | null, now: Date): boolean =>
   (last_seen_at === null || at > last_seen_at) && now.getTime() - at.getTime() < 2000 * refusalToldEverySeconds;

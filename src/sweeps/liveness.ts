@@ -22,20 +22,26 @@ const reasons: Record<'offline' | 'degraded', (silent: string) => string> = {
   degraded: (silent) => `it has been silent for ${silent}, but it answers its probe`,
 };
 
-function verdictOn(node: SilentNode, to: 'offline' | 'degraded', now: Date): Verdict {
+/** It beats, and is not to blame: whoever made the token of its relay, or took it away, can help. */
+const refusedReason = (why: string, silent: string) =>
+  `its heartbeats arrive and are refused, for ${why}; none has counted for ${silent}`;
+
+function verdictOn(node: SilentNode, to: 'offline' | 'degraded', refused: string | null, now: Date): Verdict {
   const silent = `${Math.ceil(secondsBetween(node.last_seen_at, now))} s (allowed: ${node.stale_seconds} s)`;
   return {
     node,
     to,
-    reason: reasons[to](silent),
+    reason: refused === null ? reasons[to](silent) : refusedReason(refused, silent),
     due_at: silentFrom(node),
-    data: { stale_seconds: node.stale_seconds },
+    data: { stale_seconds: node.stale_seconds, ...(refused !== null && { owner_layer: 'operator' }) },
     moments: { last_seen_at: node.last_seen_at, probe_ok_at: node.probe_ok_at, gap_end: node.gap_end },
   };
 }
 
 export function liveness(services: SweepServices): Sweep {
-  const { db, environment, suspects } = services;
+  const { db, environment, suspects, refusals } = services;
+  const whyRefused = ({ node_instance_id, last_seen_at }: SilentNode, now: Date) =>
+    refusals.why(node_instance_id, last_seen_at, now);
   /** Somebody was silent by the clock, but not everything heard was stored yet: a matter of moments. */
   let unsettled = false;
   /** Those whose time may be up; when it may be for the next one. After a disturbance there may be many more who are silent and still have time. */
@@ -61,7 +67,7 @@ export function liveness(services: SweepServices): Sweep {
       const unsure: SilentNode[] = [];
       for (const node of silent) {
         const { verdict } = environment.decide.judgeLiveness(node, now, heard);
-        if (isDecided(verdict)) verdicts.push(verdictOn(node, verdict, now));
+        if (isDecided(verdict)) verdicts.push(verdictOn(node, verdict, whyRefused(node, now), now));
         else if (verdict === 'unsure') unsure.push(node);
       }
       unsettled = unsure.length > 0;

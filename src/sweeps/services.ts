@@ -2,6 +2,7 @@
 import type { Engine } from '../engine/engine.ts';
 import type { OperationServices } from '../operations/services.ts';
 import type { IngestWatch } from './ingest-watch.ts';
+import type { Refusals } from './refusals.ts';
 import type { Suspects } from './suspects.ts';
 
 export interface SweepServices extends OperationServices {
@@ -10,6 +11,7 @@ export interface SweepServices extends OperationServices {
   /** Whether we ourselves hear, before anybody is judged by silence or time. */
   ingest: IngestWatch;
   suspects: Suspects;
+  refusals: Refusals;
   isProcessAlive(pid: number): boolean;
   /** Another replica took over from this one; it executes nothing more and must end. */
   onDeclaredDead(error: Error): void;

@@ -11,7 +11,7 @@ import { type ActionSubject, offeredActions } from '../../lifecycle/actions.ts';
 import { type Holder as ExplainedHolder, type ExplainedNode, explain } from '../../lifecycle/explain.ts';
 import { meaningOf } from '../../lifecycle/node-means.ts';
 import { offeredFirst, type Repeated, repeatedIn } from '../../lifecycle/offered-first.ts';
-import { isStillRefused, type RefusedBeats, refusedBeatKind } from '../../lifecycle/refused-beats.ts';
+import { isStillRefused, type RefusedBeats, refusedIn } from '../../lifecycle/refused-beats.ts';
 import { slowStages } from '../../lifecycle/slow-stages.ts';
 import type { NodeStatus } from '../../lifecycle/states.ts';
 import { actOnNode } from '../../operations/node-actions.ts';
@@ -105,12 +105,12 @@ async function toldOf(node: Node, tenant: string | null, services: ApiServices) 
   return { holder, stuck, evidence, slow_stages };
 }
 
-/** The newest that its own agent's beats met with: what a relay said in its name says nothing of the machine. */
 function refusedBeats(evidence: Evidence[], { last_seen_at }: ExplainedNode, at: Date): RefusedBeats | null {
-  const fact = evidence.find(({ kind, data }) => kind === refusedBeatKind && data.shown === 'credential');
-  if (!fact) return null;
-  const refused = { at: new Date(fact.at), why: String(fact.data.why_not), way_out: String(fact.data.way_out) };
-  return isStillRefused(refused, last_seen_at, at) ? refused : null;
+  for (const fact of evidence) {
+    const refused = refusedIn(fact);
+    if (refused) return isStillRefused(refused, last_seen_at, at) ? refused : null;
+  }
+  return null;
 }
 
 type ExplanationRoutes = 'node-explain' | 'node-actions' | 'node-act';
@@ -134,6 +134,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
     const change = evidence.find((fact) => fact.kind === `node.${node.status}`);
     const repeated = repeatedIn(findings);
     const agentless = services.drivers.get(pool?.driver ?? '')?.supervision === 'observe';
+    const refused_beats = refusedBeats(evidence, row, now(services.clock));
     const told = explain({
       node: row satisfies ExplainedNode,
       observed_only: pool?.mode === 'observe',
@@ -144,14 +145,14 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       anew: operation?.kind === nodeReimageKind,
       operation: workOf(operation),
       repeated,
-      refused_beats: refusedBeats(evidence, row, now(services.clock)),
+      refused_beats,
     });
     return {
       node_id: node.node_id,
       node_instance_id: node.node_instance_id,
       status: node.status,
       status_since: node.status_since,
-      means: meaningOf(node, { stuck: stuck !== null, agentless }),
+      means: meaningOf(node, { stuck: stuck !== null, agentless, refused: refused_beats !== null }),
       because: {
         rule: node.verdict?.rule ?? (change ? String(change.data.by) : null),
         verdict: node.verdict?.reason ?? (change ? String(change.data.reason) : null),

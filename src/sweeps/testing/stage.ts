@@ -9,6 +9,7 @@ import { type DoorEnvironment, defaultEnvironment } from '../../store/door-rules
 import type { NodeRow } from '../../store/nodes.ts';
 import { declarePool } from '../../store/pools.ts';
 import { beatAs, hearThrough, type PlacedNodes, placedRows, placeNodes } from '../../store/testing/placed-nodes.ts';
+import { createRefusals } from '../refusals.ts';
 import type { SweepServices } from '../services.ts';
 
 export interface Stage {
@@ -48,6 +49,7 @@ export function ruleStage(database: { url: string; drop(): Promise<void> }): Sta
     environment,
     executor: { replica_id: 'rep_test', epoch: '1' },
     ingest: { isSteady: () => true, tightestStaleSeconds: () => staleSeconds, check: async () => ({ gap: false }) },
+    refusals: createRefusals(),
     // Everybody may have fallen silent: who has is what the rule finds out.
     suspects: {
       at: async () => (await placedRows(db)).map(({ node_id }) => ({ node_id, due_ms: 0 })),

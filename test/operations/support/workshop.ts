@@ -18,6 +18,7 @@ import { publishHeard } from '../../../src/store/ingest.ts';
 import { openInstallation } from '../../../src/store/installation.ts';
 import { isRevoked } from '../../../src/store/instances.ts';
 import { registerReplica } from '../../../src/store/replicas.ts';
+import { createRefusals } from '../../../src/sweeps/refusals.ts';
 import { sweepRegistry } from '../../../src/sweeps/registry.ts';
 import type { SweepServices } from '../../../src/sweeps/services.ts';
 import { createSuspects } from '../../../src/sweeps/suspects.ts';
@@ -138,6 +139,7 @@ export async function openWorkshop(parts: WorkshopParts): Promise<Workshop> {
   const sweepServices: SweepServices = {
     ...services,
     ...{ engine: runs, host: 'here', ingest, suspects: createSuspects(db, ingest), isProcessAlive: () => true },
+    refusals: createRefusals(),
     onDeclaredDead: (error) => {
       throw error;
     },

@@ -13,6 +13,7 @@ import { type Installation, openInstallation } from '../../../src/store/installa
 import { isRevoked } from '../../../src/store/instances.ts';
 import { endReplica, registerReplica, renewLease } from '../../../src/store/replicas.ts';
 import { createJoinToken } from '../../../src/store/tokens.ts';
+import { createRefusals } from '../../../src/sweeps/refusals.ts';
 import { sweepRegistry } from '../../../src/sweeps/registry.ts';
 import type { SweepServices } from '../../../src/sweeps/services.ts';
 import { createSuspects } from '../../../src/sweeps/suspects.ts';
@@ -103,6 +104,7 @@ async function openReplica(db: Database, clock: VirtualClock, installation: Inst
     host: 'here',
     ingest,
     suspects: createSuspects(db, ingest),
+    refusals: createRefusals(),
     isProcessAlive: () => true,
     onDeclaredDead: (error) => {
       throw error;

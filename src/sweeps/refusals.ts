@@ -1,0 +1,34 @@
+/**
+ * Whose beats arrive and are refused, as the evidence tells every replica. A verdict on silence says so then, and asks the store nothing for
+ * it: a replica that has just started may not know it yet, and says of the machine what it would say of any other.
+ */
+import type { Evidence } from '../contract/evidence.ts';
+import { isStillRefused, type RefusedBeats, refusedIn } from '../lifecycle/refused-beats.ts';
+
+export interface Refusals {
+  observe(fact: Evidence): void;
+  /** Null where nobody knows of any, or it was heard since. */
+  why(node_instance_id: string | null, last_seen_at: Date, now: Date): string | null;
+}
+
+const mostKept = 50_000;
+
+export function createRefusals(): Refusals {
+  /** The longest ago first. */
+  const kept = new Map<string, RefusedBeats>();
+  return {
+    observe(fact) {
+      const refused = refusedIn(fact);
+      const id = fact.node_instance_id;
+      if (!refused || !id) return;
+      kept.delete(id);
+      const [oldest] = kept.keys();
+      if (kept.size >= mostKept && oldest !== undefined) kept.delete(oldest);
+      kept.set(id, refused);
+    },
+    why(node_instance_id, last_seen_at, now) {
+      const refused = kept.get(node_instance_id ?? '');
+      return refused && isStillRefused(refused, last_seen_at, now) ? refused.why : null;
+    },
+  };
+}
