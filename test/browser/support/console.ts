@@ -97,6 +97,8 @@ const settledColours = `(async () => {
   } while (fading().length > 0);
 })()`;
 
+export const coloursSettle = (page: Page) => page.evaluate(settledColours);
+
 /** As it comes with its binding for browsers. */
 const axeSource = readFileSync(
   createRequire(createRequire(import.meta.url).resolve('@axe-core/playwright')).resolve('axe-core/axe.min.js'),
@@ -114,7 +116,7 @@ async function barriers(page: Page, only?: string): Promise<string[]> {
   // Once a document: reading half a megabyte of rules takes longer than most of them.
   if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(axeSource);
   // Half-way from one colour to another nothing can be said of either.
-  await page.evaluate(settledColours);
+  await coloursSettle(page);
   const options = { resultTypes: ['violations'], ...(only && { runOnly: { type: 'rule', values: [only] } }) };
   const violations = await page.evaluate<Violation[]>(
     `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => violations)`,
