@@ -10,7 +10,7 @@ import { type Ledger, openLedger } from '../support/ledger.ts';
 import { allBecome, allocate, becomes, release } from '../support/machine-life.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { expectNoBarriers, openBrowser, signIn, statusOf, visit } from './support/console.ts';
+import { expectNoBarriers, openBrowser, signIn, statusOf, visit, walkTo } from './support/console.ts';
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
 
@@ -76,7 +76,7 @@ async function leaveBehind(): Promise<void> {
   );
 }
 
-const goTo = (path: string) => page.goto(server.url + path);
+const goTo = (path: string) => walkTo(page, path);
 
 const machine = (i: number): string => fleet.machines[i]?.node_id ?? '';
 const dialogOf = (page: Page) => page.getByRole('dialog');
@@ -183,7 +183,7 @@ it('what disagrees is seen with both sides, on its own page and on the machineâ€
 });
 
 it('what needs a person is where one arrives, worst first, and moves as it gets worse', async () => {
-  await goTo('/');
+  await page.goto(server.url);
   const shelf = (name: RegExp) => page.getByRole('region', { name });
   await shelf(/^Releases that are tried again: 3/).waitFor();
   const shelves = async () => (await page.locator('section h2').allInnerTexts()).map((words) => words.trim());
@@ -196,7 +196,8 @@ it('what needs a person is where one arrives, worst first, and moves as it gets 
   const counted = Number(/\d+/.exec(await place.innerText())?.[0]);
   // Once its tries are over, a release stands where it is seen first.
   await ledger.rows(`update allocations set release_tries = 9 where allocation_id = $1`, [forced]);
-  await goTo('/attention');
+  // Nothing told of it: the page is loaded again.
+  await page.goto(`${server.url}/attention`);
   await shelf(/^Releases that gave up: 1/).waitFor();
   expect((await shelves())[0]).toBe('Releases that gave up');
   await server.client.call('node-act', {
@@ -298,7 +299,7 @@ it('offers nothing to those who may only look', async () => {
   await page.getByRole('button', { name: 'Sign in' }).click();
   await statusOf(page, 'quarantined').waitFor();
   expect(await page.getByRole('button', { name: /Actions|Reactivate/ }).count()).toBe(0);
-  await page.goto(`${server.url}/allocations?status=release_failed`);
+  await walkTo(page, '/allocations?status=release_failed');
   await page.getByRole('heading', { name: 'Allocations' }).waitFor();
   expect(await page.getByRole('button', { name: /Recover/ }).count()).toBe(0);
   await context.close();

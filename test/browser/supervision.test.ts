@@ -9,7 +9,7 @@ import { type BeatingFleet, beatingFleet } from '../scenarios/support/fleet.ts';
 import type { World } from '../scenarios/support/scenario.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { expectNoBarriers, isLive, openBrowser, signIn, statusOf, visit } from './support/console.ts';
+import { expectNoBarriers, isLive, openBrowser, signIn, statusOf, visit, walkTo } from './support/console.ts';
 
 /** From the first silence to the last verdict, with several pages looked at by axe, on a loaded machine. */
 const wholeIncidentMs = 300_000;
@@ -199,7 +199,7 @@ it('shows maintenance at once, on a phone and in the dark, and offers nothing to
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
   await expectNoBarriers(page, 'supervision on a phone in the dark', 'color-contrast');
   const [one] = await heldNodes();
-  await page.goto(`${server.url}/nodes/${one?.node_id}`);
+  await walkTo(page, `/nodes/${one?.node_id}`);
   await page.getByText(/somebody works there: maintenance dredging/).waitFor();
   expect(await page.getByRole('button', { name: /Apply|Extend/ }).count()).toBe(0);
   await expectNoBarriers(page, 'a held node in the dark', 'color-contrast');

@@ -10,7 +10,7 @@ import { openTables } from '../api/support/tables.ts';
 import { allocate, becomes, declarePool } from '../support/machine-life.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { expectNoBarriers, openBrowser, releaseEverything, signIn, visit } from './support/console.ts';
+import { expectNoBarriers, openBrowser, releaseEverything, signIn, visit, walkTo } from './support/console.ts';
 
 /** Every page, each looked at by axe, on a loaded machine. */
 const everyPageMs = 300_000;
@@ -56,16 +56,9 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** As a link would lead there; by way of nowhere, so that no words of the page before are taken for those of this one. */
 const open = async (page: Page, path: string, words: string) => {
-  const there: [string, string][] = [
-    ['/nowhere', 'There is nothing at this address'],
-    [path, words],
-  ];
-  for (const [address, said] of there) {
-    await page.evaluate(`history.pushState({}, '', ${JSON.stringify(address)})`);
-    await page.getByText(said).first().waitFor();
-  }
+  await walkTo(page, path);
+  await page.getByText(words).first().waitFor();
 };
 
 const widthOf = 'document.documentElement.scrollWidth';

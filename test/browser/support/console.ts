@@ -81,6 +81,17 @@ export async function signIn(page: Page, server: TestServer, path = '/'): Promis
   await page.getByRole('navigation', { name: 'Places' }).waitFor();
 }
 
+/**
+ * As a link would lead there, without loading everything again; by way of nowhere, so that no words of the page before are taken
+ * for those of this one.
+ */
+export async function walkTo(page: Page, path: string): Promise<void> {
+  const go = (address: string) => page.evaluate(`history.pushState({}, '', ${JSON.stringify(address)})`);
+  await go('/nowhere');
+  await page.getByText('There is nothing at this address').first().waitFor();
+  await go(path);
+}
+
 /** The badge that says what the thing on this page is now. */
 export const statusOf = (page: Page, status: string) => page.locator('[data-badge]', { hasText: status }).first();
 
