@@ -367,7 +367,12 @@ test('one that failed again and again waits for a change of its pool, and not fo
 });
 
 describe('a machine whose beats are refused', () => {
-  const refused_beats = { at: at(10), why: 'relay token rack-7 was revoked', way_out: 'make another' };
+  const refused_beats = {
+    at: at(10),
+    why: 'relay token rack-7 was revoked',
+    way_out: 'make another',
+    in_short: 'its token was revoked',
+  };
   const waits = (status: NodeStatus, node: Partial<ExplainedNode> = {}) =>
     explain(facts(status, node, { refused_beats })).waiting_for;
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { beatRefusals, isStillRefused, refusalToldEverySeconds } from './refused-beats.ts';
+import { beatRefusals, isStillRefused, refusalToldEverySeconds, refusedIn } from './refused-beats.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
-const refused = { at: at(100), why: 'w', way_out: 'o' };
+const refused = { at: at(100), in_short: 's', why: 'w', way_out: 'o' };
 
 describe('beats are refused still', () => {
   test.each<[string, Date | null, Date, boolean]>([
@@ -12,6 +12,19 @@ describe('beats are refused still', () => {
     ['as long as it would be told anew', at(90), at(100 + 1.5 * refusalToldEverySeconds), true],
     ['not when it would have been told anew and was not', at(90), at(100 + 2 * refusalToldEverySeconds), false],
   ])('%s', (_, last_seen_at, now, still) => expect(isStillRefused(refused, last_seen_at, now)).toBe(still));
+});
+
+test.each(Object.entries(beatRefusals))('%s in short names no token and no pool', (code, { in_short }) => {
+  const fact = {
+    kind: 'beat.refused',
+    at: at(0).toISOString(),
+    data: { code, shown: 'credential', why_not: 'relay token rack-7' },
+  };
+  expect(refusedIn(fact)?.in_short).toBe(in_short);
+  expect(in_short).not.toMatch(/rack-7|metal|gpu/);
+  expect(refusedIn({ ...fact, data: { ...fact.data, code: 'not_yet_known' } })?.in_short).toBe(
+    'its relay may not pass them on',
+  );
 });
 
 test.each(Object.entries(beatRefusals))('%s names the token, and the way out the pool of the machine', (_, refusal) => {

@@ -12,6 +12,8 @@ const anotherToken = (pool: string) => `slipway tokens create --name NAME --role
 const afresh = (_: RefusingRelay, pool: string) => `start the relay with another token (${anotherToken(pool)})`;
 
 interface Refusal {
+  /** For whoever may see the machine, and not the tokens and pools of others. */
+  in_short: string;
   why(refusing: RefusingRelay, pool: string): string;
   way_out(refusing: RefusingRelay, pool: string): string;
 }
@@ -19,13 +21,22 @@ interface Refusal {
 /** By the code with which a beat, or the whole batch, was refused; `pool` is the machine's. */
 export const beatRefusals = {
   scope_insufficient: {
+    in_short: 'the token of its relay is for another pool',
     why: ({ relay, relay_pool }, pool) =>
       `relay token ${relay} is for pool ${relay_pool}, and its machine is of ${pool}`,
     way_out: (_, pool) =>
       `reach it by a relay with a token for pool ${pool} (${anotherToken(pool)}), or by one without a token`,
   },
-  token_unknown: { why: ({ relay }) => `relay token ${relay} was revoked`, way_out: afresh },
-  token_expired: { why: ({ relay }) => `relay token ${relay} has expired`, way_out: afresh },
+  token_unknown: {
+    in_short: 'the token of its relay was revoked',
+    why: ({ relay }) => `relay token ${relay} was revoked`,
+    way_out: afresh,
+  },
+  token_expired: {
+    in_short: 'the token of its relay has expired',
+    why: ({ relay }) => `relay token ${relay} has expired`,
+    way_out: afresh,
+  },
 } as const satisfies Record<string, Refusal>;
 
 export type BeatRefusal = keyof typeof beatRefusals;
@@ -37,14 +48,24 @@ export const refusalToldEverySeconds = 3600;
 
 export interface RefusedBeats {
   at: Date;
+  in_short: string;
   why: string;
   way_out: string;
 }
 
+/** Of a code that a newer version knows, and this one does not. */
+const inShort = (code: unknown) =>
+  isBeatRefusal(String(code)) ? beatRefusals[code as BeatRefusal].in_short : 'its relay may not pass them on';
+
 /** What a fact tells of it. Only of a beat that showed the machine's own credential: what a relay says in its name says nothing of the machine. */
 export const refusedIn = (fact: { kind: string; at: string; data: Record<string, unknown> }): RefusedBeats | null =>
   fact.kind === refusedBeatKind && fact.data.shown === 'credential'
-    ? { at: new Date(fact.at), why: String(fact.data.why_not), way_out: String(fact.data.way_out) }
+    ? {
+        at: new Date(fact.at),
+        in_short: inShort(fact.data.code),
+        why: String(fact.data.why_not),
+        way_out: String(fact.data.way_out),
+      }
     : null;
 
 /** Whether its beats are refused still, as far as anybody knows: none has counted since. */

@@ -16,7 +16,7 @@ afterEach(() => stage.close());
 
 const refusalOf = async (node: NodeId, seconds: number, shown = 'credential') => {
   const [row] = await stage.rows([node]);
-  const data = { why_not: 'relay token rack-7 was revoked', way_out: 'make another', shown };
+  const data = { code: 'token_unknown', why_not: 'relay token rack-7 was revoked', way_out: 'make another', shown };
   const at = stage.at(seconds).toISOString();
   const fact = { kind: refusedBeatKind, at, node_instance_id: row?.node_instance_id, data };
   stage.services.refusals.observe(fact as unknown as Evidence);
@@ -35,7 +35,7 @@ test('the verdict says that they are refused, where the machine itself spoke and
   expect(said.get(refused)).toMatchObject({
     owner: 'operator',
     reason:
-      'its heartbeats arrive and are refused, for relay token rack-7 was revoked; none has counted for 31 s (allowed: 30 s)',
+      'its heartbeats arrive and are refused, for the token of its relay was revoked; none has counted for 31 s (allowed: 30 s)',
   });
   for (const id of ids.slice(1))
     expect(said.get(id)).toMatchObject({ owner: 'node', reason: 'it has been silent for 31 s (allowed: 30 s)' });

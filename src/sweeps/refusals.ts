@@ -7,7 +7,7 @@ import { isStillRefused, type RefusedBeats, refusedIn } from '../lifecycle/refus
 
 export interface Refusals {
   observe(fact: Evidence): void;
-  /** Null where nobody knows of any, or it was heard since. */
+  /** In short, since a verdict is shown to tenants as well; null where nobody knows of any, or it was heard since. */
   why(node_instance_id: string | null, last_seen_at: Date, now: Date): string | null;
 }
 
@@ -28,7 +28,7 @@ export function createRefusals(): Refusals {
     },
     why(node_instance_id, last_seen_at, now) {
       const refused = kept.get(node_instance_id ?? '');
-      return refused && isStillRefused(refused, last_seen_at, now) ? refused.why : null;
+      return refused && isStillRefused(refused, last_seen_at, now) ? refused.in_short : null;
     },
   };
 }
