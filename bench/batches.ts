@@ -86,6 +86,7 @@ async function bareRound(db: Database, ids: string[], from: number): Promise<num
 async function watchLag(
   db: Database,
   ids: string[],
+  since: Date,
   answered: { turn: number; atMs: number },
   lags: number[],
   until: () => boolean,
@@ -99,14 +100,14 @@ async function watchLag(
     }
     looked = turn;
     const id = ids[numberOf(turn * batch + batch - 1)];
+    // Nobody beats twice in a round, so whatever has come since it began is the beat that is looked for.
     const seen = async () =>
-      (
-        await db.query(
-          `select 1 from heartbeats where node_instance_id = $1 and last_seen_at > clock_timestamp() - make_interval(secs => $2)`,
-          [id, secondsSince(atMs) + 0.5],
-        )
-      ).length > 0;
-    while (!(await seen())) await pause(systemClock, 10);
+      (await db.query('select 1 from heartbeats where node_instance_id = $1 and last_seen_at >= $2', [id, since]))
+        .length > 0;
+    while (!(await seen())) {
+      if (secondsSince(atMs) > lostAfterSeconds) throw new Error('a beat that was answered is not in the table');
+      await pause(systemClock, 10);
+    }
     lags.push(secondsSince(atMs) * 1000);
     await pause(systemClock, 100);
   }
@@ -123,8 +124,8 @@ async function ourRound(served: Served, db: Database, ids: string[], from: numbe
   });
   const answered = { turn: -1, atMs: 0 };
   let over = false;
-  const watching = watchLag(db, ids, answered, lags, () => over);
   const since = now(systemClock);
+  const watching = watchLag(db, ids, since, answered, lags, () => over);
   const began = startedMs();
   await send(served.port, batches, connections, (turn) => {
     // Whoever asks for the next request has its former answer: a batch so far back has been answered.

@@ -22,7 +22,7 @@ import { openWatchers } from './stream-clients.ts';
 import { startBenchServer } from './sweep-database.ts';
 
 const options = readOptions(import.meta.url, {
-  takes: 'about a minute; with --quick half of that',
+  takes: 'about a minute',
   options: { quick: common.quick, json: common.json },
 });
 const { quick } = options;
