@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { outcomeOf, requiredSuites } from './suites.ts';
+import { beginningOf, outcomeOf, requiredSuites } from './suites.ts';
 
 const required = [
   { name: 'unit', under: ['src/'] },
@@ -11,11 +11,16 @@ const file = (name: string, statuses: string[], status = 'passed', message = '')
   name: `/clone/${name}`,
   status,
   message,
-  assertionResults: statuses.map((status, i) => ({ status, fullName: `test ${i}` })),
+  assertionResults: statuses.map((status, i) => ({
+    ...{ status, fullName: `test ${i}` },
+    failureMessages: status === 'failed' ? [`Error: ${i} is wrong\n    at …`] : [],
+  })),
 });
 
 const outcome = (...testResults: ReturnType<typeof file>[]) =>
   outcomeOf({ success: true, testResults }, required, '/clone');
+
+const unindented = (text: string) => text.split('\n').map((line) => line.trim());
 
 test('a run in which every required suite passed has nothing to complain about', () => {
   const both = outcome(file('src/a.test.ts', ['passed', 'passed']), file('test/browser/b.test.ts', ['passed']));
@@ -32,15 +37,34 @@ test.for(['skipped', 'pending', 'todo'])('a %s test is a complaint that names it
   expect(run.complaints).toEqual([expect.stringContaining('src/a.test.ts: test 1')]);
 });
 
-test('a file that failed outside its tests is a complaint, with its first line', () => {
+test('a test that failed is named, and its message begins below', () => {
   const run = outcome(
-    file('src/a.test.ts', [], 'failed', 'Cannot find module x\nat …'),
-    file('src/b.test.ts', ['failed'], 'failed'),
+    file('src/b.test.ts', ['passed', 'failed'], 'failed'),
     file('test/browser/b.test.ts', ['passed']),
   );
   expect(run.failed).toBe(1);
-  expect(run.failures).toEqual(['src/b.test.ts: test 0']);
-  expect(run.complaints).toEqual(['src/a.test.ts: Cannot find module x']);
+  expect(run.failures.map(unindented)).toEqual([['src/b.test.ts: test 1', 'Error: 1 is wrong', 'at …']]);
+  expect(run.complaints).toEqual([]);
+});
+
+test('a file that failed outside its tests is a complaint, and its message begins below', () => {
+  const run = outcome(
+    file('src/a.test.ts', [], 'failed', 'Cannot find module x\nat …'),
+    file('src/b.test.ts', ['failed'], 'failed'),
+    file('src/c.test.ts', [], 'failed'),
+    file('test/browser/b.test.ts', ['passed']),
+  );
+  expect(run.complaints.map(unindented)).toEqual([
+    ['src/a.test.ts: failed outside its tests', 'Cannot find module x', 'at …'],
+    ['src/c.test.ts: failed outside its tests'],
+  ]);
+});
+
+test('of a long message only the beginning is repeated, indented and without colours', () => {
+  const lines = Array.from({ length: 50 }, (_, i) => `\u001b[31mline ${i}\u001b[39m`);
+  expect(beginningOf(lines.join('\n'))).toMatch(/^(\n +line [0-5]){6}$/);
+  expect(unindented(beginningOf('x'.repeat(5000)))[1]).toHaveLength(600);
+  expect(beginningOf('')).toBe('');
 });
 
 test('every place that holds tests is required', () => {

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { relative } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 
 export interface Suite {
   name: string;
@@ -28,7 +29,7 @@ interface ReportedFile {
   name: string;
   status: string;
   message: string;
-  assertionResults: { status: string; fullName: string }[];
+  assertionResults: { status: string; fullName: string; failureMessages: string[] }[];
 }
 
 interface Report {
@@ -39,10 +40,23 @@ interface Report {
 export interface Outcome {
   passed: number;
   failed: number;
-  /** Each test that failed, by file and name. */
+  /** Each test that failed, by file and name, and below it how its message begins. */
   failures: string[];
   /** Each is one more reason why the run is not green. */
   complaints: string[];
+}
+
+const mostLines = 6;
+const mostCharacters = 600;
+
+/** Enough to know one failure from another where only the end of the output is kept; each line is indented below what it is about. */
+export function beginningOf(message: string): string {
+  const beginning = stripVTControlCharacters(message).slice(0, mostCharacters);
+  const lines = beginning.split('\n').filter((line) => line.trim() !== '');
+  return lines
+    .slice(0, mostLines)
+    .map((line) => `\n          ${line}`)
+    .join('');
 }
 
 export async function readOutcome(file: string, notBefore: number, required: Suite[], root: string): Promise<Outcome> {
@@ -69,11 +83,13 @@ export function outcomeOf(report: Report, required: Suite[], root: string): Outc
   return {
     passed: count('passed'),
     failed,
-    failures: tests.filter(({ status }) => status === 'failed').map(({ path, fullName }) => `${path}: ${fullName}`),
+    failures: tests
+      .filter(({ status }) => status === 'failed')
+      .map(({ path, fullName, failureMessages }) => `${path}: ${fullName}${beginningOf(failureMessages.join('\n'))}`),
     complaints: [
       ...notRun.map(({ path, fullName, status }) => `${status}, and no test may be: ${path}: ${fullName}`),
       ...brokenFiles.map(
-        ({ name, message }) => `${relative(root, name)}: ${message.split('\n')[0] || 'failed outside its tests'}`,
+        ({ name, message }) => `${relative(root, name)}: failed outside its tests${beginningOf(message)}`,
       ),
       ...empty.map(({ name }) => `the required suite "${name}" ran no tests`),
     ],
