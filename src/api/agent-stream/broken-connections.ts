@@ -1,6 +1,7 @@
 /**
- * A connection that broke is evidence, and never by itself a verdict: whether a machine lives, its beats say. The first of an instance is
- * a row, repeats are counted; many that break at once are written together, and beyond a bound they are only counted.
+ * A connection that broke is evidence, and never by itself a verdict: whether a machine lives, its beats say. One that had lasted is a
+ * row each time; of those that hardly come about, the first of an instance is one and repeats are counted. Many that break at once are
+ * written together, and beyond a bound they are only counted.
  */
 import { type Clock, now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -18,6 +19,8 @@ export type BrokenConnection = Ending & { correlation_id: CorrelationId } & (
 
 const gatherMs = 500;
 const mostWaiting = 2_000;
+/** A line that flaps does not hold for so long; what broke after it is an event of its own, like a relay's second death. */
+export const lastingSeconds = 60;
 
 export interface BrokenConnections {
   tell(connection: BrokenConnection): void;
@@ -62,7 +65,8 @@ export function createBrokenConnections(options: {
   return {
     tell({ correlation_id, lasted_seconds, why, ...whose }) {
       const actor = whose.of === 'agent' ? whose.node_instance_id : whose.actor.id;
-      const telling = toldOnce({ actor, what: 'connection.broken', target: null });
+      const hadLasted = lasted_seconds >= lastingSeconds;
+      const telling = hadLasted ? {} : toldOnce({ actor, what: 'connection.broken', target: null });
       if (!telling) return;
       if (waiting.length >= mostWaiting) {
         beyond++;
