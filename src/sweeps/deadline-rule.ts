@@ -4,6 +4,7 @@ import type { Evidence } from '../contract/evidence.ts';
 import { type NodeRuleName, nodeRules } from '../lifecycle/rules.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import { countDueNodes, type DueCondition, type DueNode, lockDueNodes, nextDueAt } from '../store/due.ts';
+import { ownerOfRefusal, refusedInWords } from './refusals.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 import { type VerdictRule, verdictSweep } from './verdict-sweep.ts';
@@ -16,6 +17,8 @@ export interface DeadlineRule extends Pick<VerdictRule, 'apply' | 'batch'> {
   where?: readonly (readonly DueCondition[])[];
   /** A sentence for a tired person; `waited` says how long and where the budget came from. */
   reason(waited: string, node: DueNode): string;
+  /** The same of a machine whose beats arrive and are refused, where the rule judges by them. */
+  refused?(waited: string, refusal: string): string;
   /** Whether the machine was seen to have ended, so that waiting does not bring it back. */
   certain?(node: DueNode): boolean;
 }
@@ -29,6 +32,16 @@ function waitedFor(node: DueNode, now: Date): string {
   const moved = given - (node.budget_seconds ?? given);
   const waited = `waited ${Math.round(secondsBetween(node.status_since, now))} s, budget from ${node.budget_source}`;
   return Math.abs(moved) < 0.5 ? waited : `${waited}, deadline moved by ${Math.round(moved)} s`;
+}
+
+/** What it is told, and who is to help. One that was seen to have ended does not beat any more, whatever was refused before. */
+function judgement({ refusals }: SweepServices, rule: DeadlineRule, node: DueNode, now: Date) {
+  const waited = waitedFor(node, now);
+  if (rule.certain?.(node)) return { reason: rule.reason(waited, node), data: { certain: true } };
+  const why = rule.refused ? refusals.why(node.node_instance_id, node.last_seen_at, now) : null;
+  return rule.refused && why !== null
+    ? { reason: rule.refused(waited, refusedInWords(why)), data: ownerOfRefusal }
+    : { reason: rule.reason(waited, node), data: {} };
 }
 
 /** The deadline that a fact has set. */
@@ -56,15 +69,14 @@ export function deadlineRule(services: SweepServices, rule: DeadlineRule): Sweep
       const due = await lockDueNodes(tx, question(now), limit, except);
       return due.map((node) => {
         const { budget_seconds, budget_source, stale_seconds, reported_status } = node;
-        const ended = rule.certain?.(node) && { certain: true };
-        const data = { budget_seconds, budget_source, stale_seconds, reported_status, ...ended };
+        const { reason, data } = judgement(services, rule, node, now);
         const moments = { deadline_at: node.deadline_at, last_seen_at: node.last_seen_at };
         return {
           node,
           to: typeof rule.to === 'function' ? rule.to(node) : rule.to,
-          reason: rule.reason(waitedFor(node, now), node),
+          reason,
           due_at: node.deadline_at ?? now,
-          data,
+          data: { budget_seconds, budget_source, stale_seconds, reported_status, ...data },
           moments,
         };
       });

@@ -6,6 +6,7 @@ import { type LivenessVerdict, silentFrom } from '../lifecycle/liveness.ts';
 import { holdNodes } from '../store/brake.ts';
 import { slowestReplica } from '../store/ingest.ts';
 import { countSilentNodes, lockSilentNodes, nextSilentAt, type SilentNode } from '../store/silent.ts';
+import { ownerOfRefusal, refusedInWords } from './refusals.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
 import { type Verdict, verdictSweep } from './verdict-sweep.ts';
@@ -22,18 +23,14 @@ const reasons: Record<'offline' | 'degraded', (silent: string) => string> = {
   degraded: (silent) => `it has been silent for ${silent}, but it answers its probe`,
 };
 
-/** It beats, and is not to blame: whoever made the token of its relay, or took it away, can help. */
-const refusedReason = (why: string, silent: string) =>
-  `its heartbeats arrive and are refused, for ${why}; none has counted for ${silent}`;
-
 function verdictOn(node: SilentNode, to: 'offline' | 'degraded', refused: string | null, now: Date): Verdict {
   const silent = `${Math.ceil(secondsBetween(node.last_seen_at, now))} s (allowed: ${node.stale_seconds} s)`;
   return {
     node,
     to,
-    reason: refused === null ? reasons[to](silent) : refusedReason(refused, silent),
+    reason: refused === null ? reasons[to](silent) : `${refusedInWords(refused)}; none has counted for ${silent}`,
     due_at: silentFrom(node),
-    data: { stale_seconds: node.stale_seconds, ...(refused !== null && { owner_layer: 'operator' }) },
+    data: { stale_seconds: node.stale_seconds, ...(refused !== null && ownerOfRefusal) },
     moments: { last_seen_at: node.last_seen_at, probe_ok_at: node.probe_ok_at, gap_end: node.gap_end },
   };
 }

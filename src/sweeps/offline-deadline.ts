@@ -17,4 +17,5 @@ export const offlineDeadline = (services: SweepServices) =>
       isGone(node)
         ? `it fell silent, and its machine is gone: the provider shows it as ${node.observed_state}, so the rest of its time was not waited for`
         : `it went offline and did not come back in time (${waited})`,
+    refused: (waited, refusal) => `it went offline and could not come back in time: ${refusal} (${waited})`,
   });

@@ -1,10 +1,12 @@
 /** A machine whose beats arrive and are refused is not called silent, and is not to blame. */
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { testDatabase } from '../../test/support/database.ts';
 import type { NodeId } from '../base/ids.ts';
 import type { Evidence } from '../contract/evidence.ts';
 import { refusedBeatKind } from '../lifecycle/refused-beats.ts';
 import { liveness } from './liveness.ts';
+import { offlineDeadline } from './offline-deadline.ts';
+import { startDeadline } from './start-deadline.ts';
 import { ruleStage, type Stage, staleSeconds } from './testing/stage.ts';
 
 let stage: Stage;
@@ -39,4 +41,49 @@ test('the verdict says that they are refused, where the machine itself spoke and
   });
   for (const id of ids.slice(1))
     expect(said.get(id)).toMatchObject({ owner: 'node', reason: 'it has been silent for 31 s (allowed: 30 s)' });
+});
+
+const refusedFor = 'its heartbeats arrive and are refused, for the token of its relay was revoked';
+
+describe('a deadline', () => {
+  const rules = { starting: startDeadline, offline: offlineDeadline };
+  const dueIn = 60;
+  const place = (status: keyof typeof rules, count: number) =>
+    stage.nodes({ pool: 'p', count, status, deadline_at: stage.at(dueIn) });
+  const verdicts = async (status: keyof typeof rules, ids: NodeId[]) => {
+    await stage.hear(stage.at(dueIn));
+    expect(await rules[status](stage.services).run(stage.at(dueIn))).toMatchObject({ decided: ids.length });
+    const said = new Map((await stage.rows(ids)).map(({ node_id, verdict }) => [node_id, verdict]));
+    return ids.map((id) => said.get(id));
+  };
+
+  test.for([
+    ['starting', `start-up timed out: ${refusedFor} (`, 'start-up timed out: registered, then silent ('],
+    ['offline', `it went offline and could not come back in time: ${refusedFor} (`, 'it went offline and did not '],
+  ] as const)('of one that is %s says it too', async ([status, refused, silent]) => {
+    const ids = await place(status, 4);
+    const [told, named, heardSince] = ids as [NodeId, NodeId, NodeId, NodeId];
+    await refusalOf(told, 10);
+    await refusalOf(named, 10, 'name');
+    await refusalOf(heardSince, -10);
+    const [first, ...others] = await verdicts(status, ids);
+    expect(first).toMatchObject({ owner: 'operator', reason: expect.stringContaining(refused) });
+    for (const other of others) expect(other).toMatchObject({ owner: 'node', reason: expect.stringContaining(silent) });
+  });
+
+  test('says it of one that was never heard', async () => {
+    const [id] = (await place('starting', 1)) as [NodeId];
+    await stage.db.query('delete from heartbeats');
+    await refusalOf(id, 10);
+    const [verdict] = await verdicts('starting', [id]);
+    expect(verdict).toMatchObject({ owner: 'operator', reason: expect.stringContaining(refusedFor) });
+  });
+
+  test('does not say it of one whose machine is gone', async () => {
+    const [id] = (await place('offline', 1)) as [NodeId];
+    await refusalOf(id, 10);
+    await stage.db.query(`update nodes set observed_state = 'absent', observed_at = $1`, [stage.at(20)]);
+    const [verdict] = await verdicts('offline', [id]);
+    expect(verdict).toMatchObject({ owner: 'node', reason: expect.stringContaining('its machine is gone') });
+  });
 });

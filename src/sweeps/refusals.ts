@@ -8,8 +8,12 @@ import { isStillRefused, type RefusedBeats, refusedIn } from '../lifecycle/refus
 export interface Refusals {
   observe(fact: Evidence): void;
   /** In short, since a verdict is shown to tenants as well; null where nobody knows of any, or it was heard since. */
-  why(node_instance_id: string | null, last_seen_at: Date, now: Date): string | null;
+  why(node_instance_id: string | null, last_seen_at: Date | null, now: Date): string | null;
 }
+
+/** It beats, and is not to blame: whoever made the token of its relay, or took it away, can help. */
+export const refusedInWords = (why: string): string => `its heartbeats arrive and are refused, for ${why}`;
+export const ownerOfRefusal = { owner_layer: 'operator' } as const;
 
 const mostKept = 50_000;
 

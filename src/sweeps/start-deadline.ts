@@ -16,4 +16,5 @@ export const startDeadline = (services: SweepServices) =>
     to: 'failed',
     where: [['silent'], ['incomplete']],
     reason: (waited, { prerequisites }) => `start-up timed out: ${found[prerequisites ?? 'met']} (${waited})`,
+    refused: (waited, refusal) => `start-up timed out: ${refusal} (${waited})`,
   });
