@@ -132,7 +132,7 @@ it('keeps a fence that came while the credential was looked up', async () => {
   let once = false;
   const sessions = createAgentSessions(
     watched(async (text) => {
-      if (once || !text.includes('or instance.next_credential_hash')) return;
+      if (once || !text.includes('instance.credential_hash in')) return;
       once = true;
       await db.query('update instances set fenced_at = now(), fence_reason = $2 where node_instance_id = $1', [
         id,
@@ -143,6 +143,23 @@ it('keeps a fence that came while the credential was looked up', async () => {
     }),
   );
   expect((await mustFind(sessions, node)).fence).toMatchObject({ kind: 'fenced', reason: 'replaced' });
+});
+
+it('finds whoever shows a new credential, though another call uses it between the questions', async () => {
+  const node = await readyNode();
+  const next = hashSecret(`next ${credentialOf(node)}`);
+  const id = node.node_instance_id as NodeInstanceId;
+  await db.query('update instances set next_credential_hash = $2 where node_instance_id = $1', [id, next]);
+  const sessions = createAgentSessions(
+    watched(async (text) => {
+      if (text.includes('instance.credential_hash in'))
+        await db.query(
+          'update instances set credential_hash = $2, next_credential_hash = null where node_instance_id = $1',
+          [id, next],
+        );
+    }),
+  );
+  expect(await sessions.find(`next ${credentialOf(node)}`, fleet.now())).toMatchObject({ node_instance_id: id });
 });
 
 it('says why an instance counts no more before the fact of its fence has come, and remembers it no longer', async () => {

@@ -4,7 +4,7 @@ import type { Door } from '../contract/compat/door.ts';
 import type { HeartbeatSettings } from '../lifecycle/budgets.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import { holderOf } from './allocations.ts';
-import { byIds } from './by-ids.ts';
+import { anyOf } from './by-ids.ts';
 import type { Queryable } from './database.ts';
 import { firstUse, replaceCredential } from './instances.ts';
 
@@ -55,22 +55,37 @@ export interface Shown {
   now: Date;
 }
 
+const keyOf = (hash: Buffer) => hash.toString('latin1');
+
+/**
+ * Nearly everybody shows the present credential, and to ask for both at once costs more than to ask for the next one where that is not found.
+ * Between the two somebody else may have used the next one, which is then the present one: who was not found either way is asked for once more.
+ */
+const lookedFor = ['credential_hash', 'next_credential_hash', 'credential_hash'] as const;
+
+async function rowsByHash(db: Queryable, shown: readonly Shown[]): Promise<Map<string, SessionRow>> {
+  const byHash = new Map<string, SessionRow>();
+  for (const column of lookedFor) {
+    const missing = shown.flatMap(({ hash }) => (byHash.has(keyOf(hash)) ? [] : hash));
+    if (missing.length === 0) break;
+    const asked = rowsWhere(anyOf(`instance.${column}`, '$1::bytea[]'));
+    for (const row of await db.query<SessionRow>(asked, [missing], { often: true })) {
+      const hash = row[column];
+      if (hash) byHash.set(keyOf(hash), row);
+    }
+  }
+  return byHash;
+}
+
 /** In the order of the hashes. Showing a credential for the first time is a use of it, and that of a new one ends the former. */
 export async function rowsByCredential(
   db: Queryable,
   shown: readonly Shown[],
   onReplaced: (id: NodeInstanceId) => void,
 ): Promise<(SessionRow | undefined)[]> {
-  const hashes = shown.map((each) => each.hash);
-  const { which, value, how } = byIds('instance.credential_hash', '$1', hashes);
-  const next = byIds('instance.next_credential_hash', '$1', hashes);
-  const rows = await db.query<SessionRow>(rowsWhere(`${which} or ${next.which}`), [value], how);
-  const byHash = new Map<string, SessionRow>();
-  for (const row of rows)
-    for (const hash of [row.credential_hash, row.next_credential_hash])
-      if (hash) byHash.set(hash.toString('latin1'), row);
+  const byHash = await rowsByHash(db, shown);
   const unused: NodeInstanceId[] = [];
-  const found = shown.map(({ hash }) => byHash.get(hash.toString('latin1')));
+  const found = shown.map(({ hash }) => byHash.get(keyOf(hash)));
   for (const [index, row] of found.entries()) {
     const { hash, now } = shown[index] as Shown;
     if (row?.next_credential_hash?.equals(hash)) {
@@ -98,8 +113,8 @@ export const rowsAfter = (db: Queryable, cursor: string, limit: number): Promise
 
 /** In the order of the ids. */
 export async function rowsByInstance(db: Queryable, ids: readonly string[]): Promise<(SessionRow | undefined)[]> {
-  const { which, value, how } = byIds('instance.node_instance_id', '$1', ids);
-  const rows = await db.query<SessionRow>(rowsWhere(which), [value], how);
+  const asked = rowsWhere(anyOf('instance.node_instance_id', '$1::text[]'));
+  const rows = await db.query<SessionRow>(asked, [ids], { often: true });
   const byId = new Map(rows.map((row) => [row.node_instance_id as string, row]));
   return ids.map((id) => byId.get(id));
 }
