@@ -23,8 +23,12 @@ const reasons: Record<'offline' | 'degraded', (silent: string) => string> = {
   degraded: (silent) => `it has been silent for ${silent}, but it answers its probe`,
 };
 
+/** In whole seconds, rounded apart: what was too long must not read as just enough. */
+const silenceOf = ({ last_seen_at, stale_seconds }: SilentNode, now: Date) =>
+  `${Math.ceil(secondsBetween(last_seen_at, now))} s (allowed: ${Math.floor(stale_seconds)} s)`;
+
 function verdictOn(node: SilentNode, to: 'offline' | 'degraded', refused: string | null, now: Date): Verdict {
-  const silent = `${Math.ceil(secondsBetween(node.last_seen_at, now))} s (allowed: ${node.stale_seconds} s)`;
+  const silent = silenceOf(node, now);
   return {
     node,
     to,

@@ -69,6 +69,14 @@ test('a row that cannot be written stops nobody, is told of once, and is tried a
   expect(await rule.run(stage.at(silentAt))).toMatchObject({ decided: 1 });
 });
 
+test('silence is told in whole seconds, and one that was too long never as just enough', async () => {
+  const ids = await stage.nodes({ pool: 'p', count: 1 });
+  await stage.db.query('update heartbeats set stale_seconds = 33.3');
+  await judge(33.6);
+  const [node] = await stage.rows(ids);
+  expect(node?.verdict?.reason).toBe('it has been silent for 34 s (allowed: 33 s)');
+});
+
 test('nobody is judged while we are not sure that we hear', async () => {
   const ids = await stage.nodes({ pool: 'p', count: 3 });
   await stage.hear(stage.at(silentAt));
