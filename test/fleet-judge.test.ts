@@ -26,6 +26,19 @@ describe('a verdict', () => {
     expect(both).toEqual({ ...early, missed: [], lateness_seconds: [2] });
   });
 
+  test('is false when it comes after the death, and before the silence it is based on was too long', () => {
+    const early = { ...nothing, false_verdicts: ['dying node.offline: it is silent'], missed: ['dying'] };
+    expect(judgeVerdicts([verdict('dying', 129.9)], dead)).toEqual(early);
+    expect(judgeVerdicts([verdict('dying', 179.9, { gap_end: at(150) })], dead)).toEqual(early);
+    const both = judgeVerdicts([verdict('dying', 129.9), verdict('dying', 132)], dead);
+    expect(both).toEqual({ ...early, missed: [], lateness_seconds: [2] });
+  });
+
+  test('is not false for a stale time that no clock can say exactly', () => {
+    const exactly = verdict('dying', 133.3, { stale_seconds: 33.300_000_2 });
+    expect(judgeVerdicts([exactly], dead)).toMatchObject({ false_verdicts: [], missed: [] });
+  });
+
   test.for(['node.degraded', 'node.failed', 'node.lost', 'node.quarantined'])('%s is as false', (kind) => {
     expect(judgeVerdicts([verdict('well', 131, { kind })], new Map()).false_verdicts).toHaveLength(1);
     expect(judgeVerdicts([verdict('dying', 131, { kind })], dead)).toEqual({ ...nothing, missed: ['dying'] });

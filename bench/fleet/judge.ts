@@ -5,7 +5,7 @@ import type { Agents } from './agents.ts';
 import type { Written } from './writer.ts';
 
 export interface Judgement {
-  /** Verdicts on machines that were well, in words. */
+  /** Verdicts on machines that were well, or had not been silent for long enough, in words. */
   false_verdicts: string[];
   /** Died, and nobody noticed. */
   missed: string[];
@@ -79,6 +79,13 @@ export async function countFound(db: Database, agents: Agents, dead: Deaths, sin
 
 const later = (a: Date, b: Date | null) => (b && b > a ? b : a);
 
+/** How long after the end of the stale time that it is based on; null where it does not say what that is. */
+const latenessOf = ({ at, last_seen_at, gap_end, stale_seconds }: VerdictRow): number | null =>
+  last_seen_at && stale_seconds !== null ? secondsBetween(later(last_seen_at, gap_end), at) - stale_seconds : null;
+
+/** Moments are kept in milliseconds, and stale times in fractions of them. */
+const isEarly = (lateness: number | null) => lateness !== null && lateness <= -0.001;
+
 /** `diedAt`: when each that died did, by its name. */
 export function judgeVerdicts(
   rows: readonly VerdictRow[],
@@ -86,13 +93,15 @@ export function judgeVerdicts(
 ): Pick<Judgement, 'false_verdicts' | 'missed' | 'lateness_seconds'> {
   const missed = new Set(diedAt.keys());
   const [false_verdicts, lateness_seconds]: [string[], number[]] = [[], []];
-  for (const { name, kind, at, summary, last_seen_at, gap_end, stale_seconds } of rows) {
+  for (const row of rows) {
+    const { name, kind, at, summary } = row;
     const died_at = diedAt.get(name);
-    // Given up while it was well, whatever befell it later.
-    if (!died_at || at < died_at) false_verdicts.push(`${name} ${kind}: ${summary}`);
-    else if (kind === 'node.offline' && last_seen_at && stale_seconds !== null) {
+    const lateness = latenessOf(row);
+    // Given up while it was well, whatever befell it later; or before anybody could know, and right by chance.
+    if (!died_at || at < died_at || isEarly(lateness)) false_verdicts.push(`${name} ${kind}: ${summary}`);
+    else if (kind === 'node.offline' && lateness !== null) {
       missed.delete(name);
-      lateness_seconds.push(secondsBetween(later(last_seen_at, gap_end), at) - stale_seconds);
+      lateness_seconds.push(lateness);
     }
   }
   return { false_verdicts, missed: [...missed], lateness_seconds };
