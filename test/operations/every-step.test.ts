@@ -19,6 +19,7 @@ import type * as executions from '../../src/store/executions.ts';
 import { type Case, type EndedCase, runCases } from './support/cases.ts';
 import { type FaultName, faultNames } from './support/faults.ts';
 import { everyFault, everyPair, inTurn, judge } from './support/plan.ts';
+import { asks, situations } from './support/situations.ts';
 import type { Broken } from './support/workshop.ts';
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
@@ -39,6 +40,12 @@ const registeredKinds = () => operationRegistry({} as OperationServices).map(({ 
 let undisturbed: EndedCase[];
 beforeAll(async () => {
   undisturbed = await runCases(await everyPair());
+});
+
+test('they stand in the order of the tables, so that no chance decides in which of them a step is tried', () => {
+  const stand = undisturbed.map(({ situation, ask }) => `${situation.name} / ${ask.name}`);
+  const places = situations.flatMap((situation) => asks.map((ask) => `${situation.name} / ${ask.name}`));
+  expect(stand).toEqual(places.filter((place) => stand.includes(place)));
 });
 
 test('every operation that is registered is brought about', () => {

@@ -15,18 +15,21 @@ const isOpen = (ask: Ask, site: Site) =>
     throw error;
   });
 
-/** Every situation with everything that is open in it: one scout goes to each and asks without meaning it. */
+/**
+ * Every situation with everything that is open in it: one scout goes to each and asks without meaning it. The pairs stand in
+ * the order of the tables, in whatever order the scouts come back: it decides where a step is seen first.
+ */
 export async function everyPair(): Promise<Case[]> {
-  const pairs: Case[] = [];
-  const scouts = situations.map((situation): Case => {
+  const scouts = situations.map((situation) => {
+    const open: Case[] = [];
     const look: Ask['ask'] = async (site) => {
-      for (const ask of asks) if (await isOpen(ask, site)) pairs.push({ situation, ask });
+      for (const ask of asks) if (await isOpen(ask, site)) open.push({ situation, ask });
       return true;
     };
-    return { situation, ask: { name: 'only looks', ask: look } };
+    return { situation, ask: { name: 'only looks', ask: look }, open };
   });
   await runCases(scouts, { most_ticks: scoutTicks });
-  return pairs;
+  return scouts.flatMap(({ open }) => open);
 }
 
 /** A step that was cut off is seen again; of a wait it matters whether it was ever answered. */
