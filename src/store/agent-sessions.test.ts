@@ -264,6 +264,53 @@ it('learns who may be beating before they do, but for those who have yet to show
   expect((await mustFind(sessions, newcomer)).node_id).toBe(newcomer.node_id);
 });
 
+const fence = (revoke: boolean) => (id: NodeInstanceId) =>
+  db.transaction((tx) => fenceInstance(tx, id, { reason: 'it is over', revoke }, fleet.now()));
+
+it.for<[string, (id: NodeInstanceId, node: NodeRow) => Promise<unknown>]>([
+  ['is fenced', fence(false)],
+  ['is cut off', fence(true)],
+  [
+    'has a new credential to come',
+    (id) =>
+      db.query('update instances set next_credential_hash = $2 where node_instance_id = $1', [id, hashSecret(id)]),
+  ],
+  [
+    'came before the instance that its node has now',
+    async (id, { node_id }) => {
+      const next = `${id}_next`;
+      await db.query(
+        'insert into instances (node_instance_id, node_id, attempt, created_at) values ($1, $2, 2, now())',
+        [next, node_id],
+      );
+      await db.query('update nodes set node_instance_id = $1 where node_id = $2', [next, node_id]);
+    },
+  ],
+])('does not learn one that %s', async ([, befall]) => {
+  const node = await readyNode();
+  await usedCredential(node);
+  const learning = async () => {
+    const sessions = createAgentSessions(db);
+    const learnt = await sessions.learnAll(systemClock, new AbortController().signal);
+    return { learnt, known: sessions.known(credentialOf(node)) !== undefined };
+  };
+  const before = await learning();
+  expect(before.known).toBe(true);
+  await befall(node.node_instance_id as NodeInstanceId, node);
+  expect(await learning()).toEqual({ learnt: before.learnt - 1, known: false });
+});
+
+it('learns one that came in by a front door as what it is, and nobody speaks for it without its credential', async () => {
+  const node = await readyNode();
+  await usedCredential(node);
+  const id = node.node_instance_id as NodeInstanceId;
+  await db.query(`update instances set door = 'molecule' where node_instance_id = $1`, [id]);
+  const sessions = createAgentSessions(db);
+  await sessions.learnAll(systemClock, new AbortController().signal);
+  expect(sessions.known(credentialOf(node))?.at_door).toMatchObject({ door: 'molecule', name: node.name });
+  expect(await sessions.findInstance(id)).toBeUndefined();
+});
+
 it('does not keep what it read of somebody who was spoken of meanwhile', async () => {
   const node = await readyNode();
   await usedCredential(node);
