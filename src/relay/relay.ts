@@ -7,12 +7,12 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { errorCatalogue } from '../contract/errors.ts';
 import { checkToken } from './check-token.ts';
-import { createGatherer, defaultLimits, type GathererFigures, type GathererLimits } from './gatherer.ts';
+import { createGatherer, defaultLimits, type Gatherer, type GathererFigures, type GathererLimits } from './gatherer.ts';
 import { relayListener } from './listener.ts';
 import { relayMetrics } from './metrics.ts';
 import type { RelayOptions } from './options.ts';
 import { tellRefused } from './tell-refused.ts';
-import { openUpstream } from './upstream.ts';
+import { openUpstream, type Upstream } from './upstream.ts';
 
 export interface RelayFigures extends GathererFigures {
   streaming: boolean;
@@ -37,17 +37,27 @@ async function serverFor({ tls_cert, tls_key }: RelayOptions): Promise<Server> {
   return createSecureServer({ cert: await readFile(tls_cert), key: await readFile(tls_key) });
 }
 
+const listening = (server: Server, { port, host }: RelayOptions) =>
+  new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+
+/** The one way in which a relay ends, whether it has served or could not begin to: no held beat goes unanswered, no stream is left. */
+async function takeLeave({ server, gatherer, upstream }: { server: Server; gatherer: Gatherer; upstream: Upstream }) {
+  const closed = new Promise((resolve) => server.close(resolve));
+  await gatherer.stop();
+  await upstream.stop();
+  server.closeAllConnections();
+  await closed;
+}
+
 export async function startRelay(
   options: RelayOptions,
   { clock, log, limits = defaultLimits }: { clock: Clock; log: Log; limits?: GathererLimits },
 ): Promise<Relay> {
   const server = await serverFor(options);
   const upstream = openUpstream({ ...options, clock, log, timeout_ms: forwardTimeoutMs });
-  if (options.token !== null)
-    await checkToken(upstream, options.token).catch(async (refused) => {
-      await upstream.stop();
-      throw refused;
-    });
   const gatherer = createGatherer({
     clock,
     limits,
@@ -60,10 +70,16 @@ export async function startRelay(
   const figures = (): RelayFigures => ({ ...gatherer.figures(), streaming: upstream.isStreaming() });
   server.maxConnections = mostConnections;
   server.on('request', relayListener({ gatherer, upstream, metrics: () => relayMetrics(figures()) }));
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port, options.host, resolve);
-  });
+  const parts = { server, gatherer, upstream };
+  try {
+    if (options.token !== null) await checkToken(upstream, options.token);
+    await listening(server, options);
+  } catch (error) {
+    await takeLeave(parts);
+    throw error;
+  }
+  // Not before it listens: whoever finds its port taken would speak, and break off, under the name of the relay that has it.
+  upstream.keepStream();
 
   let cancelSaying = () => {};
   const say = () => {
@@ -79,11 +95,7 @@ export async function startRelay(
     figures,
     async stop() {
       cancelSaying();
-      const closed = new Promise((resolve) => server.close(resolve));
-      await gatherer.stop();
-      await upstream.stop();
-      server.closeAllConnections();
-      await closed;
+      await takeLeave(parts);
     },
   };
 }

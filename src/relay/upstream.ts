@@ -24,6 +24,8 @@ export interface Upstream {
   forward(beats: BatchBeat[]): Promise<HeartbeatResult[]>;
   /** Opens a request to whichever address answered last. */
   open(method: string, path: string, headers: Record<string, string | string[]>): ReturnType<typeof httpRequest>;
+  /** From here on batches go by a stream while there is one, if there is a token to open it with. */
+  keepStream(): void;
   isStreaming(): boolean;
   stop(): Promise<void>;
 }
@@ -97,11 +99,13 @@ export function openUpstream(parts: UpstreamParts): Upstream {
   /** Each try of the stream asks the next address; what answers a batch stays preferred. */
   let tries = 0;
   const streamUrl = () => server_urls[tries++ % server_urls.length] ?? server_urls[0];
-  const stream: BatchStream | null =
-    token === null ? null : keepBatchStream({ ...parts, token, url: streamUrl, timeout_ms });
+  let stream: BatchStream | undefined;
 
   return {
     open,
+    keepStream() {
+      if (token !== null) stream ??= keepBatchStream({ ...parts, token, url: streamUrl, timeout_ms });
+    },
     isStreaming: () => stream?.isOpen() ?? false,
     async forward(beats) {
       try {
