@@ -28,6 +28,8 @@ export interface BatchStream {
 const retry = { first_ms: 500, most_ms: 60_000 };
 const steadyMs = 30_000;
 const mostFrameBytes = 4 * 1024 * 1024;
+/** For the control plane to answer a goodbye; a relay that is told to stop waits no longer for one that is away. */
+const goodbyeMs = 1_000;
 
 interface Waiting {
   beats: number;
@@ -47,7 +49,13 @@ function connect(parts: BatchStreamParts, WebSocketClient: typeof WebSocket, sig
   const waiting = new Map<number, Waiting>();
   let seq = 0;
   let fault = '';
-  const stop = () => socket.close(1000);
+  let cancelCut = () => {};
+  const stop = () => {
+    // Broken off while it is being opened, it would be a death to a control plane that has let it in already.
+    if (socket.readyState === socket.CONNECTING) socket.once('open', () => socket.close(1000));
+    else socket.close(1000);
+    cancelCut = parts.clock.after(goodbyeMs, () => socket.terminate());
+  };
   signal.addEventListener('abort', stop, { once: true });
   socket.on('error', (error) => {
     fault = error.message;
@@ -64,6 +72,7 @@ function connect(parts: BatchStreamParts, WebSocketClient: typeof WebSocket, sig
   const ended = new Promise<string>((resolve) => {
     socket.on('close', (code, reason) => {
       signal.removeEventListener('abort', stop);
+      cancelCut();
       const why = fault || `closed with ${code}${reason.length > 0 ? ` (${reason})` : ''}`;
       for (const { reject } of waiting.values()) reject(new NotForwarded(`the stream ended: ${why}`));
       waiting.clear();
@@ -125,7 +134,6 @@ export function keepBatchStream(parts: BatchStreamParts): BatchStream {
     send: (beats) => current?.send(beats) ?? Promise.reject(new NotForwarded('the stream is not open')),
     async stop() {
       stopping.abort();
-      current?.socket.terminate();
       await done;
     },
   };
