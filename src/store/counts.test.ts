@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../test/support/store.ts';
 import type { NodeId } from '../base/ids.ts';
 import type { Held } from '../contract/node.ts';
+import type { AllocationStatus } from '../lifecycle/states.ts';
 import { allocationEdges, nodeEdges } from '../lifecycle/transitions.ts';
 import type { AllocationRow } from './allocations.ts';
 import { holdNodes, populationOf } from './brake.ts';
@@ -13,7 +14,7 @@ import { transition } from './door.ts';
 import { moveAllocations } from './door-allocation.ts';
 import type { NodeRow } from './nodes.ts';
 import { readPool } from './pools.ts';
-import { type Fleet, testFleet } from './testing/fleet.ts';
+import { type Fleet, testFleet, wayTo } from './testing/fleet.ts';
 
 let store: TestStore;
 let db: Database;
@@ -63,7 +64,8 @@ async function expectTruth() {
   expect(await populationOf(db, { scope: 'pool', name: 'test' }, ['ready', 'degraded'])).toBe(up?.count);
 }
 
-type End = 'committed' | 'broken off' | 'killed';
+const ends = ['committed', 'broken off', 'killed'] as const;
+type End = (typeof ends)[number];
 
 /** Its connection is ended by the server in the middle of it, as when the process that held it dies. */
 async function withEnd(end: End, work: (tx: Transaction) => Promise<unknown>): Promise<void> {
@@ -163,7 +165,22 @@ const happening = fc.record({
   end: fc.constantFrom<End>('committed', 'committed', 'broken off', 'killed'),
 });
 
+/**
+ * The product ends a release in the transaction that retires its machine. Chance retires the machine alone, and one lane may
+ * ask for something on a machine that another retires: whoever stands on a retired one is released before all is counted.
+ */
+async function endReleasesOfRetired(): Promise<void> {
+  const standing = await db.query<AllocationRow>(
+    `select holder.* from allocations holder join nodes node using (node_id) where node.status = 'retired' and holder.status in ${holders}`,
+  );
+  for (const { allocation_id, status } of standing)
+    for (const step of wayTo<AllocationStatus>(allocationEdges, status, 'released'))
+      await fleet.moveAllocation({ allocation_id, ...step, reason: 'its machine is gone' });
+}
+
 test('after any traffic, several at a time, and with folding in between', { timeout: 120_000 }, async () => {
+  // Everything once, besides what chance draws: there may be something that it never does.
+  for (const end of ends) for (const name of names) await happenings[name](1, end);
   await fc.assert(
     fc.asyncProperty(fc.array(fc.array(happening, { maxLength: 4 }), { minLength: 1, maxLength: 4 }), async (lanes) => {
       const lane = async (steps: (typeof lanes)[number]) => {
@@ -171,6 +188,7 @@ test('after any traffic, several at a time, and with folding in between', { time
       };
       // Two may ask for the same change; who comes second is refused, and that is none of our business here.
       await Promise.allSettled(lanes.map(lane));
+      await endReleasesOfRetired();
       await expectTruth();
     }),
     { numRuns: 12 },
@@ -184,6 +202,8 @@ test('after any traffic, several at a time, and with folding in between', { time
 test('folding leaves one row a kind and changes nothing, also while others write', async () => {
   const ids: NodeId[] = [];
   for (let i = 0; i < 4; i++) ids.push((await fleet.node('ready')).node_id);
+  // And one that stays as it is: of a status that nobody has any more, nothing is counted.
+  await fleet.node('ready');
   const before = await countByStatus(db);
   await db.query(
     `insert into counts select 'nodes', 'test', null, 'ready', null, null, null, 1 - 2 * (i % 2) from generate_series(1, 3000) as i`,
@@ -200,11 +220,10 @@ test('folding leaves one row a kind and changes nothing, also while others write
 });
 
 test('what was written around the triggers is found, put right once, and told', async () => {
+  const ids = [await fleet.node('ready'), await fleet.node('ready')].map(({ node_id }) => node_id);
   await db.transaction(async (tx) => {
     await tx.query(`set local session_replication_role = 'replica'`);
-    await tx.query(
-      `update nodes set status = 'quarantined' where node_id in (select node_id from nodes where status = 'ready' and held is null limit 2)`,
-    );
+    await tx.query(`update nodes set status = 'quarantined' where node_id = any($1)`, [ids]);
   });
   const wrong = await verifyCounts(db);
   expect(wrong.map(({ status, counted, there_are }) => [status, there_are - counted])).toEqual([
