@@ -3,6 +3,7 @@ import type { Node } from '../contract/node.ts';
 import type { ActionSubject } from '../lifecycle/actions.ts';
 import type { AllocationSubject } from '../lifecycle/allocation-actions.ts';
 import { statusesOf } from '../store/allocations.ts';
+import { askAll } from '../store/ask-all.ts';
 import type { Queryable } from '../store/database.ts';
 import { voicesOf } from '../store/instances.ts';
 import { readNode } from '../store/nodes.ts';
@@ -12,11 +13,8 @@ import { reusesNodes } from './release-policy.ts';
 
 /** By as many statements for a thousand as for one. */
 export async function nodeSubjects(db: Queryable, nodes: readonly Node[]): Promise<ActionSubject[]> {
-  const holders = await statusesOf(
-    db,
-    nodes.flatMap(({ allocation_id }) => allocation_id ?? []),
-  );
-  const circumstances = await circumstancesOf(db, nodes);
+  const held = nodes.flatMap(({ allocation_id }) => allocation_id ?? []);
+  const [holders, circumstances] = await askAll(db, [() => statusesOf(db, held), () => circumstancesOf(db, nodes)]);
   return nodes.map((node) => ({
     ...node,
     ...circumstances(node),
@@ -31,18 +29,14 @@ export async function nodeSubject(db: Queryable, node: Node): Promise<ActionSubj
 }
 
 async function circumstancesOf(db: Queryable, nodes: readonly Node[]) {
-  const works = await takeDownsUnderWay(
-    db,
-    nodes.map(({ node_id }) => node_id),
-  );
-  const voices = await voicesOf(
-    db,
-    nodes.flatMap(({ node_instance_id }) => node_instance_id ?? []),
-  );
-  const pools = await currentDocuments(
-    db,
-    nodes.map(({ pool }) => pool),
-  );
+  const ids = nodes.map(({ node_id }) => node_id);
+  const instances = nodes.flatMap(({ node_instance_id }) => node_instance_id ?? []);
+  const names = nodes.map(({ pool }) => pool);
+  const [works, voices, pools] = await askAll(db, [
+    () => takeDownsUnderWay(db, ids),
+    () => voicesOf(db, instances),
+    () => currentDocuments(db, names),
+  ]);
   return ({ node_id, node_instance_id, pool }: Node) => {
     const document = pools.get(pool);
     const voice = node_instance_id === null ? undefined : voices.get(node_instance_id);

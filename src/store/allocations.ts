@@ -1,11 +1,13 @@
 /** Allocations as rows and on the wire. Reads only; statuses are written by the door. */
 import type { AllocationId, CorrelationId, NodeId, WorkflowId } from '../base/ids.ts';
 import type { Allocation } from '../contract/allocation.ts';
+import type { Holder } from '../contract/explanation.ts';
 import type { BudgetSource, Verdict } from '../contract/node.ts';
 import type { Operation } from '../contract/operation.ts';
 import type { Labels, Page } from '../contract/primitives.ts';
 import type { OwnerLayer } from '../contract/problem.ts';
 import { type AllocationStatus, allocationStatuses, type NodeStatus } from '../lifecycle/states.ts';
+import { anyOf } from './by-ids.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { readOperations } from './operations.ts';
 import { generationOfAllocation, releaseRetryAt } from './release-retry-at.ts';
@@ -114,18 +116,37 @@ export async function readAllocations(
 }
 
 /** Whoever asked for one reads it next, and planning this takes longer than reading it. */
+const joinedRows = (db: Queryable, id: string, tenant: string | null): Promise<JoinedRow[]> =>
+  db.query<JoinedRow>(
+    `${joined} where allocation.allocation_id = $1 and ($2::text is null or allocation.tenant = $2)`,
+    [id, tenant],
+    { often: true },
+  );
+
 export async function readAllocation(
   db: Queryable,
   id: string,
   tenant: string | null,
   now: Date,
 ): Promise<Allocation | undefined> {
-  const rows = await db.query<JoinedRow>(
-    `${joined} where allocation.allocation_id = $1 and ($2::text is null or allocation.tenant = $2)`,
-    [id, tenant],
-    { often: true },
+  return (await toWire(db, await joinedRows(db, id, tenant), now))[0];
+}
+
+/** As far as it explains where its machine stands, which takes no look at its operation. */
+export async function readHolder(db: Queryable, id: string, tenant: string | null): Promise<Holder | undefined> {
+  const [row] = await joinedRows(db, id, tenant);
+  return (
+    row && {
+      allocation_id: row.allocation_id,
+      name: row.name,
+      status: row.status,
+      status_since: row.status_since.toISOString(),
+      reason: row.reason,
+      owner_layer: row.owner_layer,
+      release_tries: row.release_tries,
+      retry_at: iso(row.retry_at),
+    }
   );
-  return (await toWire(db, rows, now))[0];
 }
 
 export async function allocationRow(db: Queryable, id: string): Promise<AllocationRow | undefined> {
@@ -137,8 +158,9 @@ export async function allocationRow(db: Queryable, id: string): Promise<Allocati
 export async function statusesOf(db: Queryable, ids: readonly string[]): Promise<Map<string, AllocationStatus>> {
   if (ids.length === 0) return new Map();
   const rows = await db.query<Pick<AllocationRow, 'allocation_id' | 'status'>>(
-    'select allocation_id, status from allocations where allocation_id = any($1)',
+    `select allocation_id, status from allocations where ${anyOf('allocation_id', '$1::text[]')}`,
     [ids],
+    { often: true },
   );
   return new Map(rows.map(({ allocation_id, status }) => [allocation_id, status]));
 }

@@ -2,6 +2,7 @@
 import type { Evidence } from '../contract/evidence.ts';
 import { refusedBeatKind } from '../lifecycle/refused-beats.ts';
 import { type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
+import { askAll } from './ask-all.ts';
 import type { Queryable } from './database.ts';
 import { readTimeline } from './evidence.ts';
 
@@ -48,27 +49,23 @@ export async function evidenceFor(
     ...(node.node_instance_id && { node_instance_id: node.node_instance_id }),
     ...(tenant !== null && { tenant }),
   };
-  const changes = await readTimeline(
-    db,
-    {
-      ...about,
-      kinds: nodeStatusNames.map((status) => `node.${status}`),
-      limit: 2,
-    },
-    planned,
-  );
+  const kinds = nodeStatusNames.map((status) => `node.${status}`);
+  const [changes, told] = await askAll(db, [
+    () => readTimeline(db, { ...about, kinds, limit: 2 }, planned),
+    () =>
+      readTimeline(
+        db,
+        {
+          ...(stuckInRelease ? { allocation_id: stuckInRelease, order: 'newest' as const } : about),
+          kinds: stuckInRelease ? ofRelease : node.deadline_at ? [...telling, movedDeadline] : telling,
+          limit: mostFacts,
+        },
+        planned,
+      ),
+  ]);
   const [change, before] = changes.items;
-  const told = await readTimeline(
-    db,
-    {
-      ...(stuckInRelease ? { allocation_id: stuckInRelease, order: 'newest' as const } : about),
-      kinds: stuckInRelease ? ofRelease : node.deadline_at ? [...telling, movedDeadline] : telling,
-      ...(before && { since: before.at }),
-      limit: mostFacts,
-    },
-    planned,
-  );
-  return [...told.items, ...(change ? [change] : [])].sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
+  const since = told.items.filter(({ at }) => !before || Date.parse(at) >= Date.parse(before.at));
+  return [...since, ...(change ? [change] : [])].sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
 }
 
 /** What a stage of the boot usually takes in a pool: the median of its last boots. */

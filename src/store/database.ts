@@ -13,6 +13,8 @@ export interface Queryable {
    * knowing the values, so these must not decide what the best way is: an id, not a list of them; a limit that stands in the text.
    */
   query<R extends Row>(text: string, values?: unknown[], how?: { often?: boolean }): Promise<R[]>;
+  /** All statements go through one connection, which answers one at a time. */
+  readonly one_connection?: true;
   /** Whatever words of machines and people are stored go through it, rows and their evidence alike. */
   readonly redact: Redactor;
   /** Evidence was written: once it is committed, whoever follows the evidence is woken. */
@@ -144,6 +146,7 @@ export function openDatabase(options: {
     let wrote = false;
     const tx: Transaction = {
       transaction: true,
+      one_connection: true,
       query: (text, values, how) => run(client, text, values, how),
       redact,
       evidenceWritten: () => {

@@ -157,6 +157,7 @@ export const openFindingsOf = (db: Queryable, node_id: string, boots: readonly s
     `select * from findings where node_id = $1 and status = 'open' union all
      select * from findings where what = 'boots_slower' and subject = any($2) and closed_at is null and status = 'open' order by finding_id`,
     [node_id, boots],
+    { often: true },
   );
 
 export async function findingRow(db: Queryable, id: string): Promise<FindingRow | undefined> {

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { KnownIds, NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Door } from '../contract/compat/door.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
-import { byIds } from './by-ids.ts';
+import { anyOf, byIds } from './by-ids.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
 import { withdrawTasks } from './tasks.ts';
@@ -128,8 +128,9 @@ export async function voicesOf(
   const rows = await db.query<
     Pick<InstanceRow, 'node_instance_id' | 'fenced_at' | 'fence_reason'> & { agentless: boolean }
   >(
-    `select node_instance_id, fenced_at, fence_reason, ${isAgentless} as agentless from instances where node_instance_id = any($1)`,
+    `select node_instance_id, fenced_at, fence_reason, ${isAgentless} as agentless from instances where ${anyOf('node_instance_id', '$1::text[]')}`,
     [ids],
+    { often: true },
   );
   return new Map(
     rows.map(({ node_instance_id, fenced_at, fence_reason, agentless }) => [

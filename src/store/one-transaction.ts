@@ -6,7 +6,8 @@ import type { Database, Transaction } from './database.ts';
 
 export const withinTransaction = (db: Database, tx: Transaction): Database => ({
   ...db,
-  query: (text, values) => tx.query(text, values),
+  one_connection: true,
+  query: (text, values, how) => tx.query(text, values, how),
   evidenceWritten: () => tx.evidenceWritten(),
   // A failed part fails the whole: there is no savepoint to go back to, and nobody may carry on after an error.
   transaction: (work) => work(tx),

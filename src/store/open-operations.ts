@@ -1,5 +1,6 @@
 /** Operations that have not ended, by what they work on. */
 import type { AllocationId, WorkflowId } from '../base/ids.ts';
+import { anyOf } from './by-ids.ts';
 import type { Queryable } from './database.ts';
 import type { OperationRow } from './operations.ts';
 
@@ -40,9 +41,10 @@ export async function openOperationOnNode(
 /** Operations that take nodes down by themselves, not for their allocations, and have not ended. */
 const openTakeDowns = (db: Queryable, node_ids: readonly string[]): Promise<OperationRow[]> =>
   db.query<OperationRow>(
-    `select * from operations where node_id = any($1) and status in ('queued', 'running', 'cancelling')
+    `select * from operations where ${anyOf('node_id', '$1::text[]')} and status in ('queued', 'running', 'cancelling')
        and kind in ('node-retire', 'node-reimage', 'residue-delete') order by workflow_id`,
     [node_ids],
+    { often: true },
   );
 
 export const openTakeDownsOf = (db: Queryable, node_id: string): Promise<OperationRow[]> =>

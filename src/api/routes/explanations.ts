@@ -1,6 +1,5 @@
 /** Why a node stands where it stands, and what may be done about it. */
 import { now } from '../../base/clock.ts';
-import type { Allocation } from '../../contract/allocation.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { Evidence } from '../../contract/evidence.ts';
 import type { Holder } from '../../contract/explanation.ts';
@@ -17,7 +16,7 @@ import type { NodeStatus } from '../../lifecycle/states.ts';
 import { actOnNode } from '../../operations/node-actions.ts';
 import { nodeReimageKind } from '../../operations/node-reimage.ts';
 import { nodeSubject } from '../../operations/offers.ts';
-import { readAllocation } from '../../store/allocations.ts';
+import { readHolder } from '../../store/allocations.ts';
 import { evidenceFor, usualStages } from '../../store/because.ts';
 import { bootsOf } from '../../store/boot-shifts.ts';
 import { readBootStages } from '../../store/boot-stages.ts';
@@ -44,17 +43,6 @@ function workOf(operation: Operation | undefined): string | null {
   const { label, message } = operation.progress;
   return message && message !== label ? `${label}: ${message}` : label;
 }
-
-const holderWire = (held_by: Allocation): Holder => ({
-  allocation_id: held_by.allocation_id,
-  name: held_by.name,
-  status: held_by.status,
-  status_since: held_by.status_since,
-  reason: held_by.reason,
-  owner_layer: held_by.owner_layer,
-  release_tries: held_by.release_tries,
-  retry_at: held_by.retry_at,
-});
 
 const explainedHolder = ({ retry_at, ...held_by }: Holder): ExplainedHolder => ({
   ...held_by,
@@ -94,9 +82,8 @@ async function madeFrom(node: Node, { db }: ApiServices) {
 
 /** Who holds it, and the facts and stages that tell how it came to stand where it stands. */
 async function toldOf(node: Node, tenant: string | null, services: ApiServices) {
-  const { db, clock } = services;
-  const held_by = node.allocation_id ? await readAllocation(db, node.allocation_id, tenant, now(clock)) : undefined;
-  const holder = held_by ? holderWire(held_by) : null;
+  const { db } = services;
+  const holder = (node.allocation_id && (await readHolder(db, node.allocation_id, tenant))) || null;
   const stuck = holder?.status === 'release_failed' ? holder.allocation_id : null;
   const [evidence, slow_stages] = await Promise.all([
     evidenceFor(db, node, tenant, stuck),
