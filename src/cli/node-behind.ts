@@ -22,17 +22,32 @@ const saysWhy = (through: Allocation | Operation): string => {
   return `It is ${through.status}${reason ? `: ${printable(reason)}` : ''}.`;
 };
 
-/** `so` ends the sentence that tells of one without a machine. */
-export async function nodeBehind(session: Session, word: string, so: string): Promise<NodeBehind> {
+/** What was named has no machine, or none yet. */
+export interface Machineless {
+  node_id: null;
+  id: string;
+  through: Allocation | Operation;
+}
+
+export async function whatIsBehind(session: Session, word: string): Promise<NodeBehind | Machineless> {
   const { kind, id, node_instance_id } = await namedThing(session, word);
   if (kind === 'node') return { node_id: id, node_instance_id, through: null };
   const through =
     kind === 'allocation'
       ? await session.call('allocation-get', { params: { id } })
       : await session.call('operation-get', { params: { id } });
-  if (through.node_id) return { node_id: through.node_id, node_instance_id, through };
-  throw new CliFailure('failed', `${id} has no machine yet, so ${so}`, {
+  return through.node_id ? { node_id: through.node_id, node_instance_id, through } : { node_id: null, id, through };
+}
+
+/** `so` ends the sentence. */
+export const hasNoMachine = (session: Session, { id, through }: Machineless, so: string): CliFailure =>
+  new CliFailure('failed', `${id} has no machine yet, so ${so}`, {
     why: saysWhy(through),
     remedy: `Follow it until it has one: ${session.commandLine('watch', id)}`,
   });
+
+export async function nodeBehind(session: Session, word: string, so: string): Promise<NodeBehind> {
+  const behind = await whatIsBehind(session, word);
+  if (behind.node_id === null) throw hasNoMachine(session, behind, so);
+  return behind;
 }

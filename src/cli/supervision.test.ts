@@ -2,7 +2,14 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import { runCli } from './testing/run-cli.ts';
-import { sampleAllocation, sampleIds, sampleNode, sampleOperation } from './testing/samples.ts';
+import {
+  sampleAllocation,
+  sampleIds,
+  sampleNode,
+  sampleOperation,
+  samplePool,
+  sampleProgress,
+} from './testing/samples.ts';
 import { ScriptedServer } from './testing/scripted-server.ts';
 import {
   sampleActed,
@@ -61,16 +68,58 @@ describe('explain', () => {
     const { stdout } = await slipway('explain', sampleIds.node_id, '--json');
     expect(JSON.parse(stdout)).toEqual(sampleExplanation());
   });
-  test('an allocation without a machine says why and what to do: exit 1', async () => {
-    server.allocations.set(
-      sampleIds.allocation_id,
-      sampleAllocation({ status: 'requested', node_id: null, reason: 'full' }),
+  describe('without a machine', () => {
+    const waiting = sampleAllocation({
+      status: 'requested',
+      node_id: null,
+      progress: sampleProgress({ message: 'Waiting for a free machine in the pool, behind 2 others' }),
+    });
+    beforeEach(() => {
+      server.allocations.set(sampleIds.allocation_id, waiting);
+      server.operations.set(sampleIds.workflow_id, sampleOperation({ node_id: null }));
+      server.on('pool-get', () => ({ body: samplePool({ driver: 'external', nodes: { live: 1, free: 0 } }) }));
+      const items = [{ pool: 'local', zone: null, status: 'ready', nodes: 1, held: 0 }];
+      server.on('fleet-count', () => ({ body: { items } }));
+      const release = { action: 'release', does: 'gives it back', open: true, why_not: null };
+      server.on('allocation-actions', () => ({ body: { items: [release] } }));
+    });
+    test.for(['allocation_id', 'workflow_id'] as const)(
+      'an allocation that waits says for what, by its %s',
+      async (by) => {
+        const { code, stdout, stderr } = await slipway('explain', sampleIds[by]);
+        expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+        const text = stdout.replaceAll(/\s+/g, ' ');
+        expect(text).toContain('It waits for a free machine in the pool, behind 2 others.');
+        expect(text).toContain('Pool local has 1 machine: 1 is held by other allocations.');
+        expect(stdout).toMatch(/slipway join-token create local\n/);
+        expect(stdout).toMatch(/slipway act alloc_\S+ release --reason/);
+      },
     );
-    const { code, stdout, stderr } = await slipway('explain', sampleIds.allocation_id);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(
-      /has no machine yet, so there is nothing to explain\n {2}It is requested: full\.\n.*slipway watch/,
-    );
+    test('a tenant hears what it may, and --json is the allocation', async () => {
+      server.refuse('pool-get', { code: 'scope_insufficient', status: 403 });
+      const { code, stdout } = await slipway('explain', sampleIds.allocation_id);
+      expect(code).toBe(0);
+      expect(stdout).toContain('It waits for a free machine');
+      expect(JSON.parse((await slipway('explain', sampleIds.allocation_id, '--json')).stdout)).toEqual(waiting);
+    });
+    test('what went wrong otherwise is told as such', async () => {
+      server.refuse('fleet-count', { code: 'internal', status: 500 });
+      expect((await slipway('explain', sampleIds.allocation_id)).code).not.toBe(0);
+    });
+    test('one that ended before it had one says what became of it', async () => {
+      server.on('timeline-get', () => ({ body: { items: [], next_cursor: null } }));
+      server.allocations.set(sampleIds.allocation_id, { ...waiting, status: 'failed', reason: 'no machine in time' });
+      const { code, stdout } = await slipway('explain', sampleIds.allocation_id);
+      expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('no machine in time') });
+    });
+    test('an operation of nobody without one has nothing to explain: exit 1', async () => {
+      server.operations.set(sampleIds.workflow_id, sampleOperation({ node_id: null, allocation_id: null }));
+      const { code, stdout, stderr } = await slipway('explain', sampleIds.workflow_id);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      expect(stderr).toMatch(
+        /has no machine yet, so there is nothing to explain\n {2}It is running\.\n.*slipway watch/,
+      );
+    });
   });
   test('an unknown id is refused: exit 4', async () => {
     server.refuse('node-explain', { code: 'node_not_found', status: 404, title: 'There is no such node' });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../../src/cli/testing/run-cli.ts';
 import type { Client } from '../../src/contract/client.ts';
 import { until } from '../support/until.ts';
-import { readyMachine, type Tenant, type TenantWorld, tenantWorld } from './support/tenants.ts';
+import { externalPool, readyMachine, type Tenant, type TenantWorld, tenantWorld } from './support/tenants.ts';
 
 let world: TenantWorld;
 beforeAll(async () => {
@@ -85,6 +85,26 @@ describe('on the command line', () => {
     }
     const unknown = await slipway(acme.token, 'explain', 'fee1dead');
     expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining('Nothing is known about fee1dead') });
+  });
+
+  it('explain says of one that waits what for, and how its pool stands to whoever may see the fleet', async () => {
+    const { client, token } = world.acme;
+    const { allocation } = await client.call('allocation-create', { body: { pool: externalPool } });
+    const id = allocation.allocation_id;
+    const explained = async (as: string) => {
+      const { code, stdout, stderr } = await slipway(as, 'explain', id);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      return stdout.replaceAll(/\s+/g, ' ');
+    };
+    const ofTenant = await until('it to say what it waits for', async () => {
+      const told = await explained(token);
+      return told.includes('It waits for a free machine in the pool') ? told : undefined;
+    });
+    expect(ofTenant).not.toMatch(/has \d machines|globex/);
+    expect(await explained(world.token)).toContain(
+      `Pool ${externalPool} has 2 machines: 2 are held by other allocations. Its machines are not made by Slipway`,
+    );
+    await client.call('allocation-release', { params: { id } });
   });
 
   it('a tenant hears what became of what it gave back, and nothing of who has the machine now', async () => {

@@ -1,9 +1,9 @@
-/** `slipway explain`: why a machine stands where it stands, and what happens next; of what has none any more, what became of it. */
+/** `slipway explain`: why a machine stands where it stands, and what happens next; of what has none yet, why; of what has none any more, what became of it. */
 import type { Allocation } from '../../contract/allocation.ts';
 import { RequestRefused } from '../../contract/client.ts';
 import type { Node } from '../../contract/node.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
-import { isAllocation, type NodeBehind, nodeBehind } from '../node-behind.ts';
+import { hasNoMachine, isAllocation, type Machineless, type NodeBehind, whatIsBehind } from '../node-behind.ts';
 import { openActionLines } from '../render/actions.ts';
 import type { ClosingContext } from '../render/closing.ts';
 import { explanationLines } from '../render/explanation.ts';
@@ -11,6 +11,7 @@ import { pastAllocationLines } from '../render/past-allocation.ts';
 import { printable } from '../render/text.ts';
 import type { Session } from '../session.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
+import { waitingForMachine } from '../waiting-for-machine.ts';
 
 /** Who named something else than the machine wants to hear of it as well. */
 function throughLine({ through, node_id, node_instance_id }: NodeBehind, node: Node): string[] {
@@ -71,6 +72,21 @@ async function tellPast(session: Session, allocation: Allocation): Promise<void>
   printLines(out, pastAllocationLines(allocation, { asked, machine }, contextOf(session)));
 }
 
+/** It still waits for a machine, or ended before it had one. */
+async function tellMachineless(session: Session, behind: Machineless): Promise<void> {
+  const { through } = behind;
+  const id = through.allocation_id;
+  const allocation =
+    isAllocation(through) || id === null ? through : await session.call('allocation-get', { params: { id } });
+  // An operation that never had a machine says nothing of the one that its allocation has by now.
+  if (!isAllocation(allocation) || allocation.node_id !== null)
+    throw hasNoMachine(session, behind, 'there is nothing to explain');
+  if (allocation.status !== 'requested') return tellPast(session, allocation);
+  const { out } = session.terminal;
+  if (session.json) return printJson(out, allocation);
+  printLines(out, await waitingForMachine(session, allocation, contextOf(session)));
+}
+
 async function tellNode(session: Session, behind: NodeBehind): Promise<void> {
   const params = { id: behind.node_id };
   const [explanation, node] = await Promise.all([
@@ -90,13 +106,17 @@ async function tellNode(session: Session, behind: NodeBehind): Promise<void> {
 export const makeExplain: MakeCommand = (cli) =>
   new SlipwayCommand('explain')
     .description(
-      'Say why a node stands where it stands, what it waits for, what happens next and what you can do; of an allocation that is over, what became of it.',
+      'Say why a node stands where it stands, what it waits for, what happens next and what you can do; of an allocation that has no machine yet, why there is none; of one that is over, what became of it.',
     )
     .argument('<id>', 'any id or name: a node, an allocation, an operation, an instance, a correlation id')
     .examples('slipway explain node_…', 'slipway explain alloc_…', 'slipway explain inst_…')
     .action(
       cli.run(async (session, _, [id = '']) => {
-        const behind = await nodeBehind(session, id, 'there is nothing to explain');
+        const behind = await whatIsBehind(session, id);
+        if (behind.node_id === null) {
+          await tellMachineless(session, behind);
+          return;
+        }
         if (isAllocation(behind.through) && behind.through.status === 'released') {
           await tellPast(session, behind.through);
           return;

@@ -20,7 +20,7 @@ const indent = '  ';
 
 const sentence = (text: string) => (/[.!?]$/.test(text) ? text : `${text}.`);
 
-const paragraph = (text: string, { width, paint }: ClosingContext, tone?: Tone): string[] =>
+export const paragraph = (text: string, { width, paint }: ClosingContext, tone?: Tone): string[] =>
   wrap(printable(text), width - indent.length).map((line) => indent + paint(tone, line));
 
 const readable = (text: string) => momentsInFull(printable(text));
@@ -45,7 +45,7 @@ function deadlineSentence({ deadline_at, budget_seconds, budget_source }: Explan
 }
 
 /** Words of the server's for what a machine waits for, or, with a capital, the step that is being taken. */
-function waitingSentence(waiting_for: string): string {
+export function waitingSentence(waiting_for: string): string {
   const words = readable(waiting_for).replace(/^Waiting for /, '');
   return sentence(/^[A-Z]/.test(words) ? `Now: ${words}` : `It waits for ${words}`);
 }
@@ -124,7 +124,7 @@ const evidenceFacts = (evidence: Evidence[], nowMs: number): Fact[] =>
     readable(summary) + (actor ? ` — by ${printable(actor.name)}` : '') + (count > 1 ? `  (the last of ${count})` : ''),
   ]);
 
-function section(title: string, lines: string[], { paint }: ClosingContext): string[] {
+export function section(title: string, lines: string[], { paint }: ClosingContext): string[] {
   return lines.length === 0 ? [] : ['', indent + paint('strong', title), ...lines.map((line) => indent + line)];
 }
 
