@@ -27,6 +27,8 @@ export const occupiedExitCode = 3;
 export interface AgentEnd {
   code: EndCode;
   reason: string;
+  /** What the control plane, or the way to it, answered last. */
+  failure?: { code: string; detail: string };
   last_output?: string[];
 }
 

@@ -5,10 +5,29 @@ import { type AgentConfig, UsageError } from './config.ts';
 import { lockDirectory, unlockDirectory } from './directory-lock.ts';
 import { agentDoctor } from './doctor.ts';
 import { type AgentEnd, exitCodes, occupiedExitCode, removeExitFile, usageExitCode, writeExitFile } from './exit.ts';
+import { lastWords, wordsFor } from './last-words.ts';
 import { configFromCommandLine, usage } from './options.ts';
-import { errorCode } from './shape.ts';
+import { errorCode, errorText } from './shape.ts';
 import { agentDirectory, makeAgentDirectory } from './state-file.ts';
 import { defaultTiming } from './timing.ts';
+
+function giveUp(exit_code: number, words: string | null): never {
+  if (words) process.stderr.write(words);
+  process.exit(exit_code);
+}
+
+function takeDirectory(config: AgentConfig): void {
+  try {
+    makeAgentDirectory(config.dir);
+    const other = lockDirectory(agentDirectory(config.dir));
+    if (other !== null) giveUp(occupiedExitCode, wordsFor('occupied', `it is process ${other}`, config));
+    removeExitFile(config.dir);
+  } catch (error) {
+    const words = wordsFor(errorCode(error) ?? '', errorText(error), config);
+    if (!words) throw error;
+    giveUp(usageExitCode, words);
+  }
+}
 
 function commandLine(): AgentConfig {
   try {
@@ -18,8 +37,7 @@ function commandLine(): AgentConfig {
     process.exit(0);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`slipway agent: ${error.message}\n\n${usage}`);
-    process.exit(usageExitCode);
+    return giveUp(usageExitCode, wordsFor('usage', error.message, { server_url: '', dir: '' }));
   }
 }
 
@@ -33,18 +51,12 @@ if (process.argv[2] === 'doctor')
   );
 
 const config = commandLine();
-makeAgentDirectory(config.dir);
-const other = lockDirectory(agentDirectory(config.dir));
-if (other !== null) {
-  process.stderr.write(`slipway agent: process ${other} is already the agent of ${config.dir}\n`);
-  process.exit(occupiedExitCode);
-}
-removeExitFile(config.dir);
+takeDirectory(config);
 
 const finish = (end: AgentEnd): never => {
   writeExitFile(config.dir, end, systemClock);
   unlockDirectory(agentDirectory(config.dir));
-  process.exit(exitCodes[end.code]);
+  return giveUp(exitCodes[end.code], lastWords(end, config));
 };
 
 const stop = new AbortController();

@@ -36,7 +36,8 @@ const least_tries_unheard = 3;
 export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
   const { config, clock, state, stages, log, timing, signal } = parts;
   if (!state.read().identity && !config.enrollment_token && !config.join_token) {
-    return { code: 'registration_refused', reason: 'there is neither a token nor a credential to register with' };
+    const reason = 'there is neither a token nor a credential to register with';
+    return { code: 'registration_refused', reason, failure: { code: 'token_missing', detail: '' } };
   }
   const pauses = backoff(timing.register_retry);
   if (stages.unsent().length > 0 && !parts.time.wasHeard())
@@ -72,7 +73,8 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
     }
     const wait_ms = Math.max(pauses.nextMs(), (failure.retry_after_seconds ?? 0) * 1000);
     const late = !identity && isPast(parts, deadline_at, pauses.tries());
-    if (late) return { code: 'registration_deadline', reason: gaveUp(deadline_at, pauses.tries(), failure) };
+    if (late)
+      return { code: 'registration_deadline', reason: gaveUp(deadline_at, pauses.tries(), failure), ...last(failure) };
     log.warn('not registered yet', {
       failure: describeFailure(failure),
       retry_in_ms: Math.round(wait_ms),
@@ -126,8 +128,10 @@ function keep({ config, state }: RegisterParts, reply: RegisterReply): AgentEnd 
 
 function refusal(failure: CallFailure): AgentEnd {
   const code = failure.code === 'instance_fenced' ? 'instance_fenced' : 'registration_refused';
-  return { code, reason: `the registration was refused: ${describeFailure(failure)}` };
+  return { code, reason: `the registration was refused: ${describeFailure(failure)}`, ...last(failure) };
 }
+
+const last = ({ code, detail }: CallFailure) => ({ failure: { code, detail } });
 
 /** The pause ends at the deadline, for a last try that the server may still take as a late one. */
 function untilDeadline({ time }: RegisterParts, deadline_at: string | null): number {

@@ -1,0 +1,115 @@
+/** What a person reads last of an agent that ended by something they must mend: what, why, and what to do. The log has the rest. */
+import { builtInRedactor } from '../base/redact.ts';
+import { pathFaults } from '../contract/path-faults.ts';
+import type { AgentEnd } from './exit.ts';
+
+export interface Where {
+  server_url: string;
+  dir: string;
+}
+
+interface Words {
+  what(at: Where): string;
+  remedy(at: Where): string;
+}
+
+const newJoinToken = 'slipway join-token create POOL';
+
+/** Before there is anything to end: the agent was started wrongly, or where it cannot be. */
+const startWords: Record<string, Words> = {
+  usage: {
+    what: () => 'it cannot start so',
+    remedy: () => 'slipway agent --help says what it takes.',
+  },
+  occupied: {
+    what: ({ dir }) => `another agent has ${dir}`,
+    remedy: () => 'Stop that one, or give this one a directory of its own with --dir.',
+  },
+};
+
+/** What an operating system calls it when a directory cannot be made, locked or written. */
+const directoryErrors = ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST', 'ENOENT', 'ENOSPC'];
+const directoryWords: Words = {
+  what: ({ dir }) => `it cannot keep anything in ${dir}`,
+  remedy: () => 'Let the user that it runs as write there, or name another directory with --dir.',
+};
+
+const unreached = (remedy: string): Words => ({
+  what: ({ server_url }) => `${server_url} was not reached in time`,
+  remedy: ({ server_url }) => `${remedy} slipway agent doctor --server ${server_url} says which layer fails.`,
+});
+
+/** By what the control plane answered, where that says more than how the agent ended. */
+const refusalWords: Record<string, Words> = {
+  join_token_invalid: {
+    what: ({ server_url }) => `${server_url} does not take this join token`,
+    remedy: () => `Make another (${newJoinToken}) and start the agent with it: --join-token or SLIPWAY_JOIN_TOKEN.`,
+  },
+  enrollment_invalid: {
+    what: ({ server_url }) => `${server_url} does not take this enrolment token`,
+    remedy: () =>
+      'Expect the machine anew, or let it enrol again (slipway act NODE re-enroll), and start the agent with the token that this gives.',
+  },
+  pool_not_found: {
+    what: () => 'the pool that this join token is for is not there',
+    remedy: () => `Declare it again (slipway apply -f FILE), or join another with a token of that: ${newJoinToken}`,
+  },
+  name_taken: {
+    what: () => 'another machine has its name',
+    remedy: () => 'Give this one another --name, or retire the node that has it: slipway act NODE retire',
+  },
+  token_missing: {
+    what: ({ dir }) => `it has no token to register with, and ${dir} holds no credential`,
+    remedy: () => `Give it a token with --join-token or SLIPWAY_JOIN_TOKEN; one is made by ${newJoinToken}`,
+  },
+};
+
+const endWords: Record<string, Words> = {
+  setup_failed: {
+    what: () => 'its set-up failed',
+    remedy: ({ dir }) =>
+      `Mend \`setup\` of its pool or of its file; the last lines are in agent.exit.json in ${dir}. Then start it again.`,
+  },
+  prerequisite_missing: {
+    what: () => 'this machine lacks what it must have',
+    remedy: () => 'Install that, or take it out of `requires` of the pool, and start the agent again.',
+  },
+  registration_deadline: {
+    what: () => 'it was not registered in time',
+    remedy: () => 'Give it more time (slipway act NODE extend-deadline) or retry the allocation.',
+  },
+  registration_refused: {
+    what: ({ server_url }) => `${server_url} refuses to register it`,
+    remedy: ({ server_url }) =>
+      `Mend what it names; slipway agent doctor --server ${server_url} says how far this machine comes.`,
+  },
+  credential_unknown: {
+    what: ({ server_url, dir }) => `${server_url} does not know the credential in ${dir}`,
+    remedy: () =>
+      'Let the machine enrol again (slipway act NODE re-enroll) with the token that this gives, or start the agent with a join token.',
+  },
+  agent_crashed: {
+    what: () => 'the agent made a mistake',
+    remedy: ({ dir }) => `Start it again, and report what agent.exit.json in ${dir} says.`,
+  },
+};
+
+const wordsByCode = new Map<string, Words>([
+  ...Object.entries(pathFaults).map(([code, { remedy }]) => [code, unreached(remedy)] as const),
+  ...directoryErrors.map((code) => [code, directoryWords] as const),
+  ...Object.entries({ ...startWords, ...refusalWords, ...endWords }),
+]);
+
+/** Others wrote some of it: it stays on one line, shows no secret, and steers no terminal. */
+const tame = (text: string) => builtInRedactor.text(text.split('\n')[0] ?? '').replaceAll(/\p{Cc}+/gu, ' ');
+
+/** Null for a code that nobody has to mend anything for. */
+export function wordsFor(code: string, why: string, at: Where): string | null {
+  const words = wordsByCode.get(code);
+  return words ? `slipway agent: ${words.what(at)}: ${tame(why)}\n  What to do: ${words.remedy(at)}\n` : null;
+}
+
+export function lastWords({ code, reason, failure }: AgentEnd, at: Where): string | null {
+  const ofFailure = failure && wordsFor(failure.code, failure.detail || reason, at);
+  return ofFailure ?? wordsFor(code, reason, at);
+}
