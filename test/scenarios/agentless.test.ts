@@ -5,16 +5,16 @@ import { becomesAllocation, becomesNode, nodeOf } from './support/machines.ts';
 import { type Counter, scenario, type World, without } from './support/scenario.ts';
 import { tryingDriver } from './support/trying-driver.ts';
 
-/** Between the look that finds its provider away and the silence that would be judged lie one and a half intervals, also on a busy machine. */
-const heartbeat = { interval_seconds: 1, stale_after_seconds: 4 };
+/** Between the look that finds its provider away and the silence that would be judged lie several intervals: a busy machine may miss some. */
+const heartbeat = { interval_seconds: 1, stale_after_seconds: 6 };
 const phases: PlannedStep[] = ['asking', 'creating', 'completed'].map((phase) => ({
   phase,
   label: `${phase} it`,
   usual_seconds: 1,
 }));
 
-/** Shorter than a beat counts. */
-const start_seconds = 1;
+/** Shorter than a beat counts, and longer than a busy machine takes for its next look. */
+const start_seconds = 3;
 
 type Shown = Pick<Observation, 'state'> & Partial<Observation>;
 
