@@ -41,6 +41,8 @@ export interface FailureReport {
 export interface FailureContext {
   server: string | null;
   correlation_id: string | null;
+  /** The data directory in which a token was looked for in vain. */
+  looked_in?: string | undefined;
   /** The node, allocation, operation, finding or residue that was named. */
   id: string | null;
   /** Those of the command that ran, like `--reason`. */
@@ -57,6 +59,12 @@ function exitOfProblem(problem: Problem): ExitName {
 
 const whereTokensComeFrom =
   'Give a token with --token-file or SLIPWAY_TOKEN; on the server’s own host, --data-dir finds its admin.token.';
+
+/** The server only knows that no token came; here it is known where one was expected. */
+const noTokenIn = (directory: string) => ({
+  why: `No token was given, and there is no admin.token in ${directory}.`,
+  remedy: `Start the server with that data directory first, or name the one it has with --data-dir; else give a token with --token-file, --token or SLIPWAY_TOKEN.`,
+});
 
 /** What nobody lists actions for, by the prefix of its id: the command that shows what is open of it. */
 const lists: Record<string, string> = { find: 'drift', res: 'residue' };
@@ -140,6 +148,7 @@ export function reportFailure(error: unknown, context: FailureContext): FailureR
       owner_layer: problem.owner_layer,
       correlation_id: problem.correlation_id,
       status: problem.status,
+      ...(problem.code === 'token_missing' && context.looked_in && noTokenIn(context.looked_in)),
     };
   }
   if (error instanceof ServerUnreachable) {

@@ -77,6 +77,14 @@ describe('settings', () => {
     expect((await slipway(['pools'], { env: { SLIPWAY_JSON: '0' } })).stdout).toContain('There are no pools');
   });
 
+  test('a data directory without a token is named as it was given, with what to do', async () => {
+    const env = { SLIPWAY_TOKEN: '' };
+    const { code, stderr } = await slipway(['nodes', '--data-dir', './no-server-here'], { env });
+    expect(code).toBe(4);
+    expect(stderr).toContain('No token was given, and there is no admin.token in ./no-server-here.');
+    expect(stderr).toMatch(/What to do: Start the server with that data directory first.*SLIPWAY_TOKEN/);
+  });
+
   test('one correlation id goes with every call', async () => {
     await slipway(['nodes']);
     const ids = new Set(server.calls.map(({ headers }) => headers['x-correlation-id']));

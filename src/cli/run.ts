@@ -70,6 +70,7 @@ export async function runCommandLine(host: Host): Promise<number> {
   const { environment, working_directory, terminal, signal } = host;
   const correlation_id = newCorrelationId();
   let server: string | null = null;
+  let looked_in: string | undefined;
   let ran: Command | null = null;
   let exit: ExitName = 'ok';
 
@@ -87,6 +88,7 @@ export async function runCommandLine(host: Host): Promise<number> {
       { environment, working_directory, clone },
     );
     server = connection.server;
+    looked_in = connection.looked_in;
     const trusted = trustedWith(connection.ca);
     if (trusted) host.trust(trusted);
     return openSession({
@@ -123,6 +125,7 @@ export async function runCommandLine(host: Host): Promise<number> {
     const report = reportFailure(error, {
       server,
       correlation_id,
+      looked_in,
       id: host.words.find(isNamedThing) ?? nameIn(ran),
       flags: flagsOf(ran),
       commandLine: commandLineOf(program, host),

@@ -36,6 +36,20 @@ test('the token comes from the nearest place', () => {
   expect(tokenFor({ data_dir: flag(join(root, 'nowhere')) })).toBeUndefined();
 });
 
+test('a directory that holds no token is named as it was given, and only where one was looked for', () => {
+  const lookedIn = (input: Partial<ConnectionInput>, working_directory = join(root, 'bare')) =>
+    resolveConnection(
+      { server: defaultServer, ...input },
+      { environment: {}, working_directory, clone: join(root, 'bare') },
+    ).looked_in;
+  expect(lookedIn({ data_dir: flag('../nowhere') })).toBe('../nowhere');
+  expect(lookedIn({ data_dir: variable('nowhere'), server: 'http://slipway.example.com' })).toBe('nowhere');
+  expect(lookedIn({})).toBe('.slipway');
+  expect(lookedIn({ server: 'http://slipway.example.com' })).toBeUndefined();
+  expect(lookedIn({}, join(root, 'here'))).toBeUndefined();
+  expect(lookedIn({ token: variable('set') })).toBeUndefined();
+});
+
 test('a token that was only found is not sent to another host', () => {
   expect(tokenFor({ server: 'http://slipway.example.com' })).toBeUndefined();
   expect(tokenFor({ server: 'http://localhost:7070' })).toBe('from-here');

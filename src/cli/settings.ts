@@ -35,6 +35,8 @@ export interface Connection {
   token: string | undefined;
   /** PEM, trusted besides the usual authorities. */
   ca: string | null;
+  /** The data directory, as it was given, in which a token was looked for in vain. */
+  looked_in?: string;
 }
 
 export function normalizeServer(text: string): string {
@@ -80,19 +82,26 @@ function readToken(path: string): string {
   return token;
 }
 
+const usualDirectory = '.slipway';
+
 /** A server's own data directory: the one that was named, else the one here, else the clone's. */
 function adminTokenFile(input: ConnectionInput, surroundings: Surroundings): string | undefined {
   const directories = input.data_dir
     ? [input.data_dir.value]
-    : [join(surroundings.working_directory, '.slipway'), join(surroundings.clone, '.slipway')];
+    : [join(surroundings.working_directory, usualDirectory), join(surroundings.clone, usualDirectory)];
   return directories.map((directory) => join(directory, 'admin.token')).find((path) => existsSync(path));
 }
 
 export function resolveConnection(input: ConnectionInput, surroundings: Surroundings): Connection {
   const server = normalizeServer(input.server);
   const ca = input.ca ? readAuthority(input.ca) : null;
-  return { server, token: resolveToken(server, input, surroundings), ca };
+  const token = resolveToken(server, input, surroundings);
+  const looked = token === undefined && looksInDirectory(server, input);
+  return { server, token, ca, ...(looked && { looked_in: input.data_dir?.value ?? usualDirectory }) };
 }
+
+/** A token that was merely found belongs to this host's server; it is not shown to a stranger's. */
+const looksInDirectory = (server: string, input: ConnectionInput) => isLoopback(server) || input.data_dir !== undefined;
 
 /** First come, first served: a token typed or named for this call, the environment's, then the server's own file. */
 function resolveToken(server: string, input: ConnectionInput, surroundings: Surroundings): string | undefined {
@@ -103,7 +112,6 @@ function resolveToken(server: string, input: ConnectionInput, surroundings: Surr
   if (token_file) return readToken(token_file.value);
   if (token?.value) return token.value;
   if (environment.SLIPWAY_ADMIN_TOKEN) return environment.SLIPWAY_ADMIN_TOKEN;
-  // A token that was merely found belongs to this host's server; it is not shown to a stranger's.
-  const found = isLoopback(server) || input.data_dir ? adminTokenFile(input, surroundings) : undefined;
+  const found = looksInDirectory(server, input) ? adminTokenFile(input, surroundings) : undefined;
   return found === undefined ? undefined : readToken(found);
 }

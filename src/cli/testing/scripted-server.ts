@@ -100,6 +100,7 @@ export class ScriptedServer {
     const call = await readCall(request);
     if (!call) return answer(response, problem('not_found', 404));
     this.calls.push(call);
+    if (call.headers.authorization === undefined) return answer(response, problem('token_missing', 401));
     if (call.headers.authorization !== `Bearer ${testToken}`) return answer(response, problem('token_unknown', 401));
     const handler = this.handlers.get(call.name);
     if (handler) return answer(response, await handler(call));
