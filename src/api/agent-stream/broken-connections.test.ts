@@ -1,7 +1,7 @@
 /** Which broken connections are told, and which are only counted. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { testStore } from '../../../test/support/store.ts';
-import type { CorrelationId } from '../../base/ids.ts';
+import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
 import { createBrokenConnections, lastingSeconds } from './broken-connections.ts';
 
@@ -11,25 +11,33 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
+const byRelay = (name: string) => ({ of: 'relay' as const, actor: { kind: 'token' as const, id: name, name } });
+
 /** Each breaks a minute after the one before; answers what was told of them. */
-async function toldOf(relay: string, lasted: number[]) {
+async function toldOf(
+  name: string,
+  lasted: number[],
+  whose: ReturnType<typeof byRelay> | { of: 'agent'; node_id: NodeId; node_instance_id: NodeInstanceId } = byRelay(
+    name,
+  ),
+) {
   const clock = virtualClock();
   const errors: unknown[] = [];
   const broken = createBrokenConnections({ db: store.db, clock, onError: (error) => errors.push(error) });
   for (const lasted_seconds of lasted) {
-    const actor = { kind: 'token' as const, id: relay, name: relay };
     const ending = { lasted_seconds, why: 'it ended without a goodbye', broken: true };
-    broken.tell({ ...ending, of: 'relay', actor, correlation_id: relay as CorrelationId });
+    broken.tell({ ...ending, ...whose, correlation_id: name as CorrelationId });
     await clock.advance(60_000);
   }
   await broken.stop();
   expect(errors).toEqual([]);
-  const text = "select data from evidence where kind = 'connection.broken' and actor ->> 'id' = $1 order by seq";
-  const rows = await store.db.query<{ data: Record<string, unknown> }>(text, [relay]);
+  const text =
+    "select data from evidence where kind = 'connection.broken' and coalesce(actor ->> 'id', node_id) = $1 order by seq";
+  const rows = await store.db.query<{ data: Record<string, unknown> }>(text, [name]);
   return rows.map(({ data }) => [data.lasted_seconds, data.repeats_since_last]);
 }
 
-test('a connection that had lasted is told each time it breaks, within the hour too', async () => {
+test('a relay that had held its connection is told of each time that breaks, within the hour too', async () => {
   const [one, two] = [lastingSeconds, 10 * lastingSeconds];
   expect(await toldOf('lasting', [one, two, one])).toEqual([
     [one, undefined],
@@ -53,4 +61,14 @@ test('what flapped before does not hide that it died after it had lasted', async
     [1, undefined],
     [lastingSeconds, undefined],
   ]);
+});
+
+test('an agent is told of once, also when it had held its connection: there may be very many', async () => {
+  const whose = {
+    of: 'agent' as const,
+    node_id: 'node_often' as NodeId,
+    node_instance_id: 'inst_often' as NodeInstanceId,
+  };
+  const lasted = [lastingSeconds, lastingSeconds, 10 * lastingSeconds];
+  expect(await toldOf('node_often', lasted, whose)).toEqual([[lastingSeconds, undefined]]);
 });

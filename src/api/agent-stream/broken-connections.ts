@@ -1,7 +1,8 @@
 /**
- * A connection that broke is evidence, and never by itself a verdict: whether a machine lives, its beats say. One that had lasted is a
- * row each time; of those that hardly come about, the first of an instance is one and repeats are counted. Many that break at once are
- * written together, and beyond a bound they are only counted.
+ * A connection that broke is evidence, and never by itself a verdict: whether a machine lives, its beats say. The first of an instance is a
+ * row, and repeats are counted. Of a relay, for whom a rack waits, one that had lasted is a row each time; agents are too many for that,
+ * where something on the way cuts all of them every few minutes. Many that break at once are written together, and beyond a bound they are
+ * only counted.
  */
 import { type Clock, now } from '../../base/clock.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -65,7 +66,7 @@ export function createBrokenConnections(options: {
   return {
     tell({ correlation_id, lasted_seconds, why, ...whose }) {
       const actor = whose.of === 'agent' ? whose.node_instance_id : whose.actor.id;
-      const hadLasted = lasted_seconds >= lastingSeconds;
+      const hadLasted = whose.of === 'relay' && lasted_seconds >= lastingSeconds;
       const telling = hadLasted ? {} : toldOnce({ actor, what: 'connection.broken', target: null });
       if (!telling) return;
       if (waiting.length >= mostWaiting) {
