@@ -31,6 +31,16 @@ test.each([
   [3 * 86_400, '3d'],
 ])('an age of %d s reads %s', (seconds, text) => expect(age(seconds)).toBe(text));
 
+test.each([
+  ['2026-01-02T11:59:59.5Z', 'in 1d'],
+  ['2026-01-02T11:59:00Z', 'in 23h 59m'],
+  ['2026-01-01T13:59:00Z', 'in 1h 59m'],
+  ['2026-01-01T12:01:05Z', 'in 1m 05s'],
+  ['2026-01-01T12:00:20Z', 'in 20s'],
+])('what is left until %s is not cut down to its first unit: %s', (at, text) =>
+  expect(relative(at, Date.parse('2026-01-01T12:00:00Z'))).toBe(text),
+);
+
 test('ages and moments are relative to the given now', () => {
   const nowMs = Date.parse('2026-01-01T12:00:00Z');
   expect(ageSince(null, nowMs)).toBe('');

@@ -52,11 +52,14 @@ export const secondsSince = (at: string, nowMs: number): number => (nowMs - Date
 /** The age of a moment that may not have come yet; a table shows nothing for it. */
 export const ageSince = (at: string | null, nowMs: number): string => (at === null ? '' : age(secondsSince(at, nowMs)));
 
-/** `in 4m` or `2m ago`; within a second, `now` and `just now`. */
+/** What is left: two units, for `23h` of a day that has just begun would be an hour too few. A second one that is nothing is left out. */
+const left = (seconds: number): string => elapsed(Math.ceil(seconds)).replace(/ 0+[smh]$/, '');
+
+/** `in 4m 10s` or `2m ago`; within a second, `now` and `just now`. */
 export function relative(at: string, nowMs: number): string {
   const seconds = secondsSince(at, nowMs);
   if (Math.abs(seconds) < 1) return seconds < 0 ? 'now' : 'just now';
-  return seconds < 0 ? `in ${age(-seconds)}` : `${age(seconds)} ago`;
+  return seconds < 0 ? `in ${left(-seconds)}` : `${age(seconds)} ago`;
 }
 
 /** A moment of the wire, made readable and still sortable: `2026-01-31 14:03:02Z`. */
