@@ -207,7 +207,7 @@ describe('an open stream', () => {
   });
 
   it('ends with its token', async () => {
-    const [revoked, expiring] = [await world.tokenFor('viewer'), await world.tokenFor('viewer', { ttl_seconds: 1 })];
+    const [revoked, expiring] = [await world.tokenFor('viewer'), await world.tokenFor('viewer', { ttl_seconds: 5 })];
     const readers = [await openEvents(world.url, revoked.token), await openEvents(world.url, expiring.token)];
     await world.client.call('token-delete', { params: { id: revoked.token_id } });
     for (const reader of readers) await until('the stream to end', () => reader.ended(), { seconds: 60 });

@@ -27,9 +27,9 @@ vi.mock(import('../../src/lifecycle/checkup.ts'), async (original) => {
   return { ...whole, judgePing: (...given) => (wrong.judgePing ?? whole.judgePing)(...given) };
 });
 
-const heartbeat = { interval_seconds: 0.3, stale_after_seconds: 3 };
+const heartbeat = { interval_seconds: 0.3, stale_after_seconds: 6 };
 /** Of each layer, and of a ping. */
-const patience_seconds = 2;
+const patience_seconds = 5;
 
 interface Stage {
   world: World;

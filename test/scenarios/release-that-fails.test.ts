@@ -114,7 +114,7 @@ it('a failed one whose machine was taken down has no deadline any more, and its 
   const { client } = server;
   await declarePool(client, 'hopeless', {
     spec: { setup: 'exit 7' },
-    budgets: { provision_seconds: 60, rescue_seconds: 2 },
+    budgets: { provision_seconds: 60, rescue_seconds: 6 },
   });
   const id = await allocate(client, 'hopeless');
   const failed = await becomes(client, id, 'failed');

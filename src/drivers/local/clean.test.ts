@@ -8,7 +8,7 @@ import { type LocalWorld, localWorld, until } from './testing/local-world.ts';
 
 let world: LocalWorld;
 beforeEach(async () => {
-  world = await localWorld({ clean_timeout_seconds: 1 });
+  world = await localWorld({ clean_timeout_seconds: 60 });
 });
 afterEach(() => world.close());
 
@@ -83,6 +83,8 @@ it('is found running by a driver that did not start it, and started again when i
 });
 
 it('is ended when it hangs', async () => {
+  await world.close();
+  world = await localWorld({ clean_timeout_seconds: 1 });
   const target = world.withSpec({ clean: 'echo waiting for a lock; sleep 1000' });
   const machine = await stopped(target);
   const failed = await machine.ended('clean');
