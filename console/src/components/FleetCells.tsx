@@ -148,7 +148,9 @@ export function FleetCells({ group, stuck, onPeek }: Props) {
       onClick={(event) => {
         const at = under(event);
         const hit = at === null ? undefined : group.nodes[at];
-        if (hit && event.target === canvas.current) void navigate({ to: '/nodes/$id', params: { id: hit.node_id } });
+        // The link follows the pointer, and does it by itself. Where it came under it between press and release, neither of the two was clicked.
+        if (hit && !(event.target as Element).closest('a'))
+          void navigate({ to: '/nodes/$id', params: { id: hit.node_id } });
       }}
     >
       <canvas
