@@ -22,7 +22,7 @@ const telling = [
   refusedBeatKind,
 ];
 
-/** Of one that still has a deadline. */
+/** Of one that still has a deadline, the last of them: on a bad day it is moved often, and must not crowd out what was found. */
 const movedDeadline = 'node.deadline_moved';
 
 /** What became of a release, instead: what was told of the machine before explains something else. */
@@ -50,21 +50,17 @@ export async function evidenceFor(
     ...(tenant !== null && { tenant }),
   };
   const kinds = nodeStatusNames.map((status) => `node.${status}`);
-  const [changes, told] = await askAll(db, [
+  const told = stuckInRelease
+    ? { allocation_id: stuckInRelease, order: 'newest' as const, kinds: ofRelease }
+    : { ...about, kinds: telling };
+  const moved = { ...about, kinds: [movedDeadline], limit: 1 };
+  const [changes, facts, moves] = await askAll(db, [
     () => readTimeline(db, { ...about, kinds, limit: 2 }, planned),
-    () =>
-      readTimeline(
-        db,
-        {
-          ...(stuckInRelease ? { allocation_id: stuckInRelease, order: 'newest' as const } : about),
-          kinds: stuckInRelease ? ofRelease : node.deadline_at ? [...telling, movedDeadline] : telling,
-          limit: mostFacts,
-        },
-        planned,
-      ),
+    () => readTimeline(db, { ...told, limit: mostFacts }, planned),
+    async () => (stuckInRelease || !node.deadline_at ? { items: [] } : readTimeline(db, moved, planned)),
   ]);
   const [change, before] = changes.items;
-  const since = told.items.filter(({ at }) => !before || Date.parse(at) >= Date.parse(before.at));
+  const since = [...facts.items, ...moves.items].filter(({ at }) => !before || Date.parse(at) >= Date.parse(before.at));
   return [...since, ...(change ? [change] : [])].sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
 }
 
