@@ -29,7 +29,9 @@ export async function openTables(database_url: string): Promise<Tables> {
       (name) =>
         `select '${name}' as name, count(*) || ' ' || coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as print from ${name} t`,
     ),
-    `select 'evidence', count(*)::text from evidence where kind <> all('{${refusals}}')`,
+    // By kind, so that a test that fails says which.
+    `select 'evidence', coalesce(string_agg(kind || ' ' || facts, ', ' order by kind), '') from
+       (select kind, count(*) as facts from evidence where kind <> all('{${refusals}}') group by kind) told`,
   ].join(' union all ');
   return {
     query,
