@@ -38,7 +38,10 @@ function waitedFor(node: DueNode, now: Date): string {
 function judgement({ refusals }: SweepServices, rule: DeadlineRule, node: DueNode, now: Date) {
   const waited = waitedFor(node, now);
   if (rule.certain?.(node)) return { reason: rule.reason(waited, node), data: { certain: true } };
-  const why = rule.refused ? refusals.why(node.node_instance_id, node.last_seen_at, now) : null;
+  // What was refused before it came to stand so says nothing of why it stands so still; it is told anew in each status.
+  const unheardSince =
+    node.last_seen_at && node.last_seen_at > node.status_since ? node.last_seen_at : node.status_since;
+  const why = rule.refused ? refusals.why(node.node_instance_id, unheardSince, now) : null;
   return rule.refused && why !== null
     ? { reason: rule.refused(waited, refusedInWords(why)), data: ownerOfRefusal }
     : { reason: rule.reason(waited, node), data: {} };

@@ -79,6 +79,14 @@ describe('a deadline', () => {
     expect(verdict).toMatchObject({ owner: 'operator', reason: expect.stringContaining(refusedFor) });
   });
 
+  test('does not say it of one that was refused only before it stood so', async () => {
+    const [id] = (await place('offline', 1)) as [NodeId];
+    await refusalOf(id, 10);
+    await stage.db.query('update nodes set status_since = $2 where node_id = $1', [id, stage.at(20)]);
+    const [verdict] = await verdicts('offline', [id]);
+    expect(verdict).toMatchObject({ owner: 'node', reason: expect.stringContaining('did not come back') });
+  });
+
   test('does not say it of one whose machine is gone', async () => {
     const [id] = (await place('offline', 1)) as [NodeId];
     await refusalOf(id, 10);
