@@ -5,12 +5,18 @@ import type { Upstream } from './upstream.ts';
 const refusals: readonly number[] = [401, 403];
 const streamPath = agentRoutes['agent-stream'].path;
 
+const patienceMs = 10_000;
+
 export class TokenRefused extends Error {
   override name = 'TokenRefused';
 }
 
 /** Throws where it is refused. A control plane that is away may take it once it is back. */
-export async function checkToken(upstream: Pick<Upstream, 'open'>, token: string): Promise<void> {
+export async function checkToken(
+  upstream: Pick<Upstream, 'open'>,
+  token: string,
+  patience_ms = patienceMs,
+): Promise<void> {
   const status = await new Promise<number | undefined>((resolve) => {
     const request = upstream.open('GET', streamPath, { authorization: `Bearer ${token}` });
     request.on('response', (response) => {
@@ -18,6 +24,8 @@ export async function checkToken(upstream: Pick<Upstream, 'open'>, token: string
       resolve(response.statusCode);
     });
     request.on('error', () => resolve(undefined));
+    // One that takes the call and says nothing is away as well.
+    request.setTimeout(patience_ms, () => request.destroy());
     request.end();
   });
   if (status !== undefined && refusals.includes(status))

@@ -20,8 +20,11 @@ export type BrokenConnection = Ending & { correlation_id: CorrelationId } & (
 
 const gatherMs = 500;
 const mostWaiting = 2_000;
-/** A line that flaps does not hold for so long; what broke after it is an event of its own, like a relay's second death. */
-export const lastingSeconds = 60;
+/**
+ * A line that flaps, or swallows everything and is closed as silent after a minute, does not hold for so long; what broke after it is an
+ * event of its own, like a relay's second death.
+ */
+export const lastingSeconds = 120;
 
 export interface BrokenConnections {
   tell(connection: BrokenConnection): void;
