@@ -116,3 +116,11 @@ test('every other end has its words, and none of them shows a secret', () => {
     'refuses to register',
   );
 });
+
+test('shows no secret and steers no terminal, wherever that came from, and stays short', () => {
+  const at = { server_url: 'https://bob:hunter2secret@cp.example', dir: '/srv/\u001b[2Jagent\u202e' };
+  const told = wordsFor('credential_unknown', 'x'.repeat(1_000_000), at) ?? '';
+  expect(told).not.toContain('hunter2secret');
+  expect(told.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+  expect(told.length).toBeLessThan(5_000);
+});

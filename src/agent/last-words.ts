@@ -100,13 +100,18 @@ const wordsByCode = new Map<string, Words>([
   ...Object.entries({ ...startWords, ...refusalWords, ...endWords }),
 ]);
 
+const longest = 1_000;
+
 /** Others wrote some of it: it stays on one line, shows no secret, and steers no terminal. */
-const tame = (text: string) => builtInRedactor.text(text.split('\n')[0] ?? '').replaceAll(/\p{Cc}+/gu, ' ');
+const tame = (text: string) =>
+  builtInRedactor.text(text.split('\n')[0]?.slice(0, longest) ?? '').replaceAll(/[\p{Cc}\p{Cf}]+/gu, ' ');
 
 /** Null for a code that nobody has to mend anything for. */
 export function wordsFor(code: string, why: string, at: Where): string | null {
   const words = wordsByCode.get(code);
-  return words ? `slipway agent: ${words.what(at)}: ${tame(why)}\n  What to do: ${words.remedy(at)}\n` : null;
+  if (!words) return null;
+  const where = { server_url: tame(at.server_url), dir: tame(at.dir) };
+  return `slipway agent: ${words.what(where)}: ${tame(why)}\n  What to do: ${words.remedy(where)}\n`;
 }
 
 export function lastWords({ code, reason, failure }: AgentEnd, at: Where): string | null {
