@@ -20,10 +20,13 @@ it('cites what was found, however often the deadline was moved since, and the la
       node_id,
       node_instance_id,
     }));
-    await store.db.transaction((tx) => recordEvidence(tx, facts));
+    const ofAFormerLife = { ...facts[0], kind: 'probe.answered', at: secondsLater(fleet.now(), -86_400) };
+    await store.db.transaction((tx) => recordEvidence(tx, [...facts, ofAFormerLife as (typeof facts)[number]]));
     const deadline_at = secondsLater(fleet.now(), 60).toISOString();
     const cited = await evidenceFor(store.db, { node_id, node_instance_id, status, deadline_at }, null, null);
-    const told = cited.filter(({ summary }) => facts.some((fact) => fact.summary === summary));
+    const told = cited.filter(
+      ({ kind, summary }) => kind === 'probe.answered' || facts.some((fact) => fact.summary === summary),
+    );
     expect(told.map(({ summary }) => summary)).toEqual(['node.deadline_moved 20', 'node.would_have 0']);
   } finally {
     await store.close();
