@@ -35,6 +35,7 @@ const suites: Record<string, string[]> = {
   operations: ['test/operations/**/*.test.ts'],
   properties: ['test/properties/**/*.test.ts'],
   scenarios: ['test/scenarios/**/*.test.ts'],
+  attacks: ['test/attacks/**/*.test.ts'],
   chaos: ['test/chaos/**/*.test.ts'],
   browser: ['test/browser/**/*.test.ts'],
 };

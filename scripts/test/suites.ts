@@ -17,6 +17,7 @@ const suites: Suite[] = [
   { name: 'operations', under: ['test/operations/'] },
   { name: 'properties', under: ['test/properties/'] },
   { name: 'scenarios', under: ['test/scenarios/'] },
+  { name: 'attacks', under: ['test/attacks/'] },
   { name: 'chaos', under: ['test/chaos/'] },
   { name: 'browser', under: ['test/browser/'] },
 ];

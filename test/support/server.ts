@@ -100,8 +100,9 @@ export async function spawnMain(
   args: string[],
   env: Record<string, string> = {},
   program: string = main,
+  node_args: string[] = [],
 ): Promise<SpawnedMain> {
-  const child = spawn(process.execPath, [program, ...args], {
+  const child = spawn(process.execPath, [...node_args, program, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
   });
@@ -147,10 +148,17 @@ process.once('exit', () => {
 
 /**
  * Give `beside` to start another replica on the same database and the same nodes, also in place of one that was killed.
- * Agents know the address they were started with: a replacement gets its predecessor's `port`.
+ * Agents know the address they were started with: a replacement gets its predecessor's `port`. With `node_args` it runs from
+ * source, so that loader hooks see its modules.
  */
 export async function spawnServer(
-  options: { beside?: TestServer; port?: number; args?: string[]; env?: Record<string, string> } = {},
+  options: {
+    beside?: TestServer;
+    port?: number;
+    args?: string[];
+    env?: Record<string, string>;
+    node_args?: string[];
+  } = {},
 ): Promise<SpawnedServer> {
   const database = options.beside ? undefined : await testDatabase();
   const database_url = options.beside?.database_url ?? database?.url ?? '';
@@ -169,7 +177,12 @@ export async function spawnServer(
     'info',
     ...(options.args ?? []),
   ];
-  const { child, url, output, ended, end } = await spawnMain(args, options.env, served);
+  const { child, url, output, ended, end } = await spawnMain(
+    args,
+    options.env,
+    options.node_args ? main : served,
+    options.node_args,
+  );
   const token = (await readFile(join(own.data_dir, 'admin.token'), 'utf8')).trim();
   const as = clientFor(url);
   return {

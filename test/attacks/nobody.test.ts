@@ -1,0 +1,20 @@
+/** Attacks by somebody who holds no credential. */
+import { callRoute } from '../api/support/calls.ts';
+import { describeAttacks } from './support/attack.ts';
+
+describeAttacks('nobody', [
+  {
+    name: 'creates an admin token without showing one',
+    without: [
+      {
+        file: 'src/api/auth.ts',
+        find: "throw new ApiProblem('token_missing');\n}",
+        replace: "return { token_id: '' as never, name: 'nobody', role: 'admin', tenant: null, expires_at: null };\n}",
+      },
+    ],
+    async succeeds({ url }) {
+      const { status } = await callRoute(url, 'token-create', { body: { name: 'mine', role: 'admin' } });
+      return status === 201;
+    },
+  },
+]);
