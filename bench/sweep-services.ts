@@ -1,4 +1,5 @@
 /** All that sweeps need of a server, without the server: nothing is queued here, so the engine has nothing to run. */
+
 import { now, secondsLater } from '../src/base/clock.ts';
 import { hostIdentity, isProcessAlive } from '../src/base/host.ts';
 import { newReplicaId } from '../src/base/ids.ts';
@@ -14,6 +15,7 @@ import { openIngestWatch } from '../src/sweeps/ingest-watch.ts';
 import { createRefusals } from '../src/sweeps/refusals.ts';
 import type { SweepServices } from '../src/sweeps/services.ts';
 import { createSuspects } from '../src/sweeps/suspects.ts';
+import { memoryKeyRing } from '../test/support/key-ring.ts';
 
 const benchSeconds = 3600;
 
@@ -36,6 +38,7 @@ export async function sweepServices(db: Database): Promise<SweepServices> {
     clock,
     environment: defaultEnvironment,
     installation: await openInstallation(db, now(clock)),
+    key_ring: memoryKeyRing(),
     executor,
     drivers: new Map(),
     server_url: () => 'http://127.0.0.1',

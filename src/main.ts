@@ -14,6 +14,7 @@ import { apiSettings } from './api/settings.ts';
 import { type Clock, now, pause, secondsLater, systemClock } from './base/clock.ts';
 import { hostIdentity, isProcessAlive } from './base/host.ts';
 import { newReplicaId } from './base/ids.ts';
+import { openKeyRing } from './base/key-ring.ts';
 import { createLog, type Log } from './base/log.ts';
 import { openTracer } from './base/open-tracer.ts';
 import { publicAuthority } from './base/public-authority.ts';
@@ -149,6 +150,7 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
     clock,
     environment: composition.environment?.(environment) ?? environment,
     installation,
+    key_ring: openKeyRing(settings.key_file ?? join(data_dir, 'keys.json'), clock),
     executor,
     drivers: composition.drivers?.(drivers, clock) ?? drivers,
     server_url,

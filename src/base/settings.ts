@@ -10,6 +10,8 @@ export interface ServerSettings {
   public_url: string | null;
   public_ca: string | null;
   nodes_dir: string | null;
+  /** Keys outside the database; null: keys.json in the data directory. */
+  key_file: string | null;
   tls_cert: string | null;
   tls_key: string | null;
   behind_proxy: boolean;
@@ -74,6 +76,10 @@ export const serverFlags: Record<string, Flag> = {
   'nodes-dir': {
     type: 'string',
     says: 'where local nodes live; by default in the data directory, with --database-url in one place per host',
+  },
+  'key-file': {
+    type: 'string',
+    says: 'keys that encrypt secrets and sign evidence, kept outside the database; by default keys.json in the data directory',
   },
   'tls-cert': { type: 'string', says: 'certificate file (PEM)' },
   'tls-key': { type: 'string', says: 'key file (PEM)' },
@@ -225,6 +231,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
     public_url: text('public-url'),
     public_ca: text('public-ca'),
     nodes_dir: text('nodes-dir'),
+    key_file: text('key-file'),
     tls_cert: text('tls-cert'),
     tls_key: text('tls-key'),
     behind_proxy: yes('behind-proxy'),

@@ -1,6 +1,7 @@
 /** What operations are given to work with. Put together by main; operations know no concrete driver and no concrete engine. */
 import type { Clock } from '../base/clock.ts';
 import type { WorkflowId } from '../base/ids.ts';
+import type { KeyRing } from '../base/key-ring.ts';
 import type { Driver } from '../drivers/driver.ts';
 import type { Database } from '../store/database.ts';
 import type { DoorEnvironment } from '../store/door-rules.ts';
@@ -13,6 +14,8 @@ export interface OperationServices {
   clock: Clock;
   environment: DoorEnvironment;
   installation: Installation;
+  /** Keys outside the database. */
+  key_ring: KeyRing;
   /** This replica, in this life. */
   executor: Executor;
   drivers: ReadonlyMap<string, Driver>;

@@ -3,6 +3,7 @@
  * that keeps the truth, and agents that are played. Everything that happens, happens in ticks, and a tick is over when
  * nobody has a statement under way any more.
  */
+
 import { now, secondsLater } from '../../../src/base/clock.ts';
 import { newReplicaId } from '../../../src/base/ids.ts';
 import { type VirtualClock, virtualClock } from '../../../src/base/virtual-clock.ts';
@@ -25,6 +26,7 @@ import { createSuspects } from '../../../src/sweeps/suspects.ts';
 import type { Sweep } from '../../../src/sweeps/sweep.ts';
 import { preparing } from '../../properties/support/prepared.ts';
 import { testDatabase } from '../../support/database.ts';
+import { memoryKeyRing } from '../../support/key-ring.ts';
 import { type Agents, createAgents, heartbeat } from './agents.ts';
 import type { Armed } from './faults.ts';
 import { createRuns, type WatchedRun } from './runs.ts';
@@ -116,6 +118,7 @@ export async function openWorkshop(parts: WorkshopParts): Promise<Workshop> {
     });
     const services: OperationServices = {
       ...{ db, clock, environment: defaultEnvironment, installation, executor },
+      key_ring: memoryKeyRing(),
       drivers: new Map([driver(upstream.driver), external].map((each) => [each.name, each])),
       server_url: () => 'http://127.0.0.1',
       public_ca: null,

@@ -1,4 +1,5 @@
 /** Where the sequences happen: one database, virtual time, two replicas with the product's own sweeps, and what they share. */
+
 import { now, secondsLater } from '../../../src/base/clock.ts';
 import { newReplicaId, newTokenId } from '../../../src/base/ids.ts';
 import { type VirtualClock, virtualClock } from '../../../src/base/virtual-clock.ts';
@@ -19,6 +20,7 @@ import type { SweepServices } from '../../../src/sweeps/services.ts';
 import { createSuspects } from '../../../src/sweeps/suspects.ts';
 import type { Sweep } from '../../../src/sweeps/sweep.ts';
 import { testDatabase } from '../../support/database.ts';
+import { memoryKeyRing } from '../../support/key-ring.ts';
 import { declarePools, joinSecret, yard } from './pools.ts';
 import { preparing } from './prepared.ts';
 import type { Sequence } from './sequences.ts';
@@ -91,6 +93,7 @@ async function openReplica(db: Database, clock: VirtualClock, installation: Inst
     clock,
     environment,
     installation,
+    key_ring: memoryKeyRing(),
     executor,
     drivers: new Map(
       [yard, createExternalDriver({ revoked: (id) => isRevoked(db, id) })].map((each) => [each.name, each]),
