@@ -27,7 +27,6 @@ function desk() {
       session: { node_id: `node_${node}`, node_instance_id: `inst_${node}`, node_status, pool: 'gpu' },
       relay,
       code: 'scope_insufficient',
-      shown: 'credential',
     } as unknown as RefusedBeat);
   return {
     clock,

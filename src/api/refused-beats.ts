@@ -15,12 +15,10 @@ import type { Queryable } from '../store/database.ts';
 import { type Fact, recordEvidence } from '../store/evidence.ts';
 import { actorOf, type Relay } from './services.ts';
 
-/** `shown`: what the beat was known by. That a machine's own credential came says that the machine spoke; its name, a relay may say. */
 export interface RefusedBeat {
   session: Pick<AgentSession, 'node_id' | 'node_instance_id' | 'node_status' | 'pool'>;
   relay: Relay;
   code: BeatRefusal;
-  shown: 'credential' | 'name';
 }
 
 export type TellRefusedBeat = (beat: RefusedBeat) => void;
@@ -30,7 +28,7 @@ const mostWaiting = 1_000;
 /** So many rows an hour, at most; those of further machines would say nothing that these do not. */
 const mostTold = 50_000;
 
-function factOf({ session, relay, code, shown }: RefusedBeat, at: Date): Fact {
+function factOf({ session, relay, code }: RefusedBeat, at: Date): Fact {
   const { node_id, node_instance_id, pool } = session;
   const refusing = { relay: relay.name, relay_pool: relay.pool };
   const why_not = beatRefusals[code].why(refusing, pool);
@@ -40,7 +38,7 @@ function factOf({ session, relay, code, shown }: RefusedBeat, at: Date): Fact {
     layer: 'api',
     kind: refusedBeatKind,
     summary: `its heartbeats arrive and are refused: ${why_not}`,
-    data: { code, why_not, way_out, shown, pool, ...refusing },
+    data: { code, why_not, way_out, shown: 'credential', pool, ...refusing },
     actor: actorOf(relay),
     node_id,
     node_instance_id,

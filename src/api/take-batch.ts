@@ -3,7 +3,6 @@
  * news is written a few at a time, each durable before the batch is answered. Beats of one instance keep their order.
  */
 import { now } from '../base/clock.ts';
-import type { NodeInstanceId } from '../base/ids.ts';
 import type { BatchBeat, HeartbeatResult } from '../contract/agent.ts';
 import { ApiProblem, errorCatalogue } from '../contract/errors.ts';
 import type { BeatRefusal } from '../lifecycle/refused-beats.ts';
@@ -26,29 +25,22 @@ const isNotIts = (error: unknown): error is ApiProblem & { code: 'scope_insuffic
 
 function tellRefused(
   sessions: readonly (AgentSession | undefined)[],
-  beats: readonly BatchBeat[],
   why: { relay: Relay; code: BeatRefusal },
   { tellRefusedBeat }: ApiServices,
 ): void {
-  for (const [index, session] of sessions.entries())
-    if (session)
-      tellRefusedBeat({ ...why, session, shown: beats[index]?.credential === undefined ? 'name' : 'credential' });
+  for (const session of sessions) if (session) tellRefusedBeat({ ...why, session });
 }
 
-/** Whose beats they are: their own credentials say so, or a relay that may speak for its pool. */
+/** Only a machine's own credential identifies it: a relay token proves nothing about the machines behind it. */
 const sessionsOf = (
   beats: readonly BatchBeat[],
-  relay: Relay | undefined,
   { sessions, clock }: ApiServices,
 ): Promise<(AgentSession | undefined)[]> => {
   const at = now(clock);
   return Promise.all(
-    beats.map(({ credential, node_instance_id }) => {
-      if (credential !== undefined) return sessions.known(credential) ?? sessions.find(credential, at);
-      return relay && node_instance_id !== undefined
-        ? sessions.findInstance(node_instance_id as NodeInstanceId)
-        : undefined;
-    }),
+    beats.map(({ credential }) =>
+      credential === undefined ? undefined : (sessions.known(credential) ?? sessions.find(credential, at)),
+    ),
   );
 };
 
@@ -57,8 +49,7 @@ function mustCount(
   { credential }: BatchBeat,
   relay: Relay | undefined,
 ): AgentSession {
-  if (credential === undefined && !relay)
-    throw new ApiProblem('token_missing', 'A beat needs its own credential, or the batch the token of a relay.');
+  if (credential === undefined) throw new ApiProblem('beat_credential_missing');
   if (!session) throw new ApiProblem('credential_unknown');
   if (relay && session.pool !== relay.pool)
     throw new ApiProblem(
@@ -75,7 +66,7 @@ export async function tellRefusedBatch(
   why: { relay: Relay; code: BeatRefusal },
   services: ApiServices,
 ): Promise<void> {
-  tellRefused(await sessionsOf(beats, undefined, services), beats, why, services);
+  tellRefused(await sessionsOf(beats, services), why, services);
 }
 
 /** A beat without whose it is. */
@@ -87,7 +78,7 @@ export async function takeBatch(
   relay: Relay | undefined,
   services: ApiServices,
 ): Promise<HeartbeatResult[]> {
-  const sessions = await sessionsOf(beats, relay, services);
+  const sessions = await sessionsOf(beats, services);
   const results: HeartbeatResult[] = [];
   const news = new Map<AgentSession, number[]>();
   for (const [index, beat] of beats.entries()) {
@@ -100,7 +91,7 @@ export async function takeBatch(
       else news.set(session, [index]);
     } catch (error) {
       results[index] = refused(error);
-      if (relay && isNotIts(error)) tellRefused([sessions[index]], [beat], { relay, code: error.code }, services);
+      if (relay && isNotIts(error)) tellRefused([sessions[index]], { relay, code: error.code }, services);
     }
   }
   // One list that all take from; each stops where the store fails it, and then the whole batch has failed and is sent again.

@@ -16,6 +16,15 @@ export const agentErrors = {
     cause: 'The credential was never issued here, or was replaced.',
     remedy: 'Start the agent anew with a join token, or expect the machine anew for an enrolment token.',
   },
+  beat_credential_missing: {
+    status: 401,
+    title: 'The beat does not carry the credential of its machine',
+    owner_layer: 'auth',
+    detail_layer: 'credential',
+    cause: 'A batch names the instance alone. A relay token proves nothing about the machines behind the relay.',
+    remedy:
+      'Upgrade the relay: it must send `credential` with each beat, as `slipway relay` does. Nothing was recorded.',
+  },
   relay_upstream_away: {
     status: 503,
     title: 'The relay cannot reach the control plane',

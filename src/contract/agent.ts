@@ -92,7 +92,11 @@ export type HeartbeatReply = Static<typeof HeartbeatReply>;
 const BatchBeat = Type.Object(
   {
     credential: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 512, description: 'May be left out under the token of a relay.' }),
+      Type.String({
+        minLength: 1,
+        maxLength: 512,
+        description: "The machine's own credential. A beat without one is refused alone: `beat_credential_missing`.",
+      }),
     ),
     ...beatFields,
   },

@@ -66,8 +66,6 @@ export interface AgentSessions {
   /** Whoever is remembered and not doubted, without a question to the store. */
   known(credential: string): AgentSession | undefined;
   find(credential: string, now: Date): Promise<AgentSession | undefined>;
-  /** For whoever may speak for an instance without its credential: one that has got one, and so has once spoken for itself. */
-  findInstance(id: NodeInstanceId): Promise<AgentSession | undefined>;
   /** Whoever came in by a front door and has no credential of its own: the one of that name in the pool that its token opens. */
   findAtDoor(place: { door: Door; pool: string; name: string }): Promise<AgentSession | undefined>;
   /** Learns those who may be beating before they do, as far as there is room, and leaves others as much time as it takes. Says how many. */
@@ -361,12 +359,6 @@ export function createAgentSessions(db: Database, most = mostSessions): AgentSes
       if (cached) return cached;
       const row = await readByCredential({ hash: hashSecret(credential), now });
       return row && rememberBy(byCredential, copied(credential), row);
-    },
-    async findInstance(id) {
-      const cached = await atHand(() => byInstance.get(id), byInstance.get(id));
-      if (cached) return cached.at_door ? undefined : cached;
-      const row = await readById(id);
-      return row?.credential_hash && !row.door ? remember(row) : undefined;
     },
     async findAtDoor(place) {
       const key = `${place.door} ${place.pool} ${place.name}`;

@@ -225,7 +225,7 @@ it('whoever is fenced by another replica is told and closed as well', async () =
 });
 
 describe('a relay', () => {
-  it('speaks for the instances of its pool, by their ids or their credentials, and for no others', async () => {
+  it('passes on beats that carry the credential of a machine of its pool, and no others', async () => {
     await server.client.call('pool-put', { params: { pool: 'elsewhere' }, body: { driver: 'external' } });
     const [own, other] = [await relayToken(), await relayToken('elsewhere')];
     const beats = [
@@ -235,9 +235,10 @@ describe('a relay', () => {
       {},
     ];
     const taken = { node_status: 'ready' };
+    const unproven = { code: 'beat_credential_missing', status: 401 };
     for (const [token, expected] of [
-      [own.token, [taken, taken, { code: 'credential_unknown' }, { code: 'credential_unknown' }]],
-      [other.token, [{ code: 'scope_insufficient' }, { code: 'scope_insufficient' }, {}, {}]],
+      [own.token, [unproven, taken, unproven, unproven]],
+      [other.token, [unproven, { code: 'scope_insufficient' }, unproven, unproven]],
     ] as const) {
       const line = await openStream(server.url, token);
       expect(await ask(line, { beats })).toMatchObject({ results: expected });
@@ -246,7 +247,7 @@ describe('a relay', () => {
       line.socket.close(1000);
     }
     const without = await callRoute(server.url, 'agent-heartbeats', { body: { beats } });
-    expect(without.body.results).toMatchObject([{ code: 'token_missing' }, taken, {}, { code: 'token_missing' }]);
+    expect(without.body.results).toMatchObject([unproven, taken, unproven, unproven]);
   });
 
   it('whose batch is wrong is told so, and nothing of it counts', async () => {

@@ -53,7 +53,7 @@ export const agentRoutes = {
   'agent-heartbeats': {
     method: 'POST',
     path: '/v1/agent/heartbeats',
-    summary: "A relay's batch, each beat with its own credential, or all under the token of a relay",
+    summary: "A relay's batch, each beat with the credential of its machine",
     tag: 'agent',
     access: { kind: 'body', credential: 'instances' },
     body: agent.HeartbeatBatch,

@@ -1,0 +1,77 @@
+/** Beats for machines whose credential the attacker does not hold. The defence edited out is the old lookup by instance id. */
+import { callRoute } from '../../api/support/calls.ts';
+import { type Machine, startMachine } from '../../api/support/machine.ts';
+import { openStream } from '../../api/support/stream-client.ts';
+import type { SpawnedServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import type { Attack, SourceEdit } from '../support/attack.ts';
+
+const lookUpByInstanceId: SourceEdit[] = [
+  {
+    file: 'src/api/take-batch.ts',
+    find: "if (credential === undefined) throw new ApiProblem('beat_credential_missing');",
+    replace: '',
+  },
+  {
+    file: 'src/api/take-batch.ts',
+    find: `({ credential }) =>
+      credential === undefined ? undefined :`,
+    replace: `({ credential, node_instance_id }) =>
+      credential === undefined ? (sessions as any).findInstance(node_instance_id) :`,
+  },
+  {
+    file: 'src/store/agent-sessions.ts',
+    find: '    forget,\n    renew,\n',
+    replace: '    forget,\n    renew,\n    findInstance: async (id: any) => remember((await readById(id)) as never),\n',
+  },
+];
+
+async function victimAndToken(server: SpawnedServer, pool: string): Promise<{ victim: Machine; token: string }> {
+  const heartbeat = { stale_after_seconds: 24 * 3600 };
+  await server.client.call('pool-put', { params: { pool }, body: { driver: 'external', heartbeat } });
+  const { token: join_token = '' } = await server.client.call('join-token-create', { params: { pool } });
+  const victim = await startMachine(server.url, { join_token, name: 'victim' });
+  await victim.beat('ready');
+  const { token = '' } = await server.client.call('token-create', { body: { name: pool, role: 'relay', pool } });
+  return { victim, token };
+}
+
+const statusOf = async ({ client }: SpawnedServer, { node_id }: Machine) =>
+  (await client.call('node-get', { params: { id: node_id } })).status;
+
+export const unprovenBeatAttacks: Attack[] = [
+  {
+    name: '6: takes a machine of its pool offline by naming it',
+    without: lookUpByInstanceId,
+    async succeeds(server) {
+      const { victim, token } = await victimAndToken(server, 'named-by-post');
+      const beats = [{ node_instance_id: victim.node_instance_id, status: 'stopping' }];
+      await callRoute(server.url, 'agent-heartbeats', { body: { beats } }, { bearer: token });
+      return (await statusOf(server, victim)) === 'offline';
+    },
+  },
+  {
+    name: '6: degrades a machine of its pool over the stream by naming it',
+    without: lookUpByInstanceId,
+    async succeeds(server) {
+      const { victim, token } = await victimAndToken(server, 'named-by-stream');
+      const stream = await openStream(server.url, token);
+      const beats = [{ node_instance_id: victim.node_instance_id, status: 'degraded', error_rate: 1 }];
+      stream.send({ seq: 1, beats });
+      await until('the answer', () => stream.frames.length > 0);
+      stream.socket.close(1000);
+      return (await statusOf(server, victim)) === 'degraded';
+    },
+  },
+  {
+    name: '6: keeps a dead machine alive with plain beats',
+    without: lookUpByInstanceId,
+    async succeeds(server) {
+      const { victim, token } = await victimAndToken(server, 'kept-alive');
+      const beats = [{ node_instance_id: victim.node_instance_id }];
+      const { body } = await callRoute(server.url, 'agent-heartbeats', { body: { beats } }, { bearer: token });
+      const [result] = body.results as { node_status?: string }[];
+      return result?.node_status !== undefined;
+    },
+  },
+];
