@@ -8,6 +8,7 @@ import { roleAtLeast } from '../contract/token.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
 import { relayPrefix, type TokenRow, tokenById, tokenBySecret } from '../store/tokens.ts';
 import type { ApiServices, Person, Relay } from './services.ts';
+import { requestedHost } from './source-address.ts';
 
 export const sessionCookie = 'slipway_session';
 const sessionSeconds = 12 * 3600;
@@ -15,9 +16,9 @@ const sessionSeconds = 12 * 3600;
 const bearer = /^Bearer +([!-~]{1,2048})$/i;
 
 /** What of a request says who asks, and from where. */
-export type Asking = Pick<IncomingMessage, 'headers'>;
+export type Asking = Pick<IncomingMessage, 'headers' | 'socket'>;
 
-export function bearerOf(request: Asking): string | undefined {
+export function bearerOf(request: Pick<Asking, 'headers'>): string | undefined {
   const header = request.headers.authorization;
   return header === undefined ? undefined : (bearer.exec(header)?.[1] ?? '');
 }
@@ -148,12 +149,8 @@ const hostName = (host: string) => host.replace(/:\d+$/, '').toLowerCase();
 
 /** Keeps foreign pages out: neither a name that resolves to us nor another origin may use a person's session. */
 export function checkOrigin(request: Asking, { settings }: Pick<ApiServices, 'settings'>): void {
-  const { loopback_only, behind_proxy } = settings;
-  const forwarded = behind_proxy ? request.headers['x-forwarded-host'] : undefined;
-  const host =
-    String(forwarded ?? request.headers.host ?? '')
-      .split(',')[0]
-      ?.trim() ?? '';
+  const { loopback_only, proxies } = settings;
+  const host = requestedHost(request, proxies);
   if (loopback_only && !loopbackNames.has(hostName(host)))
     throw new ApiProblem(
       'origin_refused',

@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import { createLog } from '../base/log.ts';
+import { trustedProxies } from '../base/trusted-proxies.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
 import type { Beat } from '../store/beat-columns.ts';
@@ -36,7 +37,7 @@ const known: Record<string, AgentSession> = { mine: session, former: fenced };
 const services = {
   log: createLog({ level: 'silent' }),
   clock: systemClock,
-  settings: { loopback_only: true, behind_proxy: false },
+  settings: { loopback_only: true, proxies: trustedProxies([]) },
   sessions: { known: (credential: string) => known[credential] },
   beats: { add: (beat: Beat) => heard.push(beat), flushedThroughMs: () => 0 },
   overload: {

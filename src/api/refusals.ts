@@ -10,6 +10,7 @@ import { type OperationName, routes } from '../contract/routes.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import { askedFor, idsOfTarget } from './asked-for.ts';
 import { type ApiServices, actorOf } from './services.ts';
+import { sourceAddress } from './source-address.ts';
 import { createToldOnce } from './told-once.ts';
 
 /** Somebody was kept out: by who they are, or by the fence around their machine. */
@@ -49,7 +50,8 @@ export function createRefusalRecorder(
     const denied = isDenial(problem);
     if ((!denied && !isRefusal(request, problem)) || onlyAskedWhoItIs(request, problem)) return;
     const { person, agent_session, operation } = request;
-    const actor = person ? actorOf(person) : { kind: 'address', id: request.ip, name: request.ip };
+    const address = sourceAddress(request);
+    const actor = person ? actorOf(person) : { kind: 'address', id: address, name: address };
     const { action, target_id, reason } = askedFor(request);
     const { code, message } = problem;
     // What stands in the way may change while the target and the code stay the same, and then it is news.

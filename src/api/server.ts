@@ -110,7 +110,6 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
     loggerInstance: services.log as never,
     logController: new LogController({ disableRequestLogging: true }),
     routerOptions: { maxParamLength: 256, ignoreTrailingSlash: false },
-    trustProxy: services.settings.behind_proxy,
     requestTimeout: requestTimeoutMs,
     rewriteUrl,
     clientErrorHandler: answerBrokenBytes,
@@ -120,6 +119,9 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
     forceCloseConnections: true,
   } as object) as unknown as FastifyInstance;
   const tellRefusal = createRefusalRecorder(services);
+
+  // For sourceAddress(), which replaces Fastify's trustProxy: that one also takes what is no address.
+  app.decorate('proxies', services.settings.proxies);
 
   app.decorateRequest('correlation_id', '' as never);
   app.decorateRequest('span_id', '');

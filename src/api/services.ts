@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { CorrelationId, KnownIds } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { Tracer } from '../base/trace.ts';
+import type { TrustedProxies } from '../base/trusted-proxies.ts';
 import type { DoorOperation } from '../contract/compat/routes.ts';
 import type { Actor } from '../contract/evidence.ts';
 import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from '../contract/route.ts';
@@ -26,7 +27,8 @@ export interface ApiSettings {
   version: string;
   /** Only this host's own names are served; a page elsewhere that resolves to us is refused. */
   loopback_only: boolean;
-  behind_proxy: boolean;
+  /** Their X-Forwarded-* headers count; nobody else's do. */
+  proxies: TrustedProxies;
   allow_host_bound_pools: boolean;
   secure_cookies: boolean;
   console_dir: string | null;

@@ -15,7 +15,7 @@ test('settings are told as they take effect, with where they came from', () => {
   expect(local('log_level')).toEqual(['info', 'SLIPWAY_LOG_LEVEL']);
   expect(local('host')).toEqual(['127.0.0.1', 'default']);
   expect(local('allow_local_driver')).toEqual([true, 'it listens on this host alone']);
-  const beyond = ['--host', '0.0.0.0', '--behind-proxy'];
+  const beyond = ['--host', '0.0.0.0', '--behind-proxy', '--trusted-proxies', 'private'];
   expect(shown(beyond)('allow_local_driver')).toEqual([false, 'default']);
   expect(shown([...beyond, '--allow-local-driver'])('allow_local_driver')).toEqual([true, '--allow-local-driver']);
 });

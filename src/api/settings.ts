@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { isLoopback, type ServerSettings } from '../base/settings.ts';
+import { trustedProxies } from '../base/trusted-proxies.ts';
 import type { ApiSettings } from './services.ts';
 
 /** An address without who signs in there. */
@@ -31,7 +32,7 @@ export function apiSettings(
   return {
     version,
     loopback_only: loopback && !settings.behind_proxy,
-    behind_proxy: settings.behind_proxy,
+    proxies: trustedProxies(settings.trusted_proxies),
     allow_host_bound_pools,
     secure_cookies: settings.tls_cert !== null || settings.behind_proxy,
     console_dir: existsSync(join(console_dir, 'index.html')) ? console_dir : null,

@@ -1,5 +1,6 @@
 /** The server's settings: flags, each also an environment variable. Read once, at the start. */
 import { parseArgs } from 'node:util';
+import { badProxyEntry } from './trusted-proxies.ts';
 
 export interface ServerSettings {
   host: string;
@@ -15,6 +16,8 @@ export interface ServerSettings {
   tls_cert: string | null;
   tls_key: string | null;
   behind_proxy: boolean;
+  /** Addresses and networks whose X-Forwarded-* headers count. */
+  trusted_proxies: string[];
   allow_local_driver: boolean;
   docker_host: string;
   docker_cert_dir: string | null;
@@ -84,6 +87,10 @@ export const serverFlags: Record<string, Flag> = {
   'tls-cert': { type: 'string', says: 'certificate file (PEM)' },
   'tls-key': { type: 'string', says: 'key file (PEM)' },
   'behind-proxy': { type: 'boolean', says: 'a proxy in front ends TLS and passes Host on' },
+  'trusted-proxies': {
+    type: 'string',
+    says: 'addresses and networks of those proxies, like 10.0.0.5,10.1.0.0/16; also loopback and private (with --host on loopback: loopback)',
+  },
   'allow-local-driver': { type: 'boolean', says: 'allow pools that run commands on this host also beyond loopback' },
   'docker-host': {
     type: 'string',
@@ -190,6 +197,27 @@ function secureAddress(flag: string, given: string | null): string | null {
   return given;
 }
 
+/** A header from anybody else would choose the address that the audit names, so the proxies have to be known. */
+function proxiesFrom(given: string | null, { host, behind_proxy }: { host: string; behind_proxy: boolean }): string[] {
+  if (!behind_proxy) {
+    if (given !== null) throw new SettingsError('--trusted-proxies goes with --behind-proxy');
+    return [];
+  }
+  if (given === null) {
+    if (isLoopback(host)) return ['loopback'];
+    throw new SettingsError(
+      `--behind-proxy with --host ${host} needs --trusted-proxies: the addresses or networks of your proxies, like 10.0.0.5 or 10.1.0.0/16`,
+    );
+  }
+  const list = given.split(',').map((entry) => entry.trim());
+  const bad = badProxyEntry(list);
+  if (bad !== undefined)
+    throw new SettingsError(
+      `--trusted-proxies takes addresses (10.0.0.5), networks (10.1.0.0/16), loopback and private, not ${bad || 'an empty entry'}`,
+    );
+  return list;
+}
+
 function engineAddress(given: string): string {
   if (!/^(unix:\/\/\/|(tcp|https?):\/\/[^/]+\/?$)/.test(given))
     throw new SettingsError(`--docker-host must be like unix:///var/run/docker.sock or tcp://host:2376, not ${given}`);
@@ -222,8 +250,10 @@ export function readSettings(argv: string[], environment: Record<string, string 
   const beat_rate = Number(text('beat-rate'));
   if (!Number.isFinite(beat_rate) || beat_rate <= 0)
     throw new SettingsError(`--beat-rate must be a number above 0, not ${text('beat-rate')}`);
+  const host = text('host') ?? '127.0.0.1';
+  const behind_proxy = yes('behind-proxy');
   const settings: ServerSettings = {
-    host: text('host') ?? '127.0.0.1',
+    host,
     port: portFrom(text('port')),
     data_dir: text('data-dir') ?? '.slipway',
     database_url: text('database-url'),
@@ -234,7 +264,8 @@ export function readSettings(argv: string[], environment: Record<string, string 
     key_file: text('key-file'),
     tls_cert: text('tls-cert'),
     tls_key: text('tls-key'),
-    behind_proxy: yes('behind-proxy'),
+    behind_proxy,
+    trusted_proxies: proxiesFrom(text('trusted-proxies'), { host, behind_proxy }),
     allow_local_driver: yes('allow-local-driver'),
     docker_host: engineAddress(text('docker-host') ?? ''),
     docker_cert_dir: text('docker-cert-dir'),

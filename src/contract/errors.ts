@@ -171,7 +171,8 @@ export const errorCatalogue = {
     owner_layer: 'auth',
     detail_layer: 'ingress',
     cause: 'Origin or Host does not match this server.',
-    remedy: 'Open the console at its own address; behind a proxy, pass the Host header on.',
+    remedy:
+      'Open the console at its own address; behind a proxy, pass the Host header on and name the proxy in --trusted-proxies.',
   },
   host_bound_pool_refused: {
     status: 403,

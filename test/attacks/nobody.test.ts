@@ -1,5 +1,6 @@
 /** Attacks by somebody who holds no credential. */
 import { callRoute } from '../api/support/calls.ts';
+import { behindDistantProxy, behindLocalProxy, forwardedAttacks, forwardedTextAttacks } from './nobody/forwarded.ts';
 import { describeAttacks } from './support/attack.ts';
 
 describeAttacks('nobody', [
@@ -18,3 +19,6 @@ describeAttacks('nobody', [
     },
   },
 ]);
+
+describeAttacks('nobody behind a distant proxy', forwardedAttacks, behindDistantProxy);
+describeAttacks('nobody behind a local proxy', forwardedTextAttacks, behindLocalProxy);

@@ -1,0 +1,53 @@
+/** Which proxies may say where a request came from: `--trusted-proxies`, a list of addresses and networks. */
+import { BlockList, isIP } from 'node:net';
+
+export interface TrustedProxies {
+  /** As configured, for display. */
+  list: readonly string[];
+  trusts(address: string | undefined): boolean;
+}
+
+/** Names for the networks that nobody should have to spell out. */
+const named: Record<string, readonly string[]> = {
+  loopback: ['127.0.0.0/8', '::1/128'],
+  private: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
+};
+
+const family = (address: string): 'ipv4' | 'ipv6' => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
+
+/** An IPv4 address inside an IPv6 one is the IPv4 address: a dual-stack socket shows the same caller both ways. */
+export function plainAddress(address: string): string | undefined {
+  const unmapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address;
+  return isIP(unmapped) === 0 ? undefined : unmapped.toLowerCase();
+}
+
+/** Returns undefined for an entry that is neither an address, a network nor a known name. */
+function networksOf(entry: string): readonly string[] | undefined {
+  const known = named[entry];
+  if (known) return known;
+  const [address = '', bits, ...rest] = entry.split('/');
+  const width = { 0: undefined, 4: 32, 6: 128 }[isIP(address)];
+  if (width === undefined || rest.length > 0) return undefined;
+  // A network of no bits would trust everybody, which is the hole that the list closes.
+  if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) >= 1 && Number(bits) <= width)) return undefined;
+  return [`${address}/${bits ?? width}`];
+}
+
+/** The first entry that cannot be understood. */
+export const badProxyEntry = (list: readonly string[]): string | undefined =>
+  list.find((entry) => networksOf(entry) === undefined);
+
+export function trustedProxies(list: readonly string[]): TrustedProxies {
+  const networks = new BlockList();
+  for (const network of list.flatMap((entry) => networksOf(entry) ?? [])) {
+    const [address = '', bits] = network.split('/');
+    networks.addSubnet(address, Number(bits), family(address));
+  }
+  return {
+    list,
+    trusts(address) {
+      const plain = address === undefined ? undefined : plainAddress(address);
+      return plain !== undefined && networks.check(plain, family(plain));
+    },
+  };
+}

@@ -1,0 +1,64 @@
+/** Attacks by headers that only a proxy may set. The server trusts one proxy, and the attacker is not it. */
+import { randomUUID } from 'node:crypto';
+import { callRoute, send } from '../../api/support/calls.ts';
+import type { SpawnedServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import type { Attack } from '../support/attack.ts';
+
+export const behindDistantProxy = ['--behind-proxy', '--trusted-proxies', '192.0.2.1'];
+export const behindLocalProxy = ['--behind-proxy'];
+
+/** The address that the audit names for one refused request. */
+async function recordedAddress({ url, client }: SpawnedServer, headers: Record<string, string>): Promise<string> {
+  const correlation_id = randomUUID();
+  await callRoute(url, 'node-list', {}, { headers: { ...headers, 'x-correlation-id': correlation_id } });
+  const refusal = await until('the refusal to be recorded', async () => {
+    const { items } = await client.call('timeline-get', { query: { correlation_id } });
+    return items[0];
+  });
+  return refusal.actor?.id ?? '';
+}
+
+const isNamedInAudit = async (server: SpawnedServer, forwarded: string): Promise<boolean> =>
+  (await recordedAddress(server, { 'x-forwarded-for': forwarded })) === forwarded;
+
+export const forwardedAttacks: Attack[] = [
+  {
+    name: '4: forges the audit actor by X-Forwarded-For',
+    without: [
+      { file: 'src/api/source-address.ts', find: '    if (!proxies.trusts(address)) return address;\n', replace: '' },
+    ],
+    succeeds: (server) => isNamedInAudit(server, '198.51.100.66'),
+  },
+  {
+    name: '4: passes the origin check by X-Forwarded-Host',
+    without: [
+      {
+        file: 'src/api/source-address.ts',
+        find: 'proxies.trusts(socket.remoteAddress) ? [headers',
+        replace: 'true ? [headers',
+      },
+    ],
+    async succeeds({ url }) {
+      const headers = { origin: 'https://evil.example', 'x-forwarded-host': 'evil.example' };
+      const { status } = await send(url, 'GET', '/v1/nodes', { headers });
+      // Past the check of the origin, the missing token is what is refused.
+      return status === 401;
+    },
+  },
+];
+
+/** Through a proxy that passes on what the client sent, as one does that appends nothing. */
+export const forwardedTextAttacks: Attack[] = [
+  {
+    name: '4: names itself as it likes in the audit through a trusted proxy',
+    without: [
+      {
+        file: 'src/api/source-address.ts',
+        find: 'const next = plainAddress(withoutPort(hop.trim()));',
+        replace: 'const next = hop.trim();',
+      },
+    ],
+    succeeds: (server) => isNamedInAudit(server, 'administrator'),
+  },
+];
