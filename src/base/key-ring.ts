@@ -123,16 +123,21 @@ function createFile(path: string, clock: Clock): void {
   }
 }
 
+/** The keys of an existing file, newest first. */
+export function readKeyFile(path: string): RingKey[] {
+  refuseOpenFile(path, statSync(path).mode);
+  return parseKeys(path, readFileSync(path, 'utf8'));
+}
+
 /** Opens the key file, and creates it with one key where there is none. A later rotation is picked up without a restart. */
 export function openKeyRing(path: string, clock: Clock): KeyRing {
   let version = '';
   let keys: readonly RingKey[] = [];
   const read = (): readonly RingKey[] => {
-    const { mtimeMs, ino, size, mode } = statSync(path);
+    const { mtimeMs, ino, size } = statSync(path);
     const found = `${mtimeMs} ${ino} ${size}`;
     if (found === version) return keys;
-    refuseOpenFile(path, mode);
-    keys = parseKeys(path, readFileSync(path, 'utf8'));
+    keys = readKeyFile(path);
     version = found;
     return keys;
   };
@@ -164,13 +169,9 @@ export function openKeyRing(path: string, clock: Clock): KeyRing {
 
 /** Adds a key, which becomes the current one. Returns its id. */
 export function rotateKeyRing(path: string, clock: Clock): string {
-  const { mode } = statSync(path);
-  refuseOpenFile(path, mode);
-  const text = readFileSync(path, 'utf8');
-  parseKeys(path, text);
-  const { keys } = JSON.parse(text) as { keys: StoredKey[] };
+  const kept = readKeyFile(path).map((key) => ({ ...key, secret: key.secret.toString('base64') }));
   const fresh = newKey(clock);
-  renameSync(writeBeside(path, [fresh, ...keys]), path);
+  renameSync(writeBeside(path, [fresh, ...kept]), path);
   syncDirectoryOf(path);
   return fresh.kid;
 }

@@ -54,6 +54,7 @@ export const catalogue: { heading: string; commands: Record<string, Loading> }[]
       apply: async () => (await import('./commands/apply.ts')).makeApply,
       replay: async () => (await import('./commands/replay.ts')).makeReplay,
       tokens: async () => (await import('./commands/tokens.ts')).makeTokens,
+      keys: async () => (await import('./commands/keys.ts')).makeKeys,
       'join-token': async () => (await import('./commands/join-token.ts')).makeJoinToken,
       completion: async () => (await import('./commands/completion.ts')).makeCompletion,
     },

@@ -1,0 +1,74 @@
+/** `slipway keys`: the key file of a server on this host. It asks no server, so it opens no session. */
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { systemClock } from '../../base/clock.ts';
+import { readKeyFile, rotateKeyRing } from '../../base/key-ring.ts';
+import { SettingsError } from '../../base/settings.ts';
+import { type Cli, type MakeCommand, SlipwayCommand } from '../command.ts';
+import { CliFailure } from '../failure.ts';
+import { printJson, printLines } from '../terminal.ts';
+
+interface KeyOptions {
+  keyFile?: string;
+  dataDir?: string;
+  json?: boolean;
+}
+
+const keyFileOf = ({ keyFile, dataDir }: KeyOptions): string => keyFile ?? join(dataDir ?? '.slipway', 'keys.json');
+
+/** Runs `work` on the key file, and explains a file that is missing or unusable. */
+function onKeyFile<T>(path: string, work: (path: string) => T): T {
+  try {
+    return work(path);
+  } catch (error) {
+    if (error instanceof SettingsError) throw new CliFailure('failed', error.message, { cause: error });
+    throw new CliFailure('usage', `The key file ${path} cannot be read`, {
+      why: error instanceof Error ? error.message : String(error),
+      remedy: 'Run this on the server’s host, and name the file with --key-file or its directory with --data-dir.',
+      cause: error,
+    });
+  }
+}
+
+const withKeyFile = (command: SlipwayCommand) =>
+  command.option('--key-file <file>', 'the key file; by default keys.json in the data directory');
+
+const makeList = (cli: Cli) =>
+  withKeyFile(new SlipwayCommand('keys list'))
+    .description('List the ids and ages of the keys, newest first. Never shows a key.')
+    .action((_: unknown, command: Command) => {
+      const options = command.optsWithGlobals<KeyOptions>();
+      const keys = onKeyFile(keyFileOf(options), readKeyFile).map(({ kid, created_at }) => ({ kid, created_at }));
+      const { out } = cli.terminal;
+      if (options.json) printJson(out, { items: keys });
+      else
+        printLines(
+          out,
+          keys.map(({ kid, created_at }, place) => `${kid}  created ${created_at}${place === 0 ? '  current' : ''}`),
+        );
+    });
+
+const makeRotate = (cli: Cli) =>
+  withKeyFile(new SlipwayCommand('keys rotate'))
+    .description(
+      'Add a key and make it the current one. Running servers pick it up. Older keys stay, to decrypt and verify what they made.',
+    )
+    .examples('slipway keys rotate --data-dir /var/lib/slipway')
+    .action((_: unknown, command: Command) => {
+      const options = command.optsWithGlobals<KeyOptions>();
+      const path = keyFileOf(options);
+      const kid = onKeyFile(path, (file) => rotateKeyRing(file, systemClock));
+      const { out } = cli.terminal;
+      if (options.json) printJson(out, { kid });
+      else
+        printLines(out, [
+          `${out.paint('good', '✔')} ${kid} is the current key`,
+          `  Copy ${path} to the other replicas and back it up: without it, stored secrets cannot be read.`,
+        ]);
+    });
+
+export const makeKeys: MakeCommand = (cli) =>
+  new SlipwayCommand('keys')
+    .description('List and rotate the keys that a server keeps outside its database. Run it on the server’s host.')
+    .addCommand(makeList(cli), { isDefault: true })
+    .addCommand(makeRotate(cli));
