@@ -69,7 +69,7 @@ const questions: Record<string, Question> = {
       Array.from({ length: told }, (_, i) => ({
         at: now(systemClock),
         layer: 'rule' as const,
-        kind: 'node.told',
+        kind: 'node.explained',
         summary: 'starting → ready: it beats and start-up must be over',
         data: { from: 'starting', to: 'ready', waited_seconds: 12 },
         node_id: nodeOf(i) as never,

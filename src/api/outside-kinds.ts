@@ -1,16 +1,16 @@
-/** Rows are rebuilt and proofs are found by the kind of a fact, so nobody outside may give one a kind of ours. */
+/** Rows, proofs and explanations are read by the kind of a fact, so kinds that the server writes are refused from outside. */
 import { ApiProblem } from '../contract/errors.ts';
-import { isOwnKind } from '../contract/evidence.ts';
+import { isReservedKind } from '../contract/evidence-kinds.ts';
 
-export function refuseOwnKinds(facts: readonly { kind: string }[]): void {
+export function refuseReservedKinds(facts: readonly { kind: string }[]): void {
   const errors = facts.flatMap(({ kind }, place) =>
-    isOwnKind(kind)
-      ? [{ path: `/body/facts/${place}/kind`, message: `${kind} is what the control plane tells itself` }]
+    isReservedKind(kind)
+      ? [{ path: `/body/facts/${place}/kind`, message: `${kind} is reserved for the control plane` }]
       : [],
   );
   if (errors.length > 0)
     throw new ApiProblem('invalid_request', {
-      detail: 'A fact from outside cannot pass for one of the control plane; give its kind another noun.',
+      detail: 'The control plane writes facts of this kind itself. Use another noun.',
       errors,
     });
 }

@@ -1,56 +1,26 @@
 /** Evidence on the wire: one append-only fact with all the ids it knows. */
 import { type Static, Type } from 'typebox';
+import { reservedNouns } from './evidence-kinds.ts';
 import { evidenceLayers } from './evidence-layers.ts';
+import { originMeans, origins } from './evidence-origins.ts';
 import { Id, Moment, nullable, OpenObject, pageOf, paging, strict, Timestamp } from './primitives.ts';
 
 export type EvidenceLayer = (typeof evidenceLayers)[number];
 export const EvidenceLayer = Type.Enum([...evidenceLayers]);
 
-/** What our own facts are about. Rows, proofs and audits are read from them, so nobody outside may tell of these. */
-export const ownNouns = [
-  'action',
-  'allocation',
-  'boot',
-  'bootstrap',
-  'brake',
-  'budget',
-  'client',
-  'count',
-  'connection',
-  'credential',
-  'driver',
-  'evidence',
-  'finding',
-  'ingest',
-  'instance',
-  'join_token',
-  'maintenance',
-  'node',
-  'operation',
-  'pool',
-  'prerequisite',
-  'proof',
-  'recovery',
-  'registration',
-  'replica',
-  'request',
-  'residue',
-  'step',
-  'task',
-  'token',
-  'verdict',
-] as const;
+export const EvidenceOrigin = Type.Enum([...origins], {
+  description: `Whose statement it is: ${Object.entries(originMeans)
+    .map(([origin, means]) => `${origin}: ${means}`)
+    .join('; ')}.`,
+});
 
-/** How machines and tools outside call what they tell. */
+/** The kind of a fact from outside. */
 export const OutsideKind = Type.String({
   minLength: 1,
   maxLength: 64,
   pattern: '^[a-z0-9_.-]+$',
-  description: `noun.verb; not about what the control plane tells of itself: ${ownNouns.join(', ')}`,
+  description: `noun.verb; these nouns are reserved for the control plane: ${reservedNouns.join(', ')}`,
 });
-
-export const isOwnKind = (kind: string): boolean =>
-  (ownNouns as readonly string[]).includes(kind.slice(0, Math.max(0, kind.indexOf('.'))));
 
 export const Actor = Type.Object({ kind: Type.String(), id: Type.String(), name: Type.String() }, { $id: 'Actor' });
 export type Actor = Static<typeof Actor>;
@@ -60,6 +30,7 @@ export const Evidence = Type.Object(
     cursor: Type.String(),
     at: Timestamp,
     layer: EvidenceLayer,
+    origin: EvidenceOrigin,
     kind: Type.String(),
     summary: Type.String(),
     data: OpenObject,

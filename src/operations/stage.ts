@@ -5,6 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { moment, now } from '../base/clock.ts';
 import type { EvidenceLayer } from '../contract/evidence.ts';
+import type { EvidenceKind } from '../contract/evidence-kinds.ts';
 import type { DriverDone, DriverFailure, DriverOutcome } from '../drivers/driver.ts';
 import {
   type Json,
@@ -201,7 +202,7 @@ async function tellProvider(
   services: OperationServices,
   step: string,
   { ids }: Pick<Subject, 'ids'>,
-  answer: { outcome: string; message: string; mark?: string; parts?: unknown },
+  answer: { outcome: 'done' | 'wait' | 'failed'; message: string; mark?: string; parts?: unknown },
 ): Promise<void> {
   // A provider that is asked each second mostly answers the same; what stands on the row already is no news.
   const said = answer.outcome === 'wait' ? (await operationRow(services.db, context.workflow_id))?.progress : undefined;
@@ -226,7 +227,7 @@ export async function tell(
   step: string,
   subject: Subject,
   layer: EvidenceLayer,
-  kind: string,
+  kind: EvidenceKind,
   summary: string,
   data: Record<string, unknown>,
 ): Promise<void> {

@@ -1,5 +1,5 @@
 /** Changes of nodes that are no change of status. Each is told, so that the row can still be rebuilt from its facts. */
-import type { AllocationId, CorrelationId, WorkflowId } from '../base/ids.ts';
+import type { AllocationId, CorrelationId, KnownIds, WorkflowId } from '../base/ids.ts';
 import { holdersOf } from './allocations.ts';
 import type { Transaction } from './database.ts';
 import { writeRows } from './door-rules.ts';
@@ -101,7 +101,7 @@ export const bindNodeToOperation = (
 ): Promise<void> => bindNodesToOperations(tx, [{ node, operation }], now);
 
 /** A node's facts belong to the tenant that holds it at that moment, so each carries the allocation's id. Null is known to be nobody. */
-export async function nameAllocations(tx: Transaction, facts: Fact[]): Promise<void> {
+export async function nameAllocations(tx: Transaction, facts: KnownIds[]): Promise<void> {
   const unnamed = facts.filter((fact) => fact.allocation_id === undefined);
   if (unnamed.length === 0) return;
   const holder = await holdersOf(

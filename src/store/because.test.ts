@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { testStore } from '../../test/support/store.ts';
 import { secondsLater } from '../base/clock.ts';
 import { evidenceFor } from './because.ts';
-import { recordEvidence } from './evidence.ts';
+import { type Fact, recordEvidence } from './evidence.ts';
 import { testFleet } from './testing/fleet.ts';
 
 it('cites what was found, however often the deadline was moved since, and the last of those moves', async () => {
@@ -11,17 +11,23 @@ it('cites what was found, however often the deadline was moved since, and the la
   try {
     const fleet = await testFleet(store.db);
     const { node_id, node_instance_id, status } = await fleet.node('starting');
-    const kinds = ['node.would_have', ...Array<string>(20).fill('node.deadline_moved')];
-    const facts = kinds.map((kind, index) => ({
-      at: secondsLater(fleet.now(), index),
-      layer: 'rule' as const,
-      kind,
-      summary: `${kind} ${index}`,
-      node_id,
-      node_instance_id,
-    }));
-    const ofAFormerLife = { ...facts[0], kind: 'probe.answered', at: secondsLater(fleet.now(), -86_400) };
-    await store.db.transaction((tx) => recordEvidence(tx, [...facts, ofAFormerLife as (typeof facts)[number]]));
+    const kinds: Fact['kind'][] = ['node.would_have', ...Array<Fact['kind']>(20).fill('node.deadline_moved')];
+    const facts = kinds.map(
+      (kind, index): Fact => ({
+        at: secondsLater(fleet.now(), index),
+        layer: 'rule',
+        kind,
+        summary: `${kind} ${index}`,
+        node_id,
+        node_instance_id,
+      }),
+    );
+    const ofAFormerLife: Fact = {
+      ...(facts[0] as Fact),
+      kind: 'probe.answered',
+      at: secondsLater(fleet.now(), -86_400),
+    };
+    await store.db.transaction((tx) => recordEvidence(tx, [...facts, ofAFormerLife]));
     const deadline_at = secondsLater(fleet.now(), 60).toISOString();
     const cited = await evidenceFor(store.db, { node_id, node_instance_id, status, deadline_at }, null, null);
     const told = cited.filter(

@@ -41,7 +41,7 @@ async function lock(tx: Transaction, { table, id }: Restoring): Promise<Locked |
   return { row, apart: await compareAllocation(tx, row), key: 'allocation_id', ids };
 }
 
-const nouns: Record<ComparedTable, string> = { nodes: 'node', allocations: 'allocation' };
+const nouns = { nodes: 'node', allocations: 'allocation' } as const satisfies Record<ComparedTable, string>;
 
 /** Answers what was put back, nothing where row and evidence agree already. */
 export async function restoreRow(tx: Transaction, restoring: Restoring, now: Date): Promise<Side | undefined> {

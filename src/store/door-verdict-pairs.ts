@@ -39,9 +39,9 @@ const writeSql = `
       as one(allocation_id, kind, data, node_instance_id) join alike using (kind)
     where allocation.allocation_id = one.allocation_id and allocation.status = was
     returning allocation.allocation_id, allocation.node_id, allocation.correlation_id, allocation.workflow_id, one.node_instance_id, data, kind)
-  insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id)
+  insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin)
   select $6, layer, 'allocation.' || becomes, summary, jsonb_set(fact, '{evidence}', evidence || data),
-    node_id, node_instance_id, correlation_id, allocation_id, workflow_id from moved join alike using (kind)`;
+    node_id, node_instance_id, correlation_id, allocation_id, workflow_id, 'internal' from moved join alike using (kind)`;
 
 function alikeFor({ pair, node, reason, evidence }: PairedWay, now: Date) {
   const { from, to, by } = pair;

@@ -85,9 +85,9 @@ const writeSql = `
     returning node.node_id, node.node_instance_id, node.correlation_id, node.workflow_id, node.pool, node.pool_generation, node.zone,
       node.registered_at, node.clock_from, data, holder, kind),
   told as (
-    insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id)
+    insert into evidence (at, layer, kind, summary, data, node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin)
     select $6, $7, 'node.' || becomes, summary, jsonb_set(fact, '{evidence}', evidence || data),
-      node_id, node_instance_id, correlation_id, holder, workflow_id from moved join alike using (kind)),
+      node_id, node_instance_id, correlation_id, holder, workflow_id, 'internal' from moved join alike using (kind)),
   sampled as (
     insert into boot_samples (${sampleColumns})
     select node_instance_id, phase, node_id, pool, pool_generation, runtime_class, zone, image, started_at,

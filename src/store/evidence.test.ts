@@ -57,7 +57,7 @@ async function change(session: pg.Client, run: string, thing: number): Promise<v
     {
       at: fleet.now(),
       layer: 'workflow',
-      kind: 'thing.changed',
+      kind: 'node.explained',
       summary: run,
       data: { run, thing, version: row?.version },
     },
@@ -250,7 +250,7 @@ test('the facts of an instance are all there, whoever told them and whatever els
   const told = (summary: string, fact: Partial<Fact>): Fact => ({
     at: fleet.now(),
     layer: 'rule',
-    kind: 'thing.told',
+    kind: 'node.explained',
     summary,
     node_id,
     node_instance_id,
@@ -266,7 +266,7 @@ test('the facts of an instance are all there, whoever told them and whatever els
   for (const fact of facts) await recordEvidence(db, [fact]);
   const expected = facts.filter((fact) => fact.node_instance_id === node_instance_id).map(({ summary }) => summary);
   const read = async (order: 'oldest' | 'newest') => {
-    const asked = { node_instance_id: node_instance_id ?? '', kind: 'thing.told', order, limit: 2 };
+    const asked = { node_instance_id: node_instance_id ?? '', kind: 'node.explained', order, limit: 2 };
     const first = await readTimeline(db, asked);
     const cursor = parseCursor(first.next_cursor ?? '');
     const second = await readTimeline(db, { ...asked, ...(cursor && { cursor }) });
@@ -278,14 +278,14 @@ test('the facts of an instance are all there, whoever told them and whatever els
 });
 
 test('the head is the newest fact by number, not by letter', async () => {
-  await recordEvidence(db, [{ at: fleet.now(), layer: 'api', kind: 'thing.told', summary: 'just now' }]);
+  await recordEvidence(db, [{ at: fleet.now(), layer: 'api', kind: 'node.explained', summary: 'just now' }]);
   const [horizon] = await db.query<{ digits: number }>(
     'select length(pg_snapshot_xmax(pg_current_snapshot())::text) as digits',
   );
   // Older by number, and after it in the alphabet.
   const older = '9'.repeat((horizon?.digits ?? 0) - 1);
   await db.query(
-    `insert into evidence (xid, seq, at, layer, kind, summary) values ($2::xid8, 0, $1, 'api', 'thing.told', 'long ago')`,
+    `insert into evidence (xid, seq, at, layer, kind, summary) values ($2::xid8, 0, $1, 'api', 'node.explained', 'long ago')`,
     [fleet.now(), older],
   );
   expect((await headCursor(db)).xid).not.toBe(older);

@@ -1,30 +1,55 @@
 /** Evidence: append-only facts, written in the transaction of what they tell of, read in commit order. */
 import type { KnownIds } from '../base/ids.ts';
 import type { Actor, Evidence, EvidenceLayer } from '../contract/evidence.ts';
+import { type EvidenceKind, isReservedKind, originOf } from '../contract/evidence-kinds.ts';
+import type { Origin, OutsideOrigin } from '../contract/evidence-origins.ts';
 import type { Queryable } from './database.ts';
 
 export interface Fact extends KnownIds {
   at: Date;
   layer: EvidenceLayer;
-  /** `noun.verb`, the noun being what it is about. */
-  kind: string;
+  kind: EvidenceKind;
   summary: string;
   data?: Record<string, unknown>;
   actor?: Actor | null;
 }
 
-/** Writes any number of facts in one statement, with their secrets struck out. */
-export async function recordEvidence(db: Queryable, facts: Fact[]): Promise<void> {
+/** A fact that somebody outside chose the kind and the words of. */
+export interface OutsideRow extends Omit<Fact, 'kind'> {
+  kind: string;
+}
+
+const insertSql = `
+  insert into evidence (at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin)
+  select at, layer, kind, summary, coalesce(data, '{}'), actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin
+  from jsonb_to_recordset($1::jsonb) as fact(at timestamptz, layer text, kind text, summary text, data jsonb, actor jsonb,
+    node_id text, node_instance_id text, correlation_id text, allocation_id text, workflow_id text, origin text)`;
+
+async function insertFacts(db: Queryable, facts: readonly (OutsideRow & { origin: Origin })[]): Promise<void> {
   if (facts.length === 0) return;
-  await db.query(
-    `insert into evidence (at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id)
-     select at, layer, kind, summary, coalesce(data, '{}'), actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id
-     from jsonb_to_recordset($1::jsonb) as fact(at timestamptz, layer text, kind text, summary text, data jsonb, actor jsonb,
-       node_id text, node_instance_id text, correlation_id text, allocation_id text, workflow_id text)`,
-    [db.redact.json(JSON.stringify(facts))],
-    { often: true },
-  );
+  await db.query(insertSql, [db.redact.json(JSON.stringify(facts))], { often: true });
   db.evidenceWritten();
+}
+
+/** Writes any number of facts in one statement, with their secrets redacted. */
+export const recordEvidence = (db: Queryable, facts: readonly Fact[]): Promise<void> =>
+  insertFacts(
+    db,
+    facts.map((fact) => ({ ...fact, origin: originOf(fact) })),
+  );
+
+/** Writes facts from outside. The kinds that the server writes are refused here too, whatever the caller has checked. */
+export async function recordOutsideFacts(
+  db: Queryable,
+  origin: OutsideOrigin,
+  facts: readonly OutsideRow[],
+): Promise<void> {
+  const reserved = facts.find(({ kind }) => isReservedKind(kind));
+  if (reserved) throw new Error(`evidence kind ${reserved.kind} is reserved for the server`);
+  await insertFacts(
+    db,
+    facts.map((fact) => ({ ...fact, origin })),
+  );
 }
 
 export interface Cursor {
@@ -57,7 +82,7 @@ interface EvidenceRow extends Omit<Evidence, 'cursor' | 'at'> {
 }
 
 const columns =
-  'xid::text as xid, seq::text as seq, at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id';
+  'xid::text as xid, seq::text as seq, at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin';
 
 const toWire = ({ xid, seq, at, ...rest }: EvidenceRow): Evidence => ({
   cursor: `${xid}-${seq}`,

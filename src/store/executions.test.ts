@@ -78,13 +78,13 @@ test('a repeated step answers what it first answered and does nothing again', as
     once(db, run.workflow_id, 'make', executor, fleet.now(), async (tx) => {
       effects++;
       await recordEvidence(tx, [
-        { at: fleet.now(), layer: 'workflow', kind: 'test.made', summary: 'made', workflow_id: run.workflow_id },
+        { at: fleet.now(), layer: 'workflow', kind: 'node.explained', summary: 'made', workflow_id: run.workflow_id },
       ]);
       return { made: effects };
     });
   expect(await Promise.all([step(), step(), step()])).toEqual([{ made: 1 }, { made: 1 }, { made: 1 }]);
   expect(effects).toBe(1);
-  expect((await kindsOf(run.workflow_id)).filter((kind) => kind === 'test.made').length).toBe(1);
+  expect((await kindsOf(run.workflow_id)).filter((kind) => kind === 'node.explained').length).toBe(1);
 });
 
 test('a step that fails leaves no receipt, so that it is done when it is repeated', async () => {
@@ -92,13 +92,13 @@ test('a step that fails leaves no receipt, so that it is done when it is repeate
   const step = (fails: boolean) =>
     once(db, run.workflow_id, 'make', executor, fleet.now(), async (tx) => {
       await recordEvidence(tx, [
-        { at: fleet.now(), layer: 'workflow', kind: 'test.made', summary: 'made', workflow_id: run.workflow_id },
+        { at: fleet.now(), layer: 'workflow', kind: 'node.explained', summary: 'made', workflow_id: run.workflow_id },
       ]);
       if (fails) throw new Error('cut off');
       return 'done';
     });
   await expect(step(true)).rejects.toThrow('cut off');
-  expect(await kindsOf(run.workflow_id)).not.toContain('test.made');
+  expect(await kindsOf(run.workflow_id)).not.toContain('node.explained');
   expect(await step(false)).toBe('done');
 });
 

@@ -4,6 +4,7 @@
  */
 import type { ReplicaId, WorkflowId } from '../base/ids.ts';
 import type { EvidenceLayer } from '../contract/evidence.ts';
+import type { EvidenceKind } from '../contract/evidence-kinds.ts';
 import type { OperationError } from '../contract/operation.ts';
 import type { OperationStatus } from '../lifecycle/states.ts';
 import type { Database, Queryable, Transaction } from './database.ts';
@@ -30,7 +31,7 @@ export class ExecutionSuperseded extends Error {
 export const factOfOperation = (
   row: OperationRow,
   layer: EvidenceLayer,
-  kind: string,
+  kind: EvidenceKind,
   summary: string,
   data: Record<string, unknown>,
   now: Date,

@@ -5,7 +5,7 @@ import type { Page } from '../contract/primitives.ts';
 import { findingSays } from '../lifecycle/finding-says.ts';
 import { type FindingKind, type FindingStatus, type FindingWhat, findingWhats } from '../lifecycle/findings.ts';
 import type { Queryable, Transaction } from './database.ts';
-import { recordEvidence } from './evidence.ts';
+import { type Fact, recordEvidence } from './evidence.ts';
 
 /** One of the two sides, as it was read. */
 export type Side = Record<string, unknown>;
@@ -35,7 +35,7 @@ export interface FindingRow extends Disagreement {
   reason: string | null;
 }
 
-const tellings: Record<Exclude<FindingStatus, 'seen'>, { kind: string; says: string }> = {
+const tellings: Record<Exclude<FindingStatus, 'seen'>, { kind: Fact['kind']; says: string }> = {
   open: { kind: 'finding.opened', says: 'found' },
   resolved: { kind: 'finding.resolved', says: 'no longer so' },
   repaired: { kind: 'finding.repaired', says: 'repaired' },

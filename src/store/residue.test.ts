@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { testDatabase } from '../../test/support/database.ts';
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import { ruleStage, type Stage } from '../sweeps/testing/stage.ts';
-import { recordEvidence } from './evidence.ts';
+import { type Fact, recordEvidence } from './evidence.ts';
 import { countFree } from './free-nodes.ts';
 import { readNode } from './nodes.ts';
 import { countOpenResidue, leaveResidue, listResidue, noteLook, residueRow, settleResidue } from './residue.ts';
@@ -123,7 +123,7 @@ test('a machine on which an allocation fell that it had served is not free until
     [node_id, stage.at(10)],
   );
   const isFree = async () => (await readNode(db, node_id))?.occupancy === 'free';
-  const prove = (at: Date, kind = 'proof.accepted') =>
+  const prove = (at: Date, kind: Fact['kind'] = 'proof.clean') =>
     db.transaction((tx) => recordEvidence(tx, [{ at, layer: 'node', kind, summary: 'it is clean', node_id }]));
   await prove(stage.at(9));
   await prove(stage.at(11), 'node.observed');

@@ -123,7 +123,7 @@ const named = ({ kind, resource, host }: Pick<ResidueRow, 'kind' | 'resource' | 
 const tell = (
   tx: Transaction,
   rows: ResidueRow[],
-  what: string,
+  what: 'left' | 'found' | 'gone' | 'adopted' | 'verified',
   summary: (row: ResidueRow) => string,
   teller: Teller,
   now: Date,

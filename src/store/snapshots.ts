@@ -36,11 +36,11 @@ function snapshotSql(of: Projected): string {
       select ${key} as id, xid, seq, kind from evidence
       where ${key} = any($3) and ${tellsOfRow(of, 'evidence')} and not (layer = $1 and at < $2)),
     written as (
-      insert into evidence (xid, seq, at, layer, kind, summary, data, ${idsOf[table].join(', ')})
+      insert into evidence (xid, seq, at, layer, kind, summary, data, origin, ${idsOf[table].join(', ')})
       select xid, seq, $4, 'store', '${noun}.snapshot',
         format('what layer %s told of it before %s was dropped, for its time was over; it was %s then', $1::text, $5::text, set ->> 'status'),
         jsonb_build_object('set', set, 'cut', jsonb_build_object('layer', $1::text, 'before', $5::text)),
-        ${idsOf[table].map((id) => `set ->> '${id}'`).join(', ')}
+        'internal', ${idsOf[table].map((id) => `set ->> '${id}'`).join(', ')}
       from stood
       where not exists (select from remaining where remaining.id = stood.id and remaining.kind = '${noun}.snapshot'
           and (remaining.xid, remaining.seq) = (stood.xid, stood.seq))

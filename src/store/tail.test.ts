@@ -41,7 +41,8 @@ async function follow(db: Database, clock: Clock) {
 }
 
 const at = new Date(Date.UTC(2026, 0, 1));
-const tell = (db: Database, summary: string) => recordEvidence(db, [{ at, layer: 'api', kind: 'test.told', summary }]);
+const tell = (db: Database, summary: string) =>
+  recordEvidence(db, [{ at, layer: 'api', kind: 'node.explained', summary }]);
 
 /** Time moves too little for the fallback poll, but enough for what is withheld behind other transactions. */
 const soon = (clock: VirtualClock, what: string, ask: () => boolean) =>
@@ -78,7 +79,7 @@ test('a fact of a transaction that is rolled back is never heard', async () => {
   const { heard } = await follow(here, systemClock);
   await expect(
     here.transaction(async (tx) => {
-      await recordEvidence(tx, [{ at, layer: 'api', kind: 'test.told', summary: 'never' }]);
+      await recordEvidence(tx, [{ at, layer: 'api', kind: 'node.explained', summary: 'never' }]);
       throw new Error('no');
     }),
   ).rejects.toThrow('no');

@@ -32,7 +32,7 @@ export const mostLeases = 3;
 
 const factOf = (
   task: TaskRow,
-  kind: string,
+  kind: Fact['kind'],
   summary: string,
   now: Date,
   layer: Fact['layer'],

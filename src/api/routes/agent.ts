@@ -8,13 +8,13 @@ import { isBeatRefusal } from '../../lifecycle/refused-beats.ts';
 import { nameAllocations } from '../../store/amend-node.ts';
 import { storeBootStages } from '../../store/boot-stages.ts';
 import { register } from '../../store/enrolment.ts';
-import { recordEvidence } from '../../store/evidence.ts';
+import { recordEvidence, recordOutsideFacts } from '../../store/evidence.ts';
 import { rotateCredential } from '../../store/instances.ts';
 import { lastStoredSeq } from '../../store/node-logs.ts';
 import { nodeRow } from '../../store/nodes.ts';
 import { reportPrerequisites } from '../../store/prerequisites.ts';
 import { bearerOf, fencedProblem, RelayRefused, relayOf } from '../auth.ts';
-import { refuseOwnKinds } from '../outside-kinds.ts';
+import { refuseReservedKinds } from '../outside-kinds.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { takeBatch, tellRefusedBatch } from '../take-batch.ts';
 import { takeSingle } from '../take-beat.ts';
@@ -153,7 +153,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     return { ok: true };
   },
   async 'agent-evidence'({ agent, body, correlation_id }, services) {
-    refuseOwnKinds(body.facts);
+    refuseReservedKinds(body.facts);
     const { node_id, node_instance_id } = agent();
     const own = (await nodeRow(services.db, node_id))?.correlation_id;
     const facts = body.facts.map((fact) => ({
@@ -169,7 +169,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     // Whose machine it is, the row knows: what is remembered may still be the former tenant, who must not see this.
     await services.db.transaction(async (tx) => {
       await nameAllocations(tx, facts);
-      await recordEvidence(tx, facts);
+      await recordOutsideFacts(tx, 'node', facts);
     });
     return { ok: true };
   },

@@ -3,9 +3,9 @@ import { now } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { OutsideFact } from '../../contract/evidence.ts';
-import { type Fact, recordEvidence } from '../../store/evidence.ts';
+import { type OutsideRow, recordOutsideFacts } from '../../store/evidence.ts';
 import { misplacedIds } from '../../store/outside-facts.ts';
-import { refuseOwnKinds } from '../outside-kinds.ts';
+import { refuseReservedKinds } from '../outside-kinds.ts';
 import { actorOf, type Handlers } from '../services.ts';
 
 const words = {
@@ -17,7 +17,7 @@ const words = {
 
 export const evidenceHandlers: Pick<Handlers, 'evidence-create'> = {
   async 'evidence-create'({ body, person, correlation_id }, services) {
-    refuseOwnKinds(body.facts);
+    refuseReservedKinds(body.facts);
     const wrong = await misplacedIds(services.db, body.facts, person().tenant);
     if (wrong.length > 0)
       throw new ApiProblem('invalid_request', {
@@ -27,14 +27,14 @@ export const evidenceHandlers: Pick<Handlers, 'evidence-create'> = {
     const at = now(services.clock);
     const actor = actorOf(person());
     // Its place in the story is where we heard of it; when it happened, its teller says.
-    const factOf = ({ at: reported_at, data, ...fact }: OutsideFact): Fact => ({
+    const factOf = ({ at: reported_at, data, ...fact }: OutsideFact): OutsideRow => ({
       ...(fact as Pick<OutsideFact, 'layer' | 'kind' | 'summary'> & KnownIds),
       at,
       data: { ...data, ...(reported_at && { reported_at }) },
       actor,
       correlation_id: (fact.correlation_id as never) ?? correlation_id,
     });
-    await recordEvidence(services.db, body.facts.map(factOf));
+    await recordOutsideFacts(services.db, 'person', body.facts.map(factOf));
     return { facts: body.facts.length };
   },
 };

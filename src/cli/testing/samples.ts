@@ -149,6 +149,7 @@ export const sampleEvidence = (fields: Partial<Evidence> = {}): Evidence => ({
   cursor: '1-1',
   at: sampleStart,
   layer: 'workflow',
+  origin: 'internal',
   kind: 'operation.started',
   summary: 'node-provision started',
   data: {},
