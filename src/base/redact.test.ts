@@ -1,5 +1,4 @@
 /** Secrets are struck out whatever they are wrapped in, plain words are left alone, and striking out twice changes nothing. */
-import { performance } from 'node:perf_hooks';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { builtInRedactor, createRedactor, struckOut } from './redact.ts';
@@ -121,24 +120,4 @@ test('data written out as JSON is judged as the data is', () => {
       expect(builtInRedactor.value(kept)).toEqual(kept);
     }),
   );
-});
-
-test.for([
-  'password="',
-  "secret:'",
-  '\\',
-  'eyJ',
-  '-----BEGIN PRIVATE KEY',
-  'authorization: ',
-  '://a:',
-  'bearer ',
-  'swt_',
-  'token="',
-  'a',
-  'password',
-])('no text made of %s takes long', (piece) => {
-  const long = piece.repeat(Math.ceil(200_000 / piece.length));
-  const began = performance.now();
-  builtInRedactor.text(`${long} token`);
-  expect(performance.now() - began).toBeLessThan(1_000);
 });

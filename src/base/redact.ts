@@ -1,9 +1,14 @@
 /**
- * Secrets struck out of what is kept or shown: evidence, log lines, attachments. Pure. What it does to a text depends on that text
- * alone, and to a value on its name and itself, so whoever strikes out the same words twice, or in two places, has the same words.
+ * Strikes secrets out of what is kept or shown: evidence, log lines, attachments. What it does to a text depends on that text and on
+ * the literals it has learned, so redacting the same words twice, or in two places, gives the same words.
  */
 
-import { followKeyLines, keyBegin, keyEnd } from './key-lines.ts';
+import { followKeyLines } from './key-lines.ts';
+import { createKeywordScan } from './redaction/keyword-scan.ts';
+import { type Pattern, patterns } from './redaction/patterns.ts';
+import { everyNameKeyword, isPluralName, isSecretName } from './redaction/secret-names.ts';
+
+export { isSecretName };
 
 export const struckOut = '[struck out]';
 
@@ -16,79 +21,87 @@ export interface Redactor {
   json(text: string): string;
 }
 
-/** Names whose end says that what they hold is a secret, whatever it looks like: `DB_PASSWORD`, `join_token`, `Set-Cookie`. */
-const secretName =
-  /(?:pass(?:word|wd|phrase)|secret|authorization|cookie|token|credential|(?:api|access|private|secret)[-_]?key)$/i;
-
-export const isSecretName = (name: string): boolean => secretName.test(name);
-
-interface Pattern {
-  find: RegExp;
-  /** What is left of it besides the mark. */
-  leaves?: string;
-  ends?: string;
+/** A redactor that is told of further secrets while it is in use. */
+export interface LearningRedactor extends Redactor {
+  /** Replaces the literals that were learned before. */
+  learn(literals: readonly string[]): void;
 }
-
-/**
- * Ours, those whose makers gave them a shape, and what stands where secrets stand. Each takes time in proportion to the text,
- * whatever the text: machines and strangers write it.
- */
-const patterns: Pattern[] = [
-  { find: /(?<![A-Za-z0-9])sw[a-z]_[\w.-]{16,}/g },
-  { find: /(?<![\w-])eyJ[\w-]{8,1024}\.[\w-]{8,}\.[\w-]*/g },
-  { find: /(?:gh[pousr]_|github_pat_|glpat-|xox[abprs]-)[\w-]{10,}/g },
-  { find: /AKIA[0-9A-Z]{16}/g },
-  { find: new RegExp(`(${keyBegin})(?:(?!-----END)[\\s\\S])*(${keyEnd})?`, 'g'), leaves: '$1', ends: '$2' },
-  // A header to the end of its line, or of the quotes it stands in.
-  {
-    find: /((?:authorization|cookie|x-api-key)(?:\\{0,7}["'])?\s{0,8}[:=]\s{0,8}(?:\\{0,7}["'])?)(?!(?:\w{1,16} )?\[struck out\])(\w{1,16} (?=\S))?[^\s"'\\][^\r\n"'\\]*/gi,
-    leaves: '$1$2',
-  },
-  { find: /((?<![\w-])(?:bearer|basic)\s{1,8})(?:(?=\S{0,256}\d)[\w.~+/=-]{8,}|[\w.~+/=-]{20,})/gi, leaves: '$1' },
-  // The password in an address: postgres://somebody:this@host.
-  { find: /(:(?:\\{0,7}\/){2}[^\s:/@"']{0,256}:)(?!\[struck out\]@)[^\s/"']{1,512}(?=@)/g, leaves: '$1' },
-  // In quotes, to the quote that ends it: one that is escaped belongs to it, and the quotes may be escaped themselves.
-  {
-    find: /((?:pass(?:word|wd|phrase)|secret|(?:api|access|private|secret)[_-]?key)(?:\\{0,7}["'])?\s{0,8}[=:]\s{0,8}(\\{0,7}["']))(?!\2)[^\r\n]*?(?=(?<!\\)\2|[\r\n]|$)/gi,
-    leaves: '$1',
-  },
-  {
-    find: /((?:pass(?:word|wd|phrase)|secret|(?:api|access|private|secret)[_-]?key)(?:\\{0,7}["'])?\s{0,8}[=:]\s{0,8})[^\s"'&,;[\]{}\\]+/gi,
-    leaves: '$1',
-  },
-  { find: /((?:token|credential)(?:\\{0,7}["'])?=(?:\\{0,7}["'])?)[^\s"'&,;[\]{}\\]+/gi, leaves: '$1' },
-  // Many a message says `token: expired`; only what is long enough to be one is struck out.
-  { find: /((?:token|credential)(?:\\{0,7}["'])?\s{0,8}:\s{0,8}(?:\\{0,7}["'])?)[\w.~+/=-]{16,}/gi, leaves: '$1' },
-];
-
-/** Every pattern and every secret name has one of these in it, also when written out as JSON; without them there is nothing to look for. */
-const suspicion =
-  /(?:sw[a-z]|gh[pousr]|github_pat)_|eyJ|glpat-|xox[abprs]-|AKIA|:(?:\\{0,15}\/){2}[^\s/"]{0,1600}@|authorization|cookie|bearer|basic|pass(?:word|wd|phrase)|secret|token|credential|(?:api|access|private)[-_ ]?key/i;
 
 const escaped = (literal: string) => literal.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
+/** The longest part of a literal that JSON writes as it is; empty where there is none. */
+const plainPart = (literal: string): string =>
+  (literal.match(/[ !#-[\]-~]+/g) ?? []).reduce((longest, part) => (part.length > longest.length ? part : longest), '');
+
+/** Also as it stands inside JSON, and the longest first: one may be a part of another. */
+function literalPattern(literals: readonly string[]): Pattern[] {
+  const forms = new Set(literals.flatMap((literal) => [literal, JSON.stringify(literal).slice(1, -1)]));
+  const longestFirst = [...forms].sort((a, b) => b.length - a.length);
+  if (longestFirst.length === 0) return [];
+  return [{ find: new RegExp(longestFirst.map(escaped).join('|'), 'g'), keywords: literals.map(plainPart) }];
+}
+
+/** Which patterns may match a text, in their order; undefined where nothing can. */
+type Search = (text: string) => readonly Pattern[] | undefined;
+
+/** Made once: it takes milliseconds, and some redactors live only for one message. Names are no pattern and come last. */
+const scanBuiltIn = createKeywordScan([...patterns.map(({ keywords }) => keywords), everyNameKeyword]);
+
+/** `search` keeps no place between calls, whatever the flags. */
+const withoutKeyword = patterns.filter(({ keywords }) => keywords.length === 0);
+
+const searchBuiltIn: Search = (text) => {
+  const hits = scanBuiltIn(text)?.flatMap((owner) => patterns[owner] ?? []);
+  const others = withoutKeyword.filter(({ find }) => text.search(find) >= 0);
+  return hits === undefined && others.length === 0 ? undefined : [...others, ...(hits ?? [])];
+};
+
+function searchWith(expressions: readonly string[], literals: readonly string[]): Search {
+  const known = literalPattern(literals.filter((literal) => literal !== ''));
+  if (known.length === 0 && expressions.length === 0) return searchBuiltIn;
+  const own = expressions.map((source): Pattern => ({ find: new RegExp(source, 'g'), keywords: [] }));
+  const keywords = known.flatMap((pattern) => pattern.keywords);
+  const scanKnown = createKeywordScan([keywords.filter((keyword) => keyword !== '')]);
+  // A literal without a searchable part may be anywhere, as an installation's own expression may.
+  const isAnywhere = keywords.includes('');
+  return (text) => {
+    const literal = isAnywhere || scanKnown(text) ? known : [];
+    const builtIn = searchBuiltIn(text);
+    if (own.length === 0 && literal.length === 0) return builtIn;
+    return [...own, ...literal, ...(builtIn ?? [])];
+  };
+}
+
 /** `expressions` are the installation's own; `literals` are secrets that this process knows by heart. */
-export function createRedactor(expressions: readonly string[] = [], literals: readonly string[] = []): Redactor {
-  const own = [...expressions, ...literals.map(escaped)].map((source): Pattern => ({ find: new RegExp(source, 'g') }));
-  const all = [...own, ...patterns];
-  const known = literals.flatMap((literal) => [literal, JSON.stringify(literal).slice(1, -1)]);
-  // Somebody's own expression may look for anything, so nothing can be told from the text as a whole.
-  const isSuspect =
-    expressions.length > 0
-      ? () => true
-      : (text: string) => suspicion.test(text) || known.some((literal) => text.includes(literal));
+export function createRedactor(
+  expressions: readonly string[] = [],
+  literals: readonly string[] = [],
+): LearningRedactor {
+  let search = searchWith(expressions, literals);
 
-  const strike = (text: string) =>
-    all.reduce((left, { find, leaves = '', ends = '' }) => left.replaceAll(find, `${leaves}${struckOut}${ends}`), text);
-  const text = (given: string) => (isSuspect(given) ? strike(given) : given);
+  const text = (given: string): string => {
+    const suspects = search(given);
+    if (!suspects) return given;
+    return suspects.reduce(
+      (left, { find, leaves = '', ends = '' }) => left.replaceAll(find, `${leaves}${struckOut}${ends}`),
+      given,
+    );
+  };
 
-  const under = (name: string, value: unknown): unknown =>
-    isSecretName(name) && (typeof value === 'string' || typeof value === 'number') ? struckOut : walk(value);
-  /** Lines in their order may hold a key that none of them shows to be one. */
+  const secret = (name: string, value: unknown): unknown => {
+    if (typeof value === 'string') return struckOut;
+    if (typeof value === 'number') return isPluralName(name) ? value : struckOut;
+    return Array.isArray(value) ? value.map((each) => secret(name, each)) : walk(value);
+  };
+  const under = (name: string, value: unknown): unknown => (isSecretName(name) ? secret(name, value) : walk(value));
+  /** Lines in their order may hold a key that none of them shows to be one; a flag says what the next word is. */
   const list = (values: readonly unknown[]): unknown[] => {
     const keys = followKeyLines(undefined, struckOut);
-    return values.map((value) => {
-      if (typeof value === 'string') return keys.isInside('', value) ? struckOut : text(value);
+    return values.map((value, at) => {
+      if (typeof value === 'string')
+        return keys.isInside('', value) || (isSecretFlag(values[at - 1]) && !value.startsWith('-'))
+          ? struckOut
+          : text(value);
       if (typeof value !== 'object' || value === null || !('line' in value)) return walk(value);
       const { line, stream = '' } = value as { line: unknown; stream?: unknown };
       return typeof line === 'string' && keys.isInside(String(stream), line)
@@ -106,9 +119,16 @@ export function createRedactor(expressions: readonly string[] = [], literals: re
   return {
     text,
     value: <T>(value: T) => walk(value) as T,
-    json: (written) => (isSuspect(written) ? JSON.stringify(walk(JSON.parse(written))) : written),
+    json: (written) => (search(written) ? JSON.stringify(walk(JSON.parse(written))) : written),
+    learn(learned) {
+      search = searchWith(expressions, [...literals, ...learned]);
+    },
   };
 }
 
+/** A word of a command line that names a secret: the next word is its value. */
+const isSecretFlag = (word: unknown): boolean =>
+  typeof word === 'string' && /^--?[a-z][\w-]{0,127}$/i.test(word) && isSecretName(word);
+
 /** What every installation strikes out. */
-export const builtInRedactor = createRedactor();
+export const builtInRedactor: Redactor = createRedactor();

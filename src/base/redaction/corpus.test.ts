@@ -1,0 +1,186 @@
+/** Real formats in real contexts are struck out, harmless text stays, and neither takes long on hostile text. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { builtInRedactor, struckOut } from '../redact.ts';
+import { patterns } from './patterns.ts';
+import { everyNameKeyword } from './secret-names.ts';
+import { sampleSecrets } from './testing/formats.ts';
+import { harmlessTexts } from './testing/harmless.ts';
+
+const contexts: Record<string, (secret: string) => string> = {
+  bare: (secret) => secret,
+  'in a sentence': (secret) => `the value ${secret} was shown`,
+  'an assignment': (secret) => `export UPSTREAM=${secret}`,
+  JSON: (secret) => JSON.stringify({ kind: 'upstream', value: secret, retries: 3 }),
+  'JSON in JSON': (secret) => JSON.stringify({ msg: JSON.stringify({ value: `\n${secret}` }) }),
+  'an address': (secret) => `GET https://api.example.com/v1/items?page=2&k=${secret}&x=1`,
+  'a header': (secret) => `Upstream-Id: ${secret}`,
+  'a flag': (secret) => `run --upstream ${secret} --verbose`,
+  YAML: (secret) => `upstream:\n  value: ${secret}\n  retries: 3`,
+};
+
+test('the corpus is as large as it claims', () => {
+  expect(sampleSecrets.length).toBeGreaterThanOrEqual(100);
+  expect(new Set(sampleSecrets.map(({ secret }) => secret)).size).toBe(sampleSecrets.length);
+  expect(harmlessTexts.length).toBeGreaterThanOrEqual(50);
+});
+
+test.for(Object.entries(contexts))('every format is struck out of %s', ([, context]) => {
+  const left = sampleSecrets
+    .filter(({ secret, hidden }) => builtInRedactor.text(context(secret)).includes(hidden.slice(0, 12)))
+    .map(({ name }) => name);
+  expect(left).toEqual([]);
+});
+
+test('every format is struck out of data, also as it is written', () => {
+  const left = sampleSecrets.filter(({ secret, hidden }) => {
+    const data = { lines: ['before', `\n${secret}`], nested: { value: secret } };
+    const kept = builtInRedactor.json(JSON.stringify(data));
+    return kept.includes(hidden.slice(0, 12)) || JSON.stringify(builtInRedactor.value(data)) !== kept;
+  });
+  expect(left.map(({ name }) => name)).toEqual([]);
+});
+
+const value = 'hunter2-Zx81';
+
+test.for([
+  `mysql --user root --password ${value} --host db`,
+  `mysql --password=${value}`,
+  `tool --db-password '${value}' run`,
+  `tool --api-key ${value}`,
+  `tool -token ${value}`,
+  `sshpass -p ${value} ssh host`,
+  `curl -sS -u joe:${value} https://h/`,
+  `curl --user joe:${value} https://h/`,
+  `DB_PASS=${value}`,
+  `export PASS='${value}'`,
+  `PGPASS=${value}`,
+  `DB_PWD=${value}`,
+  `dbPass: ${value}`,
+  `Server=db;Uid=sa;Pwd=${value};Encrypt=yes`,
+  `pwd=${value}`,
+  `{"pass":"${value}"}`,
+  `{"db_pwd": "${value}"}`,
+  `pass: ${value}`,
+  `DefaultEndpointsProtocol=https;AccountName=a;AccountKey=${value}==;EndpointSuffix=core`,
+  `SharedAccessKeyName=root;SharedAccessKey=${value}=`,
+  `https://store.example.net/c/b?sv=2024&sig=${value}${value}&se=2026`,
+  `https://${'f'.repeat(16)}${value}@o1.ingest.example.io/2`,
+  `X-Auth-Token: ${value}`,
+  `PRIVATE-TOKEN: ${value}`,
+  `x-goog-api-key: ${value}`,
+  `["mysql","--password","${value}","-h","db"]`,
+  `https://hooks.slack.com/services/T00000000/B00000000/${value.replaceAll('-', '')}${value.replaceAll('-', '')}`,
+  `https://discord.com/api/webhooks/123456789012345678/${value}${value}`,
+  `passphrase = "two words ${value}"`,
+  `credentials=${value}`,
+])('%s', (given) => {
+  const kept = builtInRedactor.text(given);
+  expect(kept).not.toContain(value.slice(0, 8));
+  expect(kept).toContain(struckOut);
+  expect(builtInRedactor.text(kept)).toBe(kept);
+});
+
+test('values under secret names go in every shape, and counts stay', () => {
+  const given = {
+    tokens: [value, { nested: 'stays' }],
+    password: [[value], 1234],
+    credentials: value,
+    db_pass: value,
+    Pwd: value,
+    AccountKey: value,
+    max_tokens: 512,
+    PWD: '/work',
+    command: ['mysql', '--password', value, '--host', 'db'],
+  };
+  const kept = builtInRedactor.value(given);
+  expect(JSON.stringify(kept)).not.toContain(value);
+  expect(kept).toMatchObject({
+    tokens: [struckOut, { nested: 'stays' }],
+    password: [[struckOut], struckOut],
+    max_tokens: 512,
+    PWD: '/work',
+    command: ['mysql', '--password', struckOut, '--host', 'db'],
+  });
+  expect(JSON.parse(builtInRedactor.json(JSON.stringify(given)))).toEqual(kept);
+});
+
+test.for(harmlessTexts)('%s is left as it is', (plain) => {
+  expect(builtInRedactor.text(plain)).toBe(plain);
+  expect(JSON.parse(builtInRedactor.json(JSON.stringify({ plain })))).toEqual({ plain });
+});
+
+/** Every pattern on every text, without looking for keywords first. */
+const thorough = (text: string): string =>
+  patterns.reduce(
+    (left, { find, leaves = '', ends = '' }) => left.replaceAll(find, `${leaves}${struckOut}${ends}`),
+    text,
+  );
+
+test('looking for keywords first misses nothing that a pattern would find', () => {
+  const pieces = fc.oneof(
+    fc.constantFrom(...sampleSecrets.map(({ secret }) => secret)),
+    fc.constantFrom(
+      ...everyNameKeyword,
+      'Authorization',
+      'DB_PASS',
+      'dbPass',
+      'Pwd',
+      'AccountKey',
+      '-----BEGIN PRIVATE KEY-----',
+    ),
+    fc.constantFrom(...patterns.flatMap(({ keywords }) => keywords)),
+    fc.constantFrom('=', ': ', ' ', '"', "'", '\\"', '\n', '--', '-', '@', '://', '/', '?sig=', '&', ',', 'x', value),
+  );
+  fc.assert(
+    fc.property(fc.array(pieces, { maxLength: 8 }), (parts) => {
+      const text = parts.join('');
+      expect(builtInRedactor.text(text)).toBe(thorough(text));
+      const data = { field: text };
+      expect(JSON.parse(builtInRedactor.json(JSON.stringify(data)))).toEqual({ field: thorough(text) });
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+const hostile = [
+  ...new Set(patterns.flatMap(({ keywords }) => keywords.slice(0, 2))),
+  'password="',
+  "secret:'",
+  'eyJ',
+  '-----BEGIN PRIVATE KEY',
+  '://a:',
+  'token="',
+  'a',
+  '\\',
+  'x-x-',
+  '--a-b-c-d-password ',
+  'curl -u a:',
+  'pass:',
+];
+
+/** Of this process alone, so that a busy machine counts for nothing. */
+function cpuMs(work: () => void): number {
+  let least = Number.POSITIVE_INFINITY;
+  for (let run = 0; run < 4; run++) {
+    const before = process.cpuUsage();
+    work();
+    const { user, system } = process.cpuUsage(before);
+    least = Math.min(least, (user + system) / 1000);
+  }
+  return least;
+}
+
+test('four times as much hostile text takes about four times as long', () => {
+  const slow = hostile.filter((piece) => {
+    const long = (length: number) => `${piece.repeat(Math.ceil(length / piece.length))} token curl password`;
+    const [some, more] = [long(25_000), long(100_000)];
+    // Below a millisecond nothing is measured but noise.
+    const base = Math.max(
+      1,
+      cpuMs(() => builtInRedactor.text(some)),
+    );
+    return cpuMs(() => builtInRedactor.text(more)) > 9 * base;
+  });
+  expect(slow).toEqual([]);
+});

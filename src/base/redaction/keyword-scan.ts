@@ -1,0 +1,94 @@
+/**
+ * Finds which of many keywords occur in a text, in one pass (Aho–Corasick). The time does not depend on how many there are,
+ * so every pattern can have keywords of its own and only the patterns whose keyword occurs are run.
+ */
+
+/** The owners of the keywords that occur, each once and in order; undefined where there are none. */
+export type KeywordScan = (text: string) => number[] | undefined;
+
+const asciiLetters = 128;
+
+const lowerAscii = (code: number): number => (code >= 65 && code <= 90 ? code + 32 : code);
+
+/** Characters that occur in no keyword share one class, which keeps the table small. */
+function classesOf(keywords: readonly string[]): { classOf: Uint8Array; classes: number } {
+  const classOf = new Uint8Array(asciiLetters);
+  let classes = 1;
+  for (const keyword of keywords)
+    for (let at = 0; at < keyword.length; at++) {
+      const code = lowerAscii(keyword.charCodeAt(at));
+      if (classOf[code] === 0) classOf[code] = classes++;
+    }
+  for (let code = 65; code <= 90; code++) classOf[code] = classOf[lowerAscii(code)] as number;
+  return { classOf, classes };
+}
+
+/** `keywordsOf[owner]` are the owner's keywords; case does not count. */
+export function createKeywordScan(keywordsOf: readonly (readonly string[])[]): KeywordScan {
+  const all = keywordsOf.flat();
+  for (const keyword of all)
+    if (!/^[\t -~]+$/.test(keyword)) throw new TypeError(`not a keyword: ${JSON.stringify(keyword)}`);
+  const { classOf, classes } = classesOf(all);
+  const states = 1 + all.reduce((sum, keyword) => sum + keyword.length, 0);
+  const next = new Int32Array(states * classes);
+  const owners: Set<number>[] = [new Set()];
+
+  for (const [owner, keywords] of keywordsOf.entries())
+    for (const keyword of keywords) {
+      let state = 0;
+      for (let at = 0; at < keyword.length; at++) {
+        const edge = state * classes + (classOf[lowerAscii(keyword.charCodeAt(at))] as number);
+        if (next[edge] === 0) {
+          next[edge] = owners.length;
+          owners.push(new Set());
+        }
+        state = next[edge] as number;
+      }
+      owners[state]?.add(owner);
+    }
+
+  // Breadth first: the failure state of a state is shorter than it, so its row of the table is complete by then.
+  const failure = new Int32Array(owners.length);
+  const queue: number[] = [];
+  for (let letter = 0; letter < classes; letter++) if (next[letter] !== 0) queue.push(next[letter] as number);
+  for (const state of queue) {
+    const fallback = failure[state] as number;
+    for (const owner of owners[fallback] ?? []) owners[state]?.add(owner);
+    for (let letter = 0; letter < classes; letter++) {
+      const edge = state * classes + letter;
+      const after = next[fallback * classes + letter] as number;
+      if (next[edge] === 0) next[edge] = after;
+      else {
+        failure[next[edge] as number] = after;
+        queue.push(next[edge] as number);
+      }
+    }
+  }
+
+  // States in which a keyword ends are numbered last, so that one comparison tells them; a state is stored as the start of its row.
+  const found = owners.map((set) => [...set]);
+  const inOrder = [...found.keys()].sort((a, b) => Math.sign(found[a]?.length ?? 0) - Math.sign(found[b]?.length ?? 0));
+  const rowOf = new Int32Array(inOrder.length);
+  for (const [place, state] of inOrder.entries()) rowOf[state] = place * classes;
+  const table = new Int32Array(inOrder.length * classes);
+  for (const [place, state] of inOrder.entries())
+    for (let letter = 0; letter < classes; letter++)
+      table[place * classes + letter] = rowOf[next[state * classes + letter] as number] as number;
+  const foundAt = inOrder.map((state) => found[state] as number[]);
+  const firstEnd = foundAt.findIndex((set) => set.length > 0) * classes;
+  if (firstEnd < 0) return () => undefined;
+
+  return (text) => {
+    let row = 0;
+    let hits: number[] | undefined;
+    for (let at = 0; at < text.length; at++) {
+      const code = text.charCodeAt(at);
+      row = code < asciiLetters ? (table[row + (classOf[code] as number)] as number) : 0;
+      if (row >= firstEnd) {
+        hits ??= [];
+        for (const owner of foundAt[row / classes] as number[]) if (!hits.includes(owner)) hits.push(owner);
+      }
+    }
+    return hits?.sort((a, b) => a - b);
+  };
+}
