@@ -30,6 +30,17 @@ export const RegisterRequest = Type.Object(
     base_url: Type.Optional(HttpUrl),
     version: Type.String({ minLength: 1, maxLength: 128 }),
     agent_public_key: Type.Optional(Ed25519PublicKey),
+    key_change: Type.Optional(
+      Type.Object(
+        {
+          signature: Type.String({
+            pattern: '^[A-Za-z0-9+/]{86}==$',
+            description: 'Ed25519 by the former key, base64; docs/agent.md says over what.',
+          }),
+        },
+        { ...strict, description: 'Shows that the holder of the former key wants `agent_public_key` in its place.' },
+      ),
+    ),
     boot: Type.Optional(Type.Object({ stages: Type.Array(BootStage, { maxItems: 256 }) }, strict)),
     labels: Type.Optional(Labels),
   },

@@ -24,6 +24,7 @@ const internalKinds = [
   'budget.learned',
   'connection.broken',
   'count.repaired',
+  'credential.key_changed',
   'credential.replaced',
   'credential.rotated',
   'driver.done',

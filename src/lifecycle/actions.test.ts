@@ -63,6 +63,7 @@ const openWhenFree: Record<NodeActionName, readonly NodeStatus[]> = {
   'force-release': [],
   probe: ['provisioning', 'starting', 'ready', 'degraded', 'offline'],
   'collect-diagnostics': liveNodeStatuses,
+  'accept-key': [],
   'apply-held-verdict': ['provisioning', 'starting', 'ready', 'degraded', 'offline', 'failed', 'draining', 'cleaning'],
 };
 

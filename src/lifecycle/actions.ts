@@ -20,6 +20,8 @@ export interface ActionSubject {
   external: boolean;
   /** No agent speaks for it; its provider does. */
   agentless?: boolean;
+  /** Its agent signs with a key that replaced another one without its signature. */
+  key_unproven?: boolean;
   /** False: a release takes the machine down, so that nothing is left to look at. */
   reuse?: boolean;
 }
@@ -155,6 +157,12 @@ export const nodeActions = {
       allocation_status === 'releasing' || allocation_status === 'release_failed'
         ? null
         : 'No release of it runs or has failed; release its allocation first.',
+  },
+  'accept-key': {
+    does: 'vouches for the key that its agent signs with now, so that its proofs count',
+    for: 'fleet',
+    from: liveNodeStatuses,
+    unless: ({ key_unproven }) => (key_unproven ? null : 'Its key is not in doubt.'),
   },
   'apply-held-verdict': {
     does: 'lets the verdict that is held back take effect now',

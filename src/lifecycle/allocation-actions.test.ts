@@ -55,6 +55,7 @@ const openWithMachine: Record<AllocationActionName, readonly AllocationStatus[]>
   'retry-release': ['release_failed'],
   'force-release': ['releasing', 'release_failed'],
   'extend-deadline': ['requested', 'provisioning', 'releasing', 'failed'],
+  'accept-key': [],
   'apply-held-verdict': allocationStatusNames,
   probe: allocationStatusNames,
   'collect-diagnostics': allocationStatusNames,
@@ -96,7 +97,7 @@ test('a tenant does what concerns its own claim, and nothing to the fleet', () =
 });
 
 describe('why not', () => {
-  test.each<[AllocationActionName, Partial<AllocationSubject>, string]>([
+  test.each<[AllocationActionName, Partial<AllocationSubject>, string | null]>([
     ['release', { status: 'releasing' }, 'Its release is under way.'],
     ['release', { status: 'release_failed' }, 'Its release has failed; retry-release tries it again.'],
     ['release', { status: 'released' }, 'It is released.'],
@@ -116,6 +117,9 @@ describe('why not', () => {
       { node: null },
       'Its machine is no longer its own; what it knew was frozen before it went; read that in its timeline, kind evidence.frozen.',
     ],
+    ['accept-key', {}, 'Of its machine: Its key is not in doubt.'],
+    ['accept-key', { node: null }, 'Its machine is no longer its own.'],
+    ['accept-key', { node: machine({ key_unproven: true }) }, null],
     ['apply-held-verdict', { node: null }, 'Its machine is no longer its own.'],
     ['apply-held-verdict', { node: null, node_id: null }, 'It has no machine.'],
     ['apply-held-verdict', { node: machine({ held: null }) }, 'Of its machine: No verdict is held back.'],

@@ -65,6 +65,12 @@ export const allocationActions = {
       return subject.deadline_at === null ? 'It has no deadline.' : null;
     },
   },
+  'accept-key': {
+    does: 'vouches for the key that the agent of its machine signs with now, so that its proofs count',
+    for: 'fleet',
+    from: allocationStatusNames,
+    unless: onItsMachine('accept-key', gone),
+  },
   'apply-held-verdict': {
     does: 'lets the verdict on its machine that is held back take effect now',
     for: 'fleet',

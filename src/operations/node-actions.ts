@@ -10,6 +10,7 @@ import { lockNode, readNode } from '../store/nodes.ts';
 import { withinTransaction } from '../store/one-transaction.ts';
 import { poolGeneration } from '../store/pools.ts';
 import { tellAction } from './action-audit.ts';
+import { acceptKey } from './actions/accept-key.ts';
 import type { Action, AskedAction, Prediction } from './actions/acting.ts';
 import { applyHeldVerdict } from './actions/apply-held-verdict.ts';
 import { collectDiagnostics } from './actions/collect-diagnostics.ts';
@@ -34,6 +35,7 @@ const actions: Record<Exclude<NodeActionName, 'retry' | 'retry-release' | 'force
   reimage,
   're-enroll': reEnroll,
   retire,
+  'accept-key': acceptKey,
   'apply-held-verdict': applyHeldVerdict,
   probe,
   'collect-diagnostics': collectDiagnostics,

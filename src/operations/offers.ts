@@ -43,6 +43,7 @@ async function circumstancesOf(db: Queryable, nodes: readonly Node[]) {
     return {
       instance_fenced: voice === undefined ? 'it has no instance' : voice.fenced,
       agentless: voice?.agentless ?? false,
+      key_unproven: voice?.key_unproven ?? false,
       taken_down_by: works.get(node_id) ?? null,
       external: document?.driver === 'external',
       ...(document && { reuse: reusesNodes(document) }),

@@ -12,7 +12,12 @@ import { lookForProof, proveByAgent } from './proof.ts';
 import type { OperationServices } from './services.ts';
 import type { Subject } from './subject.ts';
 
-const agent = vi.hoisted(() => ({ answer: undefined as unknown, kept: [] as { kind: string }[], last_seq: 7 }));
+const agent = vi.hoisted(() => ({
+  answer: undefined as unknown,
+  kept: [] as { kind: string }[],
+  last_seq: 7,
+  key_unproven_since: null as Date | null,
+}));
 vi.mock(import('./agent-task.ts'), async (original) => ({
   ...(await original()),
   askAgent: async () => agent.answer as AgentAnswer,
@@ -22,6 +27,11 @@ vi.mock(import('../store/evidence.ts'), async (original) => ({
   recordEvidence: async (_, facts) => {
     agent.kept.push(...facts);
   },
+}));
+
+vi.mock(import('../store/agent-keys/key-change.ts'), async (original) => ({
+  ...(await original()),
+  keyStanding: async () => ({ agent_public_key: null, key_unproven_since: agent.key_unproven_since }),
 }));
 
 vi.mock(import('../store/node-logs.ts'), async (original) => ({
@@ -87,14 +97,14 @@ describe('what an agent states', () => {
   const said = { task_id: 'task_1', status: 'succeeded', result: { nonce: 'n1', checked: [] } } as const;
   const signed = (words: object, key = own.privateKey, node_instance_id = 'inst_1') =>
     sign(null, Buffer.from(canonicalJson({ ...words, node_instance_id })), key).toString('base64');
-  const stated = (answer: object, instance: object = { agent_public_key }) => {
+  const stated = (answer: object, instance: object = { agent_public_key }, reuse = true) => {
     agent.kept = [];
     agent.answer = { params: { nonce: 'n1' }, error: null, ...said, signature: signed(said), ...answer };
     const context = { workflow_id: 'wf_1', step: (_: string, work: () => unknown) => work() };
-    const subject = { node_instance_id: 'inst_1', ids: {}, instance } as Subject;
+    const subject = { node_instance_id: 'inst_1', node: { node_id: 'node_1' }, ids: {}, instance } as Subject;
     const services = { clock: virtualClock() } as unknown as OperationServices;
     const line = { silent: false };
-    return proveByAgent(context as unknown as OperationContext, services, 'clean', subject, line, { reuse: true });
+    return proveByAgent(context as unknown as OperationContext, services, 'clean', subject, line, { reuse });
   };
 
   test('proves, signed by its key and for our nonce', async () => {
@@ -105,6 +115,17 @@ describe('what an agent states', () => {
   test('proves once every line that it says it told is here', async () => {
     const told = { ...said, result: { ...said.result, last_log_seq: agent.last_seq } };
     expect(await stated({ ...told, signature: signed(told) })).toMatchObject({ proven: true });
+  });
+
+  test('by an unproven key proves nothing of a machine that stays, and is enough for one that goes', async () => {
+    agent.key_unproven_since = new Date(0);
+    try {
+      await expect(stated({})).rejects.toMatchObject({ code: 'proof_key_unproven', owner_layer: 'auth' });
+      expect(agent.kept).toEqual([]);
+      expect(await stated({}, undefined, false)).toMatchObject({ proven: true });
+    } finally {
+      agent.key_unproven_since = null;
+    }
   });
 
   const untold = { ...said, result: { ...said.result, last_log_seq: agent.last_seq + 1 } };

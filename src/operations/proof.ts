@@ -1,9 +1,11 @@
 /** Proof that a machine is clean, gone or cut off; asked for with a fresh nonce, checked, and kept as evidence. */
-import { createPublicKey, randomBytes, verify } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { type Clock, now } from '../base/clock.ts';
+import { isSignedWith } from '../base/ed25519.ts';
 import { canonicalJson } from '../contract/canonical-json.ts';
 import type { DriverProof, DriverWait, ProofKind } from '../drivers/driver.ts';
 import { type Json, type OperationContext, type RetryPolicy, StepError, StepFailed } from '../engine/engine.ts';
+import { keyStanding } from '../store/agent-keys/key-change.ts';
 import { StoreUnavailable } from '../store/database.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import { lastStoredSeq } from '../store/node-logs.ts';
@@ -119,18 +121,25 @@ export function isSignedByAgent(
   answer: Pick<AgentAnswer, 'task_id' | 'status' | 'result' | 'signature'>,
 ): boolean {
   if (!subject.instance.agent_public_key || !answer.signature) return false;
-  const key = createPublicKey({
-    key: Buffer.from(subject.instance.agent_public_key, 'base64'),
-    format: 'der',
-    type: 'spki',
-  });
   const said = canonicalJson({
     task_id: answer.task_id,
     node_instance_id: subject.node_instance_id,
     status: answer.status,
     result: answer.result,
   });
-  return verify(null, Buffer.from(said), key, Buffer.from(answer.signature, 'base64'));
+  return isSignedWith(subject.instance.agent_public_key, said, answer.signature);
+}
+
+/** Read when the proof is there: the key may have been replaced, or accepted, since the operation began. */
+async function refuseUnprovenKey({ db }: Pick<OperationServices, 'db'>, subject: Subject): Promise<void> {
+  const standing = await keyStanding(db, subject.node_instance_id);
+  if (!standing?.key_unproven_since) return;
+  throw new StepError({
+    code: 'proof_key_unproven',
+    owner_layer: 'auth',
+    message: `its agent signed with a key that replaced another without its signature, at ${standing.key_unproven_since.toISOString()}; an operator of the fleet may accept it: slipway act ${subject.node.node_id} accept-key`,
+    retryable: false,
+  });
 }
 
 /** The agent cleaned up, for the next tenant where it is to be used again, and says so, signed and bound to our nonce. */
@@ -168,6 +177,8 @@ export async function proveByAgent(
         retryable: false,
       });
     }
+    // A machine that is taken down is proven by its driver; only one that stays depends on what its agent signed.
+    if (reuse) await refuseUnprovenKey(services, subject);
     if (answer.result?.nonce !== nonce)
       throw new StepError({
         code: 'proof_stale',

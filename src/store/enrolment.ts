@@ -4,6 +4,7 @@ import { bornAt, type NodeInstanceId, newNodeInstanceId } from '../base/ids.ts';
 import type { RegisterRequest } from '../contract/agent.ts';
 import { ApiProblem, errorCatalogue } from '../contract/errors.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
+import { changeKey, type KeyStanding } from './agent-keys/key-change.ts';
 import { amendNode } from './amend-node.ts';
 import type { Database, Transaction } from './database.ts';
 import { transition } from './door.ts';
@@ -34,19 +35,21 @@ async function issueCredential(
   tx: Transaction,
   instance: NodeInstanceId,
   request: RegisterRequest,
+  key: KeyStanding,
   now: Date,
 ): Promise<string> {
   const credential = newSecret('swc');
   await tx.query(
-    `update instances set credential_hash = $2, credential_used_at = null, agent_public_key = $3, agent_version = $4, base_url = $5,
-       registered_at = coalesce(registered_at, $6), registrations = registrations + 1 where node_instance_id = $1`,
+    `update instances set credential_hash = $2, credential_used_at = null, agent_public_key = $3, key_unproven_since = $7, agent_version = $4,
+       base_url = $5, registered_at = coalesce(registered_at, $6), registrations = registrations + 1 where node_instance_id = $1`,
     [
       instance,
       hashSecret(credential),
-      request.agent_public_key ?? null,
+      key.agent_public_key,
       request.version,
       request.base_url ?? null,
       now,
+      key.key_unproven_since,
     ],
   );
   return credential;
@@ -126,7 +129,10 @@ async function byEnrollmentToken(
   if (instance.credential_used_at)
     throw new ApiProblem('enrollment_invalid', 'Its credential is already in use; register with the credential.');
   const admitted = await admit(tx, node, instance, request, context);
-  const credential = await issueCredential(tx, instance.node_instance_id, request, context.now);
+  const { node_id, node_instance_id } = instance;
+  const changing = { ...context, node_id, node_instance_id, former: instance, via: 'enrollment_token' } as const;
+  const key = await changeKey(tx, request, changing);
+  const credential = await issueCredential(tx, node_instance_id, request, key, context.now);
   return replyFor(tx, admitted, instance.node_instance_id, credential);
 }
 
@@ -181,6 +187,7 @@ async function byJoinToken(
   // A known name comes back as a new instance; what the old one still says is fenced off.
   const { node_id } = existing;
   const node_instance_id = newNodeInstanceId(context.clock);
+  const former = existing.node_instance_id ? await instanceRow(tx, existing.node_instance_id, 'for update') : undefined;
   if (existing.node_instance_id)
     await fenceInstance(
       tx,
@@ -201,7 +208,9 @@ async function byJoinToken(
   const instance = await instanceRow(tx, node_instance_id, 'for update');
   if (!node || !instance) throw new Error('a node vanished in its own transaction');
   const admitted = await admit(tx, node, instance, request, context);
-  const credential = await issueCredential(tx, node_instance_id, request, now);
+  const changing = { ...context, node_id, node_instance_id, former: former ?? instance, via: 'join_token' } as const;
+  const key = await changeKey(tx, request, changing);
+  const credential = await issueCredential(tx, node_instance_id, request, key, now);
   await keepArrival(tx, node_instance_id, context.arrival);
   return replyFor(tx, admitted, node_instance_id, credential);
 }
@@ -217,10 +226,13 @@ async function byCredential(
   const instance = await instanceRow(tx, known.node_instance_id, 'for update');
   if (!node || !instance) throw new ApiProblem('credential_unknown');
   const admitted = await admit(tx, node, instance, request, context);
+  const { node_id, node_instance_id } = instance;
+  const changing = { ...context, node_id, node_instance_id, former: instance, via: 'credential' } as const;
+  const key = await changeKey(tx, request, changing);
   await tx.query(
     `update instances set registrations = registrations + 1, agent_version = $2, base_url = coalesce($3, base_url),
-       agent_public_key = coalesce($4, agent_public_key) where node_instance_id = $1`,
-    [instance.node_instance_id, request.version, request.base_url ?? null, request.agent_public_key ?? null],
+       agent_public_key = $4, key_unproven_since = $5 where node_instance_id = $1`,
+    [node_instance_id, request.version, request.base_url ?? null, key.agent_public_key, key.key_unproven_since],
   );
   await keepArrival(tx, instance.node_instance_id, context.arrival);
   return replyFor(tx, admitted, instance.node_instance_id, undefined);

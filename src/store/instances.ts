@@ -18,6 +18,8 @@ export interface InstanceRow {
   credential_used_at: Date | null;
   join_token_id: string | null;
   agent_public_key: string | null;
+  /** Since when it signs with a key that replaced another one without its signature; null once an operator accepted it. */
+  key_unproven_since: Date | null;
   agent_version: string | null;
   base_url: string | null;
   driver_state: Record<string, string | number | boolean | null>;
@@ -123,19 +125,20 @@ const isAgentless = 'registered_at is not null and credential_hash is null';
 export async function voicesOf(
   db: Queryable,
   ids: readonly string[],
-): Promise<Map<string, { fenced: string | null; agentless: boolean }>> {
+): Promise<Map<string, { fenced: string | null; agentless: boolean; key_unproven: boolean }>> {
   if (ids.length === 0) return new Map();
   const rows = await db.query<
-    Pick<InstanceRow, 'node_instance_id' | 'fenced_at' | 'fence_reason'> & { agentless: boolean }
+    Pick<InstanceRow, 'node_instance_id' | 'fenced_at' | 'fence_reason'> & { agentless: boolean; key_unproven: boolean }
   >(
-    `select node_instance_id, fenced_at, fence_reason, ${isAgentless} as agentless from instances where ${anyOf('node_instance_id', '$1::text[]')}`,
+    `select node_instance_id, fenced_at, fence_reason, ${isAgentless} as agentless, key_unproven_since is not null as key_unproven
+     from instances where ${anyOf('node_instance_id', '$1::text[]')}`,
     [ids],
     { often: true },
   );
   return new Map(
-    rows.map(({ node_instance_id, fenced_at, fence_reason, agentless }) => [
+    rows.map(({ node_instance_id, fenced_at, fence_reason, agentless, key_unproven }) => [
       node_instance_id,
-      { agentless, fenced: fenced_at ? (fence_reason ?? 'it has no instance') : null },
+      { agentless, key_unproven, fenced: fenced_at ? (fence_reason ?? 'it has no instance') : null },
     ]),
   );
 }

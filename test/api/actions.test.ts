@@ -278,18 +278,25 @@ describe('the audit', () => {
     reactivate: { node: 'quarantined' },
     'retry-release': { node: 'cleaning', allocation: 'release_failed', bound: true },
     'force-release': { node: 'cleaning', allocation: 'release_failed', bound: true },
+    'accept-key': { node: 'cleaning', key: 'unproven' },
     'apply-held-verdict': { node: 'offline', much: true },
     reimage: { node: 'ready', pool: 'local' },
     probe: { node: 'ready' },
     'collect-diagnostics': { node: 'quarantined' },
     're-enroll': { node: 'offline' },
     retire: { node: 'ready' },
-  } satisfies Record<NodeActionName, Partial<Standing> & { node: NodeStatus; pool?: 'local' }>;
+  } satisfies Record<NodeActionName, Partial<Standing> & { node: NodeStatus; pool?: 'local'; key?: 'unproven' }>;
 
   it.each(nodeActionNames)('has %s of a node, with who did it and why', async (action) => {
-    const { pool, bound, ...standing }: Partial<Standing> & { node: NodeStatus; pool?: string } = doable[action];
+    const { pool, bound, key, ...standing }: Partial<Standing> & { node: NodeStatus; pool?: string; key?: string } =
+      doable[action];
     await stand({ allocation: 'released', bound: bound ?? false, much: false, ...standing });
     await ledger.rows('update nodes set pool = $1', [pool ?? 'outside']);
+    if (key === 'unproven')
+      await ledger.rows(
+        `update instances set key_unproven_since = now(), agent_public_key = 'a key' where node_id = $1`,
+        [node_id],
+      );
     await ledger.rows(`update nodes set held = held || '{"rule": "offline-deadline"}' where held is not null`);
     const reason = `${action} was needed`;
     const answer = await callRoute(

@@ -47,6 +47,7 @@ export const remedies: Record<string, string> = {
   name_taken: "Choose another name, or stop the other machine first.",
   task_lease_lost: "Drop the work and ask for the next task.",
   credential_unknown: "Start the agent anew with a join token, or expect the machine anew for an enrolment token.",
+  beat_credential_missing: "Upgrade the relay: it must send `credential` with each beat, as `slipway relay` does. Nothing was recorded.",
   relay_upstream_away: "Repeat after `retry_after_seconds`; nothing was recorded. The log of the relay says why.",
   relay_token_refused: "Make another (`slipway tokens create --role relay`) and start the relay with it. Agents repeat after `retry_after_seconds`; nothing was recorded.",
   upgrade_required: "Connect with a WebSocket client; something on the way may have taken the header `Upgrade` out.",

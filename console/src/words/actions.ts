@@ -9,6 +9,7 @@ export type ActionName = NodeActionName | AllocationActionName;
 
 const labels: Readonly<Record<string, string>> = {
   're-enroll': 'Re-enroll',
+  'accept-key': 'Accept the key',
   'apply-held-verdict': 'Apply the held verdict',
 };
 
@@ -29,7 +30,7 @@ const ending: ReadonlySet<string> = new Set([...drastic, 'release', 'apply-held-
 export const isEnding = (action: string): boolean => ending.has(action);
 
 /** What leads out of where a thing is stuck; open, it stands on the page itself and not only in the menu. */
-const waysOut: ReadonlySet<string> = new Set(['retry', 'retry-release', 'undrain', 'reactivate']);
+const waysOut: ReadonlySet<string> = new Set(['retry', 'retry-release', 'accept-key', 'undrain', 'reactivate']);
 export const isWayOut = (action: string): boolean => waysOut.has(action);
 
 /** What some want to know besides the reason, as the wire names it. */

@@ -7,6 +7,8 @@ import { type Answer, callRoute, type Input } from './calls.ts';
 
 export interface Machine extends RegisterReply {
   credential: string;
+  /** What it signs its answers with; a test may give it another. */
+  private_key: string;
   /** What it adds to its answers to tasks of a type. */
   says: Record<string, object>;
   call(name: OperationName, input?: Input, raw?: { raw: string; headers: Record<string, string> }): Promise<Answer>;
@@ -40,11 +42,12 @@ export async function startMachine(
     const said = { task_id: task.task_id, node_instance_id: registered.node_instance_id, status: 'succeeded', result };
     await call('agent-task-result', {
       params: { id: task.task_id },
-      body: { status: 'succeeded', result, signature: signed(private_key, said) },
+      body: { status: 'succeeded', result, signature: signed(machine.private_key, said) },
     });
   };
   const machine: Machine = {
     ...registered,
+    private_key,
     says: {},
     call,
     beat: (status) => call('agent-heartbeat', { body: status ? { status } : {} }),
