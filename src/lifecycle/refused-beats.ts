@@ -53,20 +53,31 @@ export interface RefusedBeats {
   way_out: string;
 }
 
-/** Of a code that a newer version knows, and this one does not. */
-const inShort = (code: unknown) =>
-  isBeatRefusal(String(code)) ? beatRefusals[code as BeatRefusal].in_short : 'its relay may not pass them on';
+/** For a code that only a newer version knows. */
+const unknownRefusal: Refusal = {
+  in_short: 'its relay may not pass them on',
+  why: () => 'its relay may not pass them on',
+  way_out: () => 'check the token of its relay',
+};
 
-/** What a fact tells of it. Only of a beat that showed the machine's own credential: what a relay says in its name says nothing of the machine. */
-export const refusedIn = (fact: { kind: string; at: string; data: Record<string, unknown> }): RefusedBeats | null =>
-  fact.kind === refusedBeatKind && fact.data.shown === 'credential'
-    ? {
-        at: new Date(fact.at),
-        in_short: inShort(fact.data.code),
-        why: String(fact.data.why_not),
-        way_out: String(fact.data.way_out),
-      }
-    : null;
+const refusalOf = (code: unknown): Refusal => {
+  const known = String(code);
+  return isBeatRefusal(known) ? beatRefusals[known] : unknownRefusal;
+};
+
+/**
+ * What a fact says of refused beats. Only a fact of the control plane counts, and only of a beat that showed the machine's
+ * own credential. The sentences come from the table above, with `pool`, the machine's; no sentence of the fact is passed on.
+ */
+export function refusedIn(
+  fact: { kind: string; origin: string; at: string; data: Record<string, unknown> },
+  pool: string,
+): RefusedBeats | null {
+  if (fact.kind !== refusedBeatKind || fact.origin !== 'internal' || fact.data.shown !== 'credential') return null;
+  const refusing = { relay: String(fact.data.relay), relay_pool: String(fact.data.relay_pool) };
+  const { in_short, why, way_out } = refusalOf(fact.data.code);
+  return { at: new Date(fact.at), in_short, why: why(refusing, pool), way_out: way_out(refusing, pool) };
+}
 
 /** Whether its beats are refused still, as far as anybody knows: none has counted since. */
 export const isStillRefused = ({ at }: RefusedBeats, last_seen_at: Date | null, now: Date): boolean =>

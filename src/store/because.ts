@@ -1,5 +1,6 @@
 /** The evidence that an explanation cites: the change that brought a node where it stands, and what was found out about it since. */
 import type { Evidence } from '../contract/evidence.ts';
+import type { EvidenceKind } from '../contract/evidence-kinds.ts';
 import { refusedBeatKind } from '../lifecycle/refused-beats.ts';
 import { type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
 import { askAll } from './ask-all.ts';
@@ -7,7 +8,7 @@ import type { Queryable } from './database.ts';
 import { readTimeline } from './evidence.ts';
 
 /** What somebody on call wants to see beside the verdict. */
-const telling = [
+const telling: readonly EvidenceKind[] = [
   'bootstrap.diagnosis',
   'prerequisite.missing',
   'probe.unanswered',
@@ -23,10 +24,10 @@ const telling = [
 ];
 
 /** Of one that still has a deadline, the last of them: on a bad day it is moved often, and must not crowd out what was found. */
-const movedDeadline = 'node.deadline_moved';
+const movedDeadline: EvidenceKind = 'node.deadline_moved';
 
 /** What became of a release, instead: what was told of the machine before explains something else. */
-const ofRelease = ['allocation.release_failed', 'driver.failed', 'driver.unanswered'];
+const ofRelease: readonly EvidenceKind[] = ['allocation.release_failed', 'driver.failed', 'driver.unanswered'];
 
 const mostFacts = 8;
 
@@ -49,7 +50,7 @@ export async function evidenceFor(
     ...(node.node_instance_id && { node_instance_id: node.node_instance_id }),
     ...(tenant !== null && { tenant }),
   };
-  const kinds = nodeStatusNames.map((status) => `node.${status}`);
+  const kinds = nodeStatusNames.map((status): EvidenceKind => `node.${status}`);
   const told = stuckInRelease
     ? { allocation_id: stuckInRelease, order: 'newest' as const, kinds: ofRelease }
     : { ...about, kinds: telling };

@@ -4,6 +4,7 @@ import type { Actor, Evidence, EvidenceLayer } from '../contract/evidence.ts';
 import { type EvidenceKind, isReservedKind, originOf } from '../contract/evidence-kinds.ts';
 import type { Origin, OutsideOrigin } from '../contract/evidence-origins.ts';
 import type { Queryable } from './database.ts';
+import { isOwn } from './own-facts.ts';
 
 export interface Fact extends KnownIds {
   at: Date;
@@ -134,8 +135,8 @@ export interface EvidenceFilter {
   workflow_id?: string;
   layer?: string;
   kind?: string;
-  /** Any of these. */
-  kinds?: string[];
+  /** Any of these, and only facts that the server recorded itself. */
+  kinds?: readonly EvidenceKind[];
   since?: string;
   until?: string;
   /** Only rows with an actor. */
@@ -197,7 +198,7 @@ export async function readTimeline(
     if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
   for (const name of auditFilters)
     if (filter[name] !== undefined) where.push(`${bind(filter[name])} in (${audit[name].join(', ')})`);
-  if (filter.kinds) where.push(`kind = any(${bind(filter.kinds)})`);
+  if (filter.kinds) where.push(`kind = any(${bind(filter.kinds)})`, isOwn('evidence'));
   if (filter.since) where.push(`at >= ${bind(filter.since)}::timestamptz`);
   if (filter.until) where.push(`at < ${bind(filter.until)}::timestamptz`);
   if (filter.audited) where.push('actor is not null');

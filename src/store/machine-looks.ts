@@ -4,6 +4,7 @@ import { amendNodes } from './amend-node.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { type JudgedNode, judgedColumns } from './judged.ts';
 import type { NodeRow } from './nodes.ts';
+import { isOwn } from './own-facts.ts';
 import { poolsOfDrivers } from './pools.ts';
 
 /** All that a driver must be told of a machine to look at it, read for many at once. */
@@ -120,7 +121,8 @@ export async function keepObservations(
 
 /** An instance never comes back: what was once proven to be gone, or was struck off the residue ledger as gone, is missing by our own deed. */
 const provenAbsent = (instance: string) => `(
-  exists (select 1 from evidence proof where proof.node_instance_id = ${instance} and proof.layer = 'provider' and proof.kind = 'proof.absent')
+  exists (select 1 from evidence proof where proof.node_instance_id = ${instance} and proof.layer = 'provider' and proof.kind = 'proof.absent'
+    and ${isOwn('proof')})
   or exists (select 1 from residue entry where entry.node_instance_id = ${instance} and entry.status = 'gone' and entry.proof ->> 'kind' = 'absent'))`;
 
 /** Those of the instances that nobody should miss. */

@@ -5,6 +5,7 @@
 import type { AllocationRow } from './allocations.ts';
 import type { Queryable, Row } from './database.ts';
 import type { NodeRow } from './nodes.ts';
+import { isOwn } from './own-facts.ts';
 
 export interface Projected {
   table: 'nodes' | 'allocations';
@@ -18,7 +19,7 @@ export const allocations: Projected = { table: 'allocations', key: 'allocation_i
 export const projected: readonly Projected[] = [nodes, allocations];
 
 export const tellsOfRow = ({ noun }: Projected, fact: string): string =>
-  `${fact}.kind like '${noun}.%' and ${fact}.data ? 'set'`;
+  `${fact}.kind like '${noun}.%' and ${fact}.data ? 'set' and ${isOwn(fact)}`;
 
 /** Each fact overwrites what it set, in commit order; the first one, and each snapshot, set everything. */
 export const toldRows = (of: Projected, where: string): string => `

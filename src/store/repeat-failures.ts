@@ -2,6 +2,7 @@
 import type { NodeId } from '../base/ids.ts';
 import type { Queryable } from './database.ts';
 import type { Disagreement } from './findings.ts';
+import { isOwn } from './own-facts.ts';
 
 export interface FailingSubject {
   what: 'node_provisions' | 'pool_provisions';
@@ -23,7 +24,7 @@ const listed = 20;
 /** Whoever came after all, inside its rescue window, did not fail. */
 const failed = `
   from evidence fact join nodes node on node.node_id = fact.node_id
-  where fact.kind = 'node.failed' and fact.at > $1 and fact.data ->> 'from' in ('provisioning', 'starting')
+  where fact.kind = 'node.failed' and ${isOwn('fact')} and fact.at > $1 and fact.data ->> 'from' in ('provisioning', 'starting')
     and not exists (select 1 from boot_samples sample where sample.node_instance_id = fact.node_instance_id and sample.outcome = 'late')`;
 
 /** A pool that was changed since then is made from something else now, so its old generation is no longer anybody's concern. */

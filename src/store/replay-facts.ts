@@ -4,6 +4,7 @@ import type { BudgetSource } from '../lifecycle/budgets.ts';
 import { type NodeStatus, nodeStatuses } from '../lifecycle/states.ts';
 import { isAdvance } from './advance.ts';
 import type { Queryable } from './database.ts';
+import { isOwn } from './own-facts.ts';
 
 export interface Asked {
   pool: string;
@@ -105,7 +106,7 @@ export async function readFacts(
        (data #>> '{set,budget_seconds}')::double precision as budget_seconds,
        case fact.kind when 'node.held' then data ->> 'rule' end as held_rule
      from nodes node join evidence fact on fact.node_id = node.node_id
-     where node.pool = $1 and fact.at >= $2 and fact.at <= $3
+     where node.pool = $1 and fact.at >= $2 and fact.at <= $3 and ${isOwn('fact')}
        and (fact.kind = any($5) or (fact.kind = 'node.held' and data ->> 'kind' = 'mass-failure'))
      order by fact.at desc, fact.xid desc, fact.seq desc limit $4::int + 1`,
     [pool, since, until, most, kinds],

@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../base/clock.ts';
 import { type VirtualClock, virtualClock } from '../base/virtual-clock.ts';
 import type { Evidence } from '../contract/evidence.ts';
 import { type Database, openDatabase } from './database.ts';
-import { recordEvidence } from './evidence.ts';
+import { recordEvidence, recordOutsideFacts } from './evidence.ts';
 import { type EvidenceTail, startTail } from './tail.ts';
 
 let database: TestDatabase;
@@ -179,4 +179,16 @@ test('nobody hears what was before, nor anything after the end', async () => {
   expect(heard).toEqual(['now']);
   await tail.stop();
   await until('its connection to be gone', async () => (await listeners()).length === 0);
+});
+
+test('facts from outside reach only those who show them', async () => {
+  const clock = virtualClock();
+  const { tail, heard } = await follow(here, clock);
+  const shown: string[] = [];
+  tail.subscribeAll(({ summary, origin }) => shown.push(`${summary} (${origin})`));
+  await recordOutsideFacts(here, 'person', [{ at, layer: 'api', kind: 'deploy.done', summary: 'from outside' }]);
+  await tell(here, 'our own');
+  await soon(clock, 'both to be shown', () => shown.length === 2);
+  expect(shown).toEqual(['from outside (person)', 'our own (internal)']);
+  expect(heard).toEqual(['our own']);
 });

@@ -5,12 +5,15 @@
  */
 import { type Clock, moment } from '../base/clock.ts';
 import type { Evidence } from '../contract/evidence.ts';
+import { isOwnFact } from '../contract/evidence-kinds.ts';
 import type { Database } from './database.ts';
 import { type Cursor, formatCursor, headCursor, parseCursor, readAfter, type Within } from './evidence.ts';
 
 export interface EvidenceTail {
-  /** Called for each fact after the moment of subscription. Returns the way to end it. */
+  /** Called for each fact that the server recorded itself, after the moment of subscription. Returns the way to end it. */
   subscribe(listener: (fact: Evidence) => void): () => void;
+  /** The same with facts from outside, for streams that show them to people. Nothing may act on these. */
+  subscribeAll(listener: (fact: Evidence) => void): () => void;
   /** Something was committed here: read now, and tell the other replicas soon. */
   nudge(): void;
   /** Something may be there: read now. */
@@ -50,6 +53,7 @@ export async function startTail(options: {
 }): Promise<EvidenceTail> {
   const { db, clock, onError } = options;
   const listeners = new Set<(fact: Evidence) => void>();
+  const allListeners = new Set<(fact: Evidence) => void>();
   let cursor: Cursor = await headCursor(db);
   let reachedMs: number | undefined;
   let reading: Promise<void> | undefined;
@@ -96,7 +100,8 @@ export async function startTail(options: {
       for (const fact of items) {
         reachedMs = Date.parse(fact.at);
         cursor = parseCursor(fact.cursor) ?? cursor;
-        for (const listener of listeners) hand(fact, listener);
+        for (const listener of allListeners) hand(fact, listener);
+        if (isOwnFact(fact)) for (const listener of listeners) hand(fact, listener);
       }
       if (items.length > 0 || !withheld) retryMs = withheldRetryMs.first;
       if (items.length === batchSize) again = true;
@@ -161,6 +166,10 @@ export async function startTail(options: {
     subscribe(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
+    },
+    subscribeAll(listener) {
+      allListeners.add(listener);
+      return () => allListeners.delete(listener);
     },
     poke,
     nudge() {

@@ -20,7 +20,7 @@ const refusalOf = async (node: NodeId, seconds: number, shown = 'credential') =>
   const [row] = await stage.rows([node]);
   const data = { code: 'token_unknown', why_not: 'relay token rack-7 was revoked', way_out: 'make another', shown };
   const at = stage.at(seconds).toISOString();
-  const fact = { kind: refusedBeatKind, at, node_instance_id: row?.node_instance_id, data };
+  const fact = { kind: refusedBeatKind, origin: 'internal', at, node_instance_id: row?.node_instance_id, data };
   stage.services.refusals.observe(fact as unknown as Evidence);
 };
 

@@ -22,7 +22,7 @@ export function createRefusals(): Refusals {
   const kept = new Map<string, RefusedBeats>();
   return {
     observe(fact) {
-      const refused = refusedIn(fact);
+      const refused = refusedIn(fact, String(fact.data.pool));
       const id = fact.node_instance_id;
       if (!refused || !id) return;
       kept.delete(id);

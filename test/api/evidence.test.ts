@@ -64,7 +64,7 @@ describe('facts from outside', () => {
         const { items } = await world.client.call('timeline-get', { query: { [id]: value, limit: 500 } });
         return items.find(({ kind }) => kind === 'ingress.refused');
       });
-      expect(found).toMatchObject({ ...ids, layer: 'transport', actor: { kind: 'token' } });
+      expect(found).toMatchObject({ ...ids, layer: 'transport', origin: 'person', actor: { kind: 'token' } });
       expect(found.data).toEqual({ code: 502, reported_at: '2030-01-01T00:00:00Z' });
     }
   });

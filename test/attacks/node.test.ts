@@ -1,5 +1,6 @@
 /** Attacks by a machine, or by the holder of its credential. */
+import { forgedFactAttacks } from './node/forged-facts.ts';
 import { replacedKeyAttacks } from './node/replaced-key.ts';
 import { describeAttacks } from './support/attack.ts';
 
-describeAttacks('node', [...replacedKeyAttacks]);
+describeAttacks('node', [...forgedFactAttacks, ...replacedKeyAttacks]);

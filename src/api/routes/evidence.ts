@@ -1,4 +1,4 @@
-/** What others tell us: an ingress, a deploy tool, whoever saw something that belongs to the story of a machine. */
+/** Facts from people and programs: an ingress or a deploy tool adds what it saw to the timeline of a machine. */
 import { now } from '../../base/clock.ts';
 import type { KnownIds } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors.ts';
@@ -9,10 +9,10 @@ import { refuseReservedKinds } from '../outside-kinds.ts';
 import { actorOf, type Handlers } from '../services.ts';
 
 const words = {
-  allocation_id: 'must name an allocation of yours',
-  node_id: 'must name a machine that is known, and that of the allocation',
-  node_instance_id: 'must name an instance of that machine',
-  workflow_id: 'must name an operation that is known, and yours',
+  allocation_id: 'must name an allocation of yours that is not released',
+  node_id: 'must name a known machine, and one that the allocation holds now',
+  node_instance_id: 'must name the present instance of that machine',
+  workflow_id: 'must name an operation of yours',
 } as const;
 
 export const evidenceHandlers: Pick<Handlers, 'evidence-create'> = {
@@ -21,12 +21,12 @@ export const evidenceHandlers: Pick<Handlers, 'evidence-create'> = {
     const wrong = await misplacedIds(services.db, body.facts, person().tenant);
     if (wrong.length > 0)
       throw new ApiProblem('invalid_request', {
-        detail: 'A fact names what is not known here, or is not yours to tell of.',
+        detail: 'A fact names something unknown, or something that is not yours now.',
         errors: wrong.map(({ place, id }) => ({ path: `/body/facts/${place}/${id}`, message: words[id] })),
       });
     const at = now(services.clock);
     const actor = actorOf(person());
-    // Its place in the story is where we heard of it; when it happened, its teller says.
+    // Ordered by the time of arrival; the caller's own time is kept in the data.
     const factOf = ({ at: reported_at, data, ...fact }: OutsideFact): OutsideRow => ({
       ...(fact as Pick<OutsideFact, 'layer' | 'kind' | 'summary'> & KnownIds),
       at,

@@ -92,9 +92,14 @@ async function toldOf(node: Node, tenant: string | null, services: ApiServices) 
   return { holder, stuck, evidence, slow_stages };
 }
 
-function refusedBeats(evidence: Evidence[], { last_seen_at }: ExplainedNode, at: Date): RefusedBeats | null {
+function refusedBeats(
+  evidence: Evidence[],
+  pool: string,
+  { last_seen_at }: ExplainedNode,
+  at: Date,
+): RefusedBeats | null {
   for (const fact of evidence) {
-    const refused = refusedIn(fact);
+    const refused = refusedIn(fact, pool);
     if (refused) return isStillRefused(refused, last_seen_at, at) ? refused : null;
   }
   return null;
@@ -121,7 +126,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
     const change = evidence.find((fact) => fact.kind === `node.${node.status}`);
     const repeated = repeatedIn(findings);
     const agentless = services.drivers.get(pool?.driver ?? '')?.supervision === 'observe';
-    const refused_beats = refusedBeats(evidence, row, now(services.clock));
+    const refused_beats = refusedBeats(evidence, node.pool, row, now(services.clock));
     const told = explain({
       node: row satisfies ExplainedNode,
       observed_only: pool?.mode === 'observe',

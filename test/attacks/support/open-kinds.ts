@@ -1,0 +1,21 @@
+/** Takes out what keeps facts from outside apart from those of the server: the reserved kinds, and their origin at the readers. */
+import type { SourceEdit } from './attack.ts';
+
+export const openKinds: SourceEdit[] = [
+  {
+    file: 'src/contract/evidence-kinds.ts',
+    find: '(kind: string): boolean => reserved.has(nounOf(kind));',
+    replace: '(_kind: string): boolean => false;',
+  },
+];
+
+export const trustedByKind: SourceEdit[] = [
+  ...openKinds,
+  {
+    file: 'src/contract/evidence-kinds.ts',
+    find: "return origin === 'internal' || origin === 'report';",
+    replace: 'return true;',
+  },
+  { file: 'src/store/own-facts.ts', find: "fact}.origin in ('internal', 'report')", replace: "fact}.origin <> 'x'" },
+  { file: 'src/lifecycle/refused-beats.ts', find: "|| fact.origin !== 'internal' ", replace: '' },
+];

@@ -1,0 +1,5 @@
+/** Attacks by a tenant: its token, and the machines that its allocations have or had. */
+import { describeAttacks } from './support/attack.ts';
+import { formerTenantAttacks } from './tenant/former-tenant.ts';
+
+describeAttacks('tenant', [...formerTenantAttacks]);
