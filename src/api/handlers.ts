@@ -8,6 +8,7 @@ import { bootHandlers } from './routes/boots.ts';
 import { checkupHandlers } from './routes/checkup.ts';
 import { driftHandlers } from './routes/drift.ts';
 import { evidenceHandlers } from './routes/evidence.ts';
+import { evidenceSealHandlers } from './routes/evidence-seals.ts';
 import { explanationHandlers } from './routes/explanations.ts';
 import { findHandlers } from './routes/find.ts';
 import { fleetHandlers } from './routes/fleet.ts';
@@ -32,6 +33,7 @@ export const handlers: Handlers = {
   ...fleetHandlers,
   ...checkupHandlers,
   ...evidenceHandlers,
+  ...evidenceSealHandlers,
   ...explanationHandlers,
   ...findHandlers,
   ...recoveryHandlers,

@@ -56,10 +56,16 @@ describe('drift', () => {
     };
     let last = { compared: 3, untold: 1, items: [] as object[], miscounted: [] as object[], next_cursor: null };
     server.on('store-verify', ({ query }) => ({ body: query.cursor ? last : page }));
+    server.on('key-list', () => ({ body: { installation: 'slipway-test', keys: [] } }));
+    const unsealed = { rows: 0, oldest_at: null };
+    server.on('evidence-verify', () => ({
+      body: { checkpoints: [], rows: 0, items: [], more_faults: 0, cuts: [], unsealed, next_cursor: null },
+    }));
     const sound = await slipway('verify-store');
     expect(sound).toMatchObject({
       code: 0,
-      stdout: 'All 502 rows are what their evidence says. Of 1 other no evidence is left.\n',
+      stdout:
+        'All 502 rows are what their evidence says. Of 1 other no evidence is left.\nNo evidence is sealed yet.\n',
     });
     expect(server.callsOf('store-verify').map(({ query }) => query.cursor)).toEqual([undefined, 'nodes:node_9']);
     last = { ...last, items: [apart] };

@@ -4,6 +4,9 @@
  */
 import type pg from 'pg';
 
+/** Only added to, like evidence itself. */
+const seals = ['evidence_checkpoints', 'evidence_segments', 'evidence_late_rows', 'evidence_keys'];
+
 /** Nothing to do for the owner itself, and for whoever has its rights already. */
 export async function grantApplication(client: pg.Client, role: string, afresh: boolean): Promise<void> {
   const { rows } = await client.query<{ granted: boolean; owner: boolean }>(
@@ -17,7 +20,7 @@ export async function grantApplication(client: pg.Client, role: string, afresh: 
     grant usage on schema public to ${to};
     grant select, insert, update, delete on all tables in schema public to ${to};
     grant usage, select on all sequences in schema public to ${to};
-    revoke update, delete, truncate on ${kept.rows.map(({ name }) => name).join(', ')} from ${to};
+    revoke update, delete, truncate on ${[...kept.rows.map(({ name }) => name), ...seals].join(', ')} from ${to};
     revoke insert, update, delete on evidence_cuts, schema_migrations from ${to};
     grant execute on function evidence_pieces, evidence_extend, evidence_cut to ${to}`);
 }

@@ -2,11 +2,16 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { emptyDatabase, execute, type TestDatabase } from '../../test/support/database.ts';
+import { memoryKeyRing } from '../../test/support/key-ring.ts';
 import { until } from '../../test/support/until.ts';
 import { secondsLater } from '../base/clock.ts';
+import { walkChain } from '../contract/integrity/walk-chain.ts';
 import { defaultKeepSeconds, midnightAfter, pieceSeconds } from '../lifecycle/retention.ts';
 import { type Database, openDatabase } from './database.ts';
 import { readTimeline } from './evidence.ts';
+import { createSealer, type Sealer } from './integrity/sealer.ts';
+import { evidenceSigner } from './integrity/signer.ts';
+import { verifyPage } from './integrity/verify-chain.ts';
 import { migrate } from './migrate.ts';
 import type { NodeRow } from './nodes.ts';
 import { rebuildAllocations, rebuildNodes } from './projection.ts';
@@ -30,6 +35,9 @@ let database: TestDatabase;
 let owner: Database;
 let db: Database;
 let fleet: Fleet;
+let sealer: Sealer;
+const ring = memoryKeyRing();
+const signer = evidenceSigner(ring);
 
 const as = (role: string): string => {
   const url = new URL(database.url);
@@ -47,6 +55,7 @@ beforeAll(async () => {
   owner = openDatabase({ url: as(roles.owner) });
   db = openDatabase({ url: as(roles.application) });
   fleet = await testFleet(db);
+  sealer = createSealer({ db, key_ring: ring, installation_id: 'slipway-test' });
 });
 
 afterAll(async () => {
@@ -55,6 +64,31 @@ afterAll(async () => {
   await database.drop();
   for (const role of Object.values(roles)) await execute(inject('postgresUrl'), `drop role ${role}`);
 });
+
+/** Retention waits for the seal, so the tests do as well. */
+const sealAll = () =>
+  until('everything to be sealed', async () => {
+    while ((await sealer.sealBatch(fleet.now())).more);
+    return (await verifyPage(db, signer, Number.MAX_SAFE_INTEGER)).tail?.rows === 0;
+  });
+
+async function verifyAll() {
+  const walk = walkChain({ trusted: [signer.current().public_key] });
+  const faults: unknown[] = [];
+  const kinds = new Set<string>();
+  for (let from: number | null = 1; from !== null; ) {
+    const page: Awaited<ReturnType<typeof verifyPage>> = await verifyPage(db, signer, from);
+    for (const checkpoint of page.checkpoints) {
+      const { body, faults: found } = walk.add(checkpoint);
+      kinds.add(body?.kind ?? 'unreadable');
+      faults.push(...found);
+    }
+    faults.push(...page.faults);
+    for (const cut of page.cuts) walk.countCut(cut.checkpoint, cut.rows);
+    from = page.next;
+  }
+  return { faults: [...faults, ...walk.finish()], kinds: [...kinds].sort() };
+}
 
 const rowsOf = (table: string, key: string, ids: string[]) =>
   db.query(`select * from ${table} where ${key} = any($1) order by ${key}`, [ids]);
@@ -119,7 +153,8 @@ test('what is over its time goes, rows can still be rebuilt, and the timeline sa
     await extendEvidence(db, keep, fleet.now());
     await fleet.move({ node_id: busy.node_id, to: 'offline', by: 'liveness', reason: `day ${days}` });
     await fleet.move({ node_id: busy.node_id, to: 'ready', by: 'heartbeat-returned', reason: `day ${days}` });
-    await cutEvidence(db, keep, fleet.now());
+    await sealAll();
+    await cutEvidence(db, sealer, keep, fleet.now());
     const [row] = await db.query<NodeRow>('select * from nodes where node_id = $1', [busy.node_id]);
     if (row) stood.push({ id: row.node_id, at: fleet.now(), since: row.status_since });
     expect(await rebuildNodes(db, nodes)).toEqual(await rowsOf('nodes', 'node_id', nodes));
@@ -159,6 +194,49 @@ test('what is over its time goes, rows can still be rebuilt, and the timeline sa
   expect((await nodesAt(db, told)).map((each) => each?.state.status_since)).toEqual(
     told.map(({ since }) => since.toISOString()),
   );
+});
+
+test('cuts and snapshots are signed: evidence still verifies, and what was deleted before a cut is told from it', async () => {
+  await sealAll();
+  expect(await verifyAll()).toEqual({ faults: [], kinds: ['cut', 'key', 'late', 'rows'] });
+  const dba = openDatabase({ url: database.url });
+  try {
+    const [row] = await dba.query<{ cursor: string; layer: string }>(
+      `delete from evidence where (xid, seq) = (select xid, seq from evidence where layer = 'node' order by xid desc, seq desc limit 1)
+       returning xid || '-' || seq as cursor, layer`,
+    );
+    expect((await verifyAll()).faults).toEqual([
+      expect.objectContaining({ code: 'row_deleted', partition: row?.layer, cursor: row?.cursor }),
+    ]);
+    await fleet.clock.advance(60 * day * 1000);
+    await extendEvidence(db, keep, fleet.now());
+    await sealAll();
+    await cutEvidence(db, sealer, keep, fleet.now());
+    // The row would be gone by now, but the cut signed how many it dropped.
+    expect((await verifyAll()).faults).toEqual([
+      expect.objectContaining({ code: 'cut_incomplete', partition: row?.layer }),
+    ]);
+  } finally {
+    await dba.close();
+  }
+});
+
+test('a piece with rows that are not sealed yet is not cut', async () => {
+  await fleet.node('ready');
+  await fleet.clock.advance(60 * day * 1000);
+  await extendEvidence(db, keep, fleet.now());
+  const before = await evidencePieces(db);
+  await fleet.clock.advance(60 * day * 1000);
+  const unsealed = await db.query<{ layer: string }>(
+    `select distinct layer from evidence where (xid, seq) > (select through_xid, through_seq from evidence_checkpoints order by position desc limit 1)`,
+  );
+  expect(unsealed.length).toBeGreaterThan(0);
+  await cutEvidence(db, sealer, keep, fleet.now());
+  const left = await evidencePieces(db);
+  for (const { layer } of unsealed)
+    expect(left.filter((piece) => piece.layer === layer).length, layer).toBeGreaterThan(0);
+  expect(left.length).toBeLessThan(before.length);
+  await sealAll();
 });
 
 test('what was told before its piece was there finds its way into it', async () => {

@@ -7,6 +7,7 @@ import { evidenceLayers } from '../contract/evidence-layers.ts';
 import { type KeepSeconds, midnightAfter, pieceSeconds } from '../lifecycle/retention.ts';
 import type { Database, Queryable } from './database.ts';
 import { recordEvidence } from './evidence.ts';
+import type { Sealer } from './integrity/sealer.ts';
 import { writeSnapshots } from './snapshots.ts';
 
 export interface Piece {
@@ -63,19 +64,24 @@ export async function extendEvidence(db: Database, keep: KeepSeconds, now: Date)
   return made;
 }
 
-/** Drops what is over its time. Answers how many pieces went. */
-export async function cutEvidence(db: Database, keep: KeepSeconds, now: Date): Promise<number> {
+/** Drops what is over its time and signs each cut. Returns how many pieces went; one with unsealed rows waits. */
+export async function cutEvidence(db: Database, sealer: Sealer, keep: KeepSeconds, now: Date): Promise<number> {
   const over = (await evidencePieces(db)).filter(
     ({ layer, until }) => until <= secondsLater(now, -Math.max(keep[layer], firstPieceSeconds)),
   );
+  let cuts = 0;
   for (const piece of over) {
-    const snapshots = await writeSnapshots(db, piece);
-    await db.transaction(async (tx) => {
+    const snapshots = await writeSnapshots(db, sealer, piece, now);
+    const isCut = await db.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock($1)', [lock]);
       const [still] = await tx.query('select from evidence_pieces() where piece = $1', [piece.piece]);
-      if (!still) return;
-      const [cut] = await tx.query<{ facts: string }>('select evidence_cut($1) as facts', [piece.piece]);
-      const facts = Number(cut?.facts);
+      if (!still) return false;
+      const drop = async () => {
+        const [cut] = await tx.query<{ facts: string }>('select evidence_cut($1) as facts', [piece.piece]);
+        return Number(cut?.facts);
+      };
+      const facts = await sealer.sealCut(tx, { ...piece, before: piece.until }, drop, now);
+      if (facts === undefined) return false;
       const before = piece.until.toISOString();
       await recordEvidence(tx, [
         {
@@ -86,9 +92,11 @@ export async function cutEvidence(db: Database, keep: KeepSeconds, now: Date): P
           data: { layer: piece.layer, before, facts, snapshots, keep_seconds: keep[piece.layer] },
         },
       ]);
+      return true;
     });
+    if (isCut) cuts++;
   }
-  return over.length;
+  return cuts;
 }
 
 /** Before this moment nothing can be rebuilt any more; null while all evidence is there. */

@@ -2,7 +2,10 @@
  * Snapshots: before a piece of evidence is dropped, each node and allocation whose story is in it is told once as it stood at its
  * last fact there, in the place of that fact. What is over for good goes without, once nothing else is left of it.
  */
+import type { RowText } from '../contract/integrity/row-hash.ts';
 import type { Database } from './database.ts';
+import { rowTextColumns } from './integrity/row-text.ts';
+import type { Sealer } from './integrity/sealer.ts';
 import { type Projected, projected, tellsOfRow } from './projection.ts';
 
 /** The ids that a snapshot carries, taken from the row it tells of. */
@@ -45,12 +48,17 @@ function snapshotSql(of: Projected): string {
       where not exists (select from remaining where remaining.id = stood.id and remaining.kind = '${noun}.snapshot'
           and (remaining.xid, remaining.seq) = (stood.xid, stood.seq))
         and (set ->> 'status' <> '${terminal[table]}' or stood.id in (select id from remaining))
-      returning 1)
-    select count(*)::int as written from written`;
+      returning *)
+    select ${rowTextColumns} from written`;
 }
 
-/** Answers how many were written; repeated, it writes only what is missing. */
-export async function writeSnapshots(db: Database, { layer, until }: { layer: string; until: Date }): Promise<number> {
+/** Returns how many were written; repeated, it writes only what is missing. Each slice is sealed in its own transaction. */
+export async function writeSnapshots(
+  db: Database,
+  sealer: Sealer,
+  { layer, until }: { layer: string; until: Date },
+  now: Date,
+): Promise<number> {
   // Beyond every earlier cut, or the layer that keeps it might have dropped that time already.
   const [cuts] = await db.query<{ at: Date }>('select greatest($1, max(before)) as at from evidence_cuts', [until]);
   let written = 0;
@@ -59,7 +67,10 @@ export async function writeSnapshots(db: Database, { layer, until }: { layer: st
       const subjects: { id: string }[] = await db.query(subjectsSql(of), [layer, until, cursor]);
       const ids = subjects.map(({ id }) => id);
       const values = [layer, until, ids, cuts?.at ?? until, until.toISOString()];
-      if (ids.length > 0) written += (await db.query<{ written: number }>(snapshotSql(of), values))[0]?.written ?? 0;
+      if (ids.length > 0)
+        written += await db.transaction((tx) =>
+          sealer.sealLate(tx, () => tx.query<RowText>(snapshotSql(of), values), now),
+        );
       cursor = ids.length === slice ? ids.at(-1) : undefined;
     }
   }

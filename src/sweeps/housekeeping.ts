@@ -5,6 +5,7 @@
 import { secondsLater } from '../base/clock.ts';
 import { forgetFindings } from '../store/findings.ts';
 import { forgetOldKeys } from '../store/idempotency.ts';
+import type { Sealer } from '../store/integrity/sealer.ts';
 import { cutEvidence, extendEvidence } from '../store/retention.ts';
 import { forgetStepSamples } from '../store/step-samples.ts';
 import type { SweepServices } from './services.ts';
@@ -16,7 +17,7 @@ const findingsKeptSeconds = 30 * 24 * 3600;
 /** What a step took longer ago says little about the next one. */
 const samplesKeptSeconds = 30 * 24 * 3600;
 
-export const housekeeping = ({ db, engine, environment }: SweepServices): Sweep => ({
+export const housekeeping = ({ db, engine, environment }: SweepServices, sealer: Sealer): Sweep => ({
   name: 'housekeeping',
   every_seconds: 600,
   async run(now) {
@@ -25,7 +26,7 @@ export const housekeeping = ({ db, engine, environment }: SweepServices): Sweep 
     const samples = await forgetStepSamples(db, secondsLater(now, -samplesKeptSeconds));
     const { keep_seconds } = environment.evidence;
     await extendEvidence(db, keep_seconds, now);
-    const pieces = await cutEvidence(db, keep_seconds, now);
+    const pieces = await cutEvidence(db, sealer, keep_seconds, now);
     return { decided: keys + findings + samples + pieces + (await engine.collectFinished(engineKeepsSeconds)) };
   },
 });

@@ -1,4 +1,6 @@
 /** Every sweep there is, in the order in which they are asked. A new rule is one file and one line here. */
+
+import { createSealer } from '../store/integrity/sealer.ts';
 import { absence } from './absence.ts';
 import { bootShift } from './boot-shift.ts';
 import { brakeWatch } from './brake-watch.ts';
@@ -7,6 +9,7 @@ import { counts } from './counts.ts';
 import { drainDeadline } from './drain-deadline.ts';
 import { drained } from './drained.ts';
 import { drift } from './drift.ts';
+import { evidenceSeal } from './evidence-seal.ts';
 import { housekeeping } from './housekeeping.ts';
 import { ingestWatch } from './ingest-watch.ts';
 import { learnedBudget } from './learned-budget.ts';
@@ -31,34 +34,39 @@ import { stuckStarting } from './stuck-starting.ts';
 import type { Sweep } from './sweep.ts';
 import { taskLease } from './task-lease.ts';
 
-export const sweepRegistry = (services: SweepServices): Sweep[] => [
-  ingestWatch(services),
-  replicaTakeover(services),
-  brakeWatch(services),
-  operationStart(services),
-  provisionDeadline(services),
-  prober(services),
-  probePromotes(services),
-  stuckStarting(services),
-  startDeadline(services),
-  observation(services),
-  liveness(services),
-  absence(services),
-  offlineDeadline(services),
-  drained(services),
-  drainDeadline(services),
-  cleanDeadline(services),
-  queueDeadline(services),
-  rescueOver(services),
-  releaseDeadline(services),
-  releaseRetry(services),
-  drift(services),
-  repeatFailure(services),
-  bootShift(services),
-  learnedBudget(services),
-  operationOverdue(services),
-  taskLease(services),
-  orphans(services),
-  housekeeping(services),
-  counts(services),
-];
+export function sweepRegistry(services: SweepServices): Sweep[] {
+  const { db, key_ring, installation } = services;
+  const sealer = createSealer({ db, key_ring, installation_id: installation.installation_id });
+  return [
+    ingestWatch(services),
+    replicaTakeover(services),
+    brakeWatch(services),
+    operationStart(services),
+    provisionDeadline(services),
+    prober(services),
+    probePromotes(services),
+    stuckStarting(services),
+    startDeadline(services),
+    observation(services),
+    liveness(services),
+    absence(services),
+    offlineDeadline(services),
+    drained(services),
+    drainDeadline(services),
+    cleanDeadline(services),
+    queueDeadline(services),
+    rescueOver(services),
+    releaseDeadline(services),
+    releaseRetry(services),
+    drift(services),
+    repeatFailure(services),
+    bootShift(services),
+    learnedBudget(services),
+    operationOverdue(services),
+    taskLease(services),
+    orphans(services),
+    housekeeping(services, sealer),
+    evidenceSeal(services, sealer),
+    counts(services),
+  ];
+}

@@ -70,8 +70,13 @@ const refuses = (name: OperationName, ...all: [Sent, ErrorCode][]): Promise<void
     }
   });
 
-it('has exactly the public routes of the specification, and the agent, which holds no secret', async () => {
-  expect(withAccess('public').map(({ name }) => name)).toEqual(['health-get', 'readiness-get', 'agent-bundle']);
+it('has exactly the public routes of the specification, public keys, and the agent, which holds no secret', async () => {
+  expect(withAccess('public').map(({ name }) => name)).toEqual([
+    'health-get',
+    'readiness-get',
+    'key-list',
+    'agent-bundle',
+  ]);
   for (const path of ['/healthz', '/readyz', '/docs', '/openapi.json', '/docs/errors'])
     expect((await send(world.url, 'GET', path)).status, path).toBe(200);
 });

@@ -51,6 +51,8 @@ export const routes = {
   'thing-find': { method: 'GET', path: '/v1/find' },
   'timeline-get': { method: 'GET', path: '/v1/timeline' },
   'evidence-create': { method: 'POST', path: '/v1/evidence' },
+  'evidence-verify': { method: 'GET', path: '/v1/evidence/verify' },
+  'key-list': { method: 'GET', path: '/v1/keys' },
   'audit-list': { method: 'GET', path: '/v1/audit' },
   'stream-open': { method: 'GET', path: '/v1/stream' },
   'sweep-list': { method: 'GET', path: '/v1/sweeps' },

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { systemClock } from '../../base/clock.ts';
-import { readKeyFile, rotateKeyRing } from '../../base/key-ring.ts';
+import { type RingKey, readKeyFile, rotateKeyRing, signingKeyOf } from '../../base/key-ring.ts';
 import { SettingsError } from '../../base/settings.ts';
 import { type Cli, type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure } from '../failure.ts';
@@ -67,8 +67,35 @@ const makeRotate = (cli: Cli) =>
         ]);
     });
 
+const publicKeyOf = (key: RingKey) => signingKeyOf(key, 'evidence').public_key;
+
+const makePublic = (cli: Cli) =>
+  withKeyFile(new SlipwayCommand('keys public'))
+    .description(
+      'Print the public keys that verify evidence and certificates. Keep them where the server cannot reach.',
+    )
+    .examples('slipway keys public > slipway.pem', 'slipway verify-store --public-key slipway.pem')
+    .action((_: unknown, command: Command) => {
+      const options = command.optsWithGlobals<KeyOptions>();
+      const keys = onKeyFile(keyFileOf(options), readKeyFile);
+      const { out } = cli.terminal;
+      if (options.json)
+        printJson(out, {
+          keys: keys.map((key) => ({
+            kid: key.kid,
+            public_key: publicKeyOf(key).export({ type: 'spki', format: 'der' }).toString('base64'),
+          })),
+        });
+      else
+        for (const key of keys)
+          out.write(`# ${key.kid}\n${publicKeyOf(key).export({ type: 'spki', format: 'pem' }).toString()}`);
+    });
+
 export const makeKeys: MakeCommand = (cli) =>
   new SlipwayCommand('keys')
-    .description('List and rotate the keys that a server keeps outside its database. Run it on the server’s host.')
+    .description(
+      'List, rotate and publish the keys that a server keeps outside its database. Run it on the server’s host.',
+    )
     .addCommand(makeList(cli), { isDefault: true })
-    .addCommand(makeRotate(cli));
+    .addCommand(makeRotate(cli))
+    .addCommand(makePublic(cli));

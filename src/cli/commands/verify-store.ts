@@ -1,9 +1,13 @@
-/** `slipway verify-store`: whether every row is what its evidence makes of it, and every count what the rows say. */
+/** `slipway verify-store`: checks rows against their evidence, counts against the rows, and evidence against its signed checkpoints. */
+import { Option } from 'commander';
 import type { RowDifference, WrongCount } from '../../contract/finding.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
+import { count } from '../option-values.ts';
+import { reportLines } from '../render/evidence-report.ts';
 import { differenceColumns } from '../render/finding.ts';
 import { renderTable } from '../render/table.ts';
-import { fitOf, printJson, printLines } from '../terminal.ts';
+import { fitOf, printJson, printLines, type Surface } from '../terminal.ts';
+import { verifyEvidence } from '../verify-evidence.ts';
 
 const counted = (count: number, one: string, many: string) =>
   `${count.toLocaleString('en')} ${count === 1 ? one : many}`;
@@ -21,14 +25,41 @@ function verdictOn(compared: number, untold: number, differing: number): string 
 const saysOf = ({ of, pool, status, counted, there_are }: WrongCount) =>
   `Counted are ${counted} ${of} ${status}${pool === null ? '' : ` in ${pool}`}, and there are ${there_are}; the server puts that right within the hour.`;
 
+interface Options {
+  publicKey: string[];
+  expectHead?: string;
+  maxFaults: number;
+}
+
+const collect = (value: string, former: string[]): string[] => [...former, value];
+
+/** How far it is, on a terminal: one line that is redrawn. */
+function progressOn({ interactive, write }: Surface): { show(rows: number): void; clear(): void } {
+  return {
+    show: (rows) => interactive && write(`\r${rows.toLocaleString('en')} evidence rows checked `),
+    clear: () => interactive && write('\r\u001b[K'),
+  };
+}
+
 export const makeVerifyStore: MakeCommand = (cli) =>
   new SlipwayCommand('verify-store')
     .description(
-      'Rebuild every node and allocation from its evidence, compare it with its row, and show what differs or is missing; then count them. Changes nothing; ends with 1 when a row or a count differs.',
+      'Rebuild every node and allocation from its evidence and compare it with its row; count them; then compare all evidence with its signed checkpoints and name each row that was deleted, changed, moved or inserted. Changes nothing; ends with 1 when anything differs.',
     )
-    .examples('slipway verify-store', 'slipway verify-store --json')
+    .option('--public-key <file>', 'a public key (PEM or JSON) kept elsewhere; may be repeated', collect, [])
+    .option('--expect-head <hash>', 'a head that was printed before and must still be in the chain')
+    .addOption(
+      new Option('--max-faults <n>', 'faults to list for each partition; the rest are counted')
+        .default(20)
+        .argParser(count),
+    )
+    .examples(
+      'slipway verify-store',
+      'slipway verify-store --public-key slipway.pem --expect-head 4f1c…',
+      'slipway verify-store --json',
+    )
     .action(
-      cli.run(async (session) => {
+      cli.run<Options>(async (session, { publicKey, expectHead, maxFaults }) => {
         const differing: RowDifference[] = [];
         const miscounted: WrongCount[] = [];
         let compared = 0;
@@ -44,7 +75,16 @@ export const makeVerifyStore: MakeCommand = (cli) =>
           cursor = page.next_cursor;
         }
         const { out } = session.terminal;
-        if (session.json) printJson(out, { compared, untold, differing, miscounted });
+        const progress = progressOn(
+          session.json ? { ...session.terminal.err, interactive: false } : session.terminal.err,
+        );
+        const evidence = await verifyEvidence(session, {
+          key_files: publicKey,
+          ...(expectHead !== undefined && { expected_head: expectHead }),
+          max_faults: maxFaults,
+          onProgress: progress.show,
+        }).finally(progress.clear);
+        if (session.json) printJson(out, { compared, untold, differing, miscounted, evidence });
         else {
           if (differing.length > 0) printLines(out, [...renderTable(differenceColumns, differing, fitOf(out)), '']);
           printLines(out, [verdictOn(compared, untold, differing.length)]);
@@ -54,6 +94,8 @@ export const makeVerifyStore: MakeCommand = (cli) =>
             ]);
         }
         if (miscounted.length > 0 && !session.json) printLines(out, miscounted.map(saysOf));
-        return differing.length + miscounted.length > 0 ? 'failed' : undefined;
+        if (!session.json) printLines(out, reportLines(evidence));
+        const tampered = evidence.faults.length + Object.keys(evidence.unlisted).length;
+        return differing.length + miscounted.length + tampered > 0 ? 'failed' : undefined;
       }),
     );

@@ -1,7 +1,8 @@
 /** Evidence across everything: timeline, audit, live stream. */
 import { Type } from 'typebox';
-import { fleetOperator, operator, viewer } from '../access.ts';
+import { fleetOperator, fleetViewer, open, operator, viewer } from '../access.ts';
 import * as evidence from '../evidence.ts';
+import * as seals from '../evidence-seals.ts';
 import * as find from '../find.ts';
 import { Id, Name, paging, strict } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
@@ -54,6 +55,25 @@ export const evidenceRoutes = {
     body_limit_bytes: 1024 * 1024,
     success: 201,
     reply: evidence.FactsTaken,
+  },
+  'evidence-verify': {
+    method: 'GET',
+    path: '/v1/evidence/verify',
+    summary: 'Compare evidence with its signed checkpoints, page by page',
+    tag: 'evidence',
+    access: fleetViewer,
+    query: seals.EvidenceVerifyQuery,
+    success: 200,
+    reply: seals.EvidenceVerified,
+  },
+  'key-list': {
+    method: 'GET',
+    path: '/v1/keys',
+    summary: 'Public keys that sign checkpoints and certificates',
+    tag: 'evidence',
+    access: open,
+    success: 200,
+    reply: seals.EvidenceKeys,
   },
   'audit-list': {
     method: 'GET',

@@ -104,6 +104,8 @@ export function examplesFor(
     'thing-find': { query: { id: acme.allocation.allocation_id } },
     'timeline-get': { query: { allocation_id: acme.allocation.allocation_id } },
     'audit-list': {},
+    'evidence-verify': {},
+    'key-list': {},
     'stream-open': { query: { cursor: '0-0' } },
     'agent-register': { body: { join_token: `${join_token}x`, name: 'stranger', version: '1' } },
     'agent-heartbeat': { body: { status: 'stopping' } },

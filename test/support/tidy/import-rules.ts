@@ -26,6 +26,7 @@ const contractWithoutSchemas = [
   'client.ts',
   'errors.ts',
   'evidence-layers.ts',
+  'integrity',
   'path-faults.ts',
   'roles.ts',
 ].map((name) => `contract/${name}`);

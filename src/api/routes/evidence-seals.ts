@@ -1,0 +1,53 @@
+/** Sealed evidence: verification and public keys. */
+import { ApiProblem } from '../../contract/errors.ts';
+import { evidenceSigner, exportPublicKey } from '../../store/integrity/signer.ts';
+import { sealedKeys, verifyPage } from '../../store/integrity/verify-chain.ts';
+import type { ApiServices, Handlers } from '../services.ts';
+
+function positionFrom(cursor: string | undefined): number {
+  if (cursor === undefined) return 1;
+  const position = /^\d{1,15}$/.test(cursor) ? Number(cursor) : 0;
+  if (position < 1) throw new ApiProblem('invalid_cursor');
+  return position;
+}
+
+/** Keys of the key file first: those do not depend on the database. */
+async function publicKeys({ db, key_ring }: ApiServices) {
+  const stored = new Map((await sealedKeys(db)).map((key) => [key.kid, key]));
+  const held = evidenceSigner(key_ring)
+    .all()
+    .map(({ kid, public_key }) => ({
+      kid,
+      public_key: exportPublicKey(public_key),
+      held: true,
+      introduced_at: stored.get(kid)?.introduced_at.toISOString() ?? null,
+    }));
+  const heldKids = new Set(held.map(({ kid }) => kid));
+  const others = [...stored.values()]
+    .filter(({ kid }) => !heldKids.has(kid))
+    .map(({ kid, public_key, introduced_at }) => ({
+      kid,
+      public_key,
+      held: false,
+      introduced_at: introduced_at.toISOString(),
+    }));
+  return [...held, ...others];
+}
+
+export const evidenceSealHandlers: Pick<Handlers, 'evidence-verify' | 'key-list'> = {
+  async 'evidence-verify'({ query }, { db, key_ring }) {
+    const page = await verifyPage(db, evidenceSigner(key_ring), positionFrom(query?.cursor));
+    return {
+      checkpoints: page.checkpoints,
+      rows: page.rows,
+      items: page.faults,
+      more_faults: page.more_faults,
+      cuts: page.cuts,
+      unsealed: page.tail,
+      next_cursor: page.next === null ? null : String(page.next),
+    };
+  },
+  async 'key-list'(_call, services) {
+    return { installation: services.installation.installation_id, keys: await publicKeys(services) };
+  },
+};

@@ -1,0 +1,32 @@
+/** The public keys that a command verifies with: from files of the person's own, or from the server. */
+import type { KeyObject } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { fromKeyList, readPublicKeys } from '../contract/integrity/public-keys.ts';
+import { CliFailure } from './failure.ts';
+import type { Session } from './session.ts';
+
+export interface TrustedKeys {
+  keys: KeyObject[];
+  /** Whether the person brought them. Keys of the server prove less: it could be the one that was broken into. */
+  pinned: boolean;
+}
+
+export function keysFromFiles(files: readonly string[]): KeyObject[] {
+  return files.flatMap((file) => {
+    try {
+      return readPublicKeys(readFileSync(file, 'utf8'));
+    } catch (error) {
+      throw new CliFailure('usage', `The public key file ${file} cannot be used`, {
+        why: error instanceof Error ? error.message : String(error),
+        remedy: 'Give a file as `slipway keys public` writes it: PEM or JSON.',
+        cause: error,
+      });
+    }
+  });
+}
+
+export async function trustedKeys(session: Session, files: readonly string[]): Promise<TrustedKeys> {
+  if (files.length > 0) return { keys: keysFromFiles(files), pinned: true };
+  const { keys } = await session.call('key-list', {});
+  return { keys: fromKeyList(keys), pinned: false };
+}

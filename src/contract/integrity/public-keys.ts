@@ -1,0 +1,31 @@
+/** Reads public keys from a file: PEM blocks, or JSON as `slipway keys public --json` and `GET /v1/keys` print it. */
+import { createPublicKey, type KeyObject } from 'node:crypto';
+
+const isEd25519 = (key: KeyObject) => key.asymmetricKeyType === 'ed25519';
+
+const fromBase64 = (text: string): KeyObject =>
+  createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' });
+
+export function fromPem(text: string): KeyObject[] {
+  const blocks = text.match(/-----BEGIN PUBLIC KEY-----[\s\S]+?-----END PUBLIC KEY-----/g) ?? [];
+  return blocks.map((block) => createPublicKey(block));
+}
+
+export function fromKeyList(keys: unknown): KeyObject[] {
+  if (!Array.isArray(keys)) return [];
+  return keys.map((key: unknown) => {
+    const text = typeof key === 'object' && key !== null && 'public_key' in key ? key.public_key : undefined;
+    if (typeof text !== 'string') throw new Error('a key has no public_key');
+    return fromBase64(text);
+  });
+}
+
+/** Throws where the text holds no Ed25519 key, or anything else beside. */
+export function readPublicKeys(text: string): KeyObject[] {
+  const keys = text.trimStart().startsWith('{')
+    ? fromKeyList((JSON.parse(text) as { keys?: unknown }).keys)
+    : fromPem(text);
+  if (keys.length === 0) throw new Error('it holds no public key');
+  if (!keys.every(isEd25519)) throw new Error('it holds a key that is not Ed25519');
+  return keys;
+}

@@ -1,0 +1,114 @@
+/** A store with evidence in it, a sealer, and a verifier that walks every page as the command does. For tests. */
+import type { KeyObject } from 'node:crypto';
+import type { KeyRing } from '../../src/base/key-ring.ts';
+import type { EvidenceFault } from '../../src/contract/evidence-seals.ts';
+import { walkChain } from '../../src/contract/integrity/walk-chain.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { recordEvidence } from '../../src/store/evidence.ts';
+import { createSealer, type Sealer } from '../../src/store/integrity/sealer.ts';
+import { type EvidenceSigner, evidenceSigner } from '../../src/store/integrity/signer.ts';
+import { verifyPage } from '../../src/store/integrity/verify-chain.ts';
+import { type TestDatabase, testDatabase } from './database.ts';
+import { memoryKeyRing } from './key-ring.ts';
+import { until } from './until.ts';
+
+export interface Verified {
+  rows: number;
+  faults: Pick<EvidenceFault, 'code' | 'partition' | 'cursor' | 'moved_to' | 'checkpoint'>[];
+  unsealed: number;
+  head: string | undefined;
+}
+
+export interface SealedStore {
+  /** As the application's role. */
+  db: Database;
+  /** As a superuser, whom no grant binds. */
+  dba: Database;
+  ring: KeyRing;
+  signer: EvidenceSigner;
+  sealer: Sealer;
+  /** Writes facts, one transaction each; returns their cursors. */
+  facts(count: number, layer?: 'rule' | 'node'): Promise<string[]>;
+  /** Seals everything that is there. Returns the number of rows. */
+  sealAll(): Promise<number>;
+  verify(how?: { trusted?: KeyObject[]; expected_head?: string }): Promise<Verified>;
+  close(): Promise<void>;
+}
+
+export const now = new Date('2030-01-01T00:00:00Z');
+
+export async function sealedStore(ring: KeyRing = memoryKeyRing()): Promise<SealedStore> {
+  const database: TestDatabase = await testDatabase();
+  const db = openDatabase({ url: database.application_url });
+  const dba = openDatabase({ url: database.url });
+  const signer = evidenceSigner(ring);
+  const sealer = createSealer({ db, key_ring: ring, installation_id: 'slipway-test' });
+  let written = 0;
+
+  const store: SealedStore = {
+    db,
+    dba,
+    ring,
+    signer,
+    sealer,
+    async facts(wanted, layer = 'rule') {
+      const [before] = await dba.query<{ seq: string }>('select coalesce(max(seq), 0)::text as seq from evidence');
+      for (let each = 0; each < wanted; each++)
+        await recordEvidence(db, [
+          { at: now, layer, kind: 'brake.held', summary: `fact ${written++}`, data: { each, exact: 0.1 } },
+        ]);
+      const rows = await dba.query<{ cursor: string }>(
+        `select xid::text || '-' || seq as cursor from evidence where seq > $1 order by xid, seq`,
+        [before?.seq ?? 0],
+      );
+      return rows.map(({ cursor }) => cursor);
+    },
+    // Transactions of other databases on the same server hold rows back. All are waited for, so that they are sealed together.
+    async sealAll() {
+      await until('all evidence to settle', async () => {
+        const [row] = await dba.query<{ settled: boolean }>(
+          'select coalesce(max(xid) < pg_snapshot_xmin(pg_current_snapshot()), true) as settled from evidence',
+        );
+        return row?.settled;
+      });
+      let rows = 0;
+      for (let more = true; more; ) {
+        const batch = await sealer.sealBatch(now);
+        rows += batch.rows;
+        more = batch.more;
+      }
+      return rows;
+    },
+    async verify({ trusted = [signer.current().public_key], expected_head } = {}) {
+      const walk = walkChain({ trusted, ...(expected_head !== undefined && { expected_head }) });
+      const faults: Verified['faults'] = [];
+      let rows = 0;
+      let unsealed = 0;
+      for (let from: number | null = 1; from !== null; ) {
+        const page: Awaited<ReturnType<typeof verifyPage>> = await verifyPage(db, signer, from);
+        for (const checkpoint of page.checkpoints)
+          faults.push(...walk.add(checkpoint).faults.map((fault) => ({ ...fault, moved_to: null })));
+        faults.push(...page.faults);
+        for (const cut of page.cuts) walk.countCut(cut.checkpoint, cut.rows);
+        rows += page.rows;
+        unsealed = page.tail?.rows ?? unsealed;
+        from = page.next;
+      }
+      faults.push(...walk.finish().map((fault) => ({ ...fault, moved_to: null })));
+      const brief = faults.map(({ code, partition, cursor, moved_to, checkpoint }) => ({
+        code,
+        partition,
+        cursor,
+        moved_to,
+        checkpoint,
+      }));
+      return { rows, faults: brief, unsealed, head: walk.head?.hash };
+    },
+    async close() {
+      await db.close();
+      await dba.close();
+      await database.drop();
+    },
+  };
+  return store;
+}
