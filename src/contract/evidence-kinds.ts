@@ -100,6 +100,7 @@ const reportedKinds = [
   'client.said',
   'evidence.frozen',
   'node.claim',
+  'node.reports_cleared',
   'prerequisite.met',
   'prerequisite.missing',
   'proof.absent',

@@ -6,6 +6,7 @@ import { type Database, single, type Transaction } from '../store/database.ts';
 import { createNode } from '../store/door.ts';
 import { type AllocationMove, moveAllocations } from '../store/door-allocation.ts';
 import { type HeldBefore, lockFreeNodes } from '../store/free-nodes.ts';
+import { clearReports } from '../store/handover.ts';
 import { createInstance, instanceRow, leaveUnproven } from '../store/instances.ts';
 import { lockNode, type NodeRow } from '../store/nodes.ts';
 import { bindOperationsToNodes, type OperationRow } from '../store/operations.ts';
@@ -231,6 +232,11 @@ async function moveIn(tx: Transaction, services: OperationServices, places: Plac
     const moved = outcomes[index];
     if (!moved?.moved) throw new Error(`allocation ${allocation_id} could not be assigned: ${moved?.because}`);
   }
+  await clearReports(
+    tx,
+    free.map(({ node }) => node),
+    now,
+  );
   await bindNodesToOperations(tx, free, now);
   await bindOperationsToNodes(
     tx,

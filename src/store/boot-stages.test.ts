@@ -41,7 +41,7 @@ test('a boot stage that is told again is one stage and one fact, unless it took 
     fleet.now(),
     fleet.environment,
   );
-  expect(await readBootStages(db, ids.node_id, ids.node_instance_id)).toEqual([
+  expect(await readBootStages(db, ids.node_id, ids.node_instance_id, null)).toEqual([
     { name: 'boot', seconds: 5 },
     { name: 'pull', seconds: 2, parent: 'boot' },
     { name: 'set-up', seconds: 1 },
@@ -75,5 +75,5 @@ test('a stage that one report tells twice is one stage, with its last word', asy
     { name: 'pull', seconds: 3 },
   ];
   await storeBootStages(db, ids, stages, fleet.now(), fleet.environment);
-  expect(await readBootStages(db, ids.node_id, ids.node_instance_id)).toEqual([{ name: 'pull', seconds: 3 }]);
+  expect(await readBootStages(db, ids.node_id, ids.node_instance_id, null)).toEqual([{ name: 'pull', seconds: 3 }]);
 });

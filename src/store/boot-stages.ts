@@ -62,12 +62,23 @@ interface StageRow {
   parent: string;
 }
 
-export async function readBootStages(db: Queryable, node_id: string, node_instance_id: string): Promise<BootStage[]> {
+/** Once other tenants have had the node, a tenant sees only what its instance reported since it was handed over. */
+const isOfOthers = `(
+  stage.reported_at < (select reports_since from heartbeats where node_instance_id = $2)
+  and exists (select 1 from allocations other where other.node_id = $1 and other.tenant <> $3))`;
+
+export async function readBootStages(
+  db: Queryable,
+  node_id: string,
+  node_instance_id: string,
+  tenant: string | null,
+): Promise<BootStage[]> {
   const rows = await db.query<StageRow>(
     `select stage.name, stage.seconds, stage.started_at, stage.starts_seconds, stage.parent from boot_stages stage
      join instances instance on instance.node_instance_id = stage.node_instance_id
-     where instance.node_id = $1 and stage.node_instance_id = $2 order by stage.ordinal`,
-    [node_id, node_instance_id],
+     where instance.node_id = $1 and stage.node_instance_id = $2 and ($3::text is null or not ${isOfOthers})
+     order by stage.ordinal`,
+    [node_id, node_instance_id, tenant],
     { often: true },
   );
   return rows.map(({ started_at, starts_seconds, parent, ...stage }) => ({

@@ -34,11 +34,15 @@ const changed = (stale_now: string, before: string) => {
   return `stale_seconds = ${stale}, patience = case when ${right} - ${before}.patience between 0 and 1 then ${before}.patience else ${right} end, room = null`;
 };
 
+/** A report from before the machine went to its present tenant is dropped (handover.ts). A plain beat keeps the last report. */
+const reportedNow = (report: string, at: string, before: string) =>
+  `case when ${at} < ${before}.reports_since then ${before}.reported else coalesce(${report}, ${before}.reported) end`;
+
 /** Nearly all have beaten before, and only to change what is there is cheaper by a quarter. Gives those of whom nothing was changed; `not in` looks
  * them up in a table of what was, where `not exists` would compare each with each. */
 const update = `
   with stored as (
-    update heartbeats kept set last_seen_at = beat.at, interval_seconds = beat.interval, reported = coalesce(beat.reported, kept.reported),
+    update heartbeats kept set last_seen_at = beat.at, interval_seconds = beat.interval, reported = ${reportedNow('beat.reported', 'beat.at', 'kept')},
       ${changed('beat.stale', 'kept')}
     from (${told}) beat where kept.node_instance_id = beat.id and kept.last_seen_at < beat.at returning beat.id)
   select id from unnest(string_to_array($1, ' ')) as beat(id) where id not in (select id from stored)`;
@@ -49,7 +53,7 @@ const upsert = `
   select id, at, interval, stale, ${patienceIn('stale')}, reported, ${room} from (${told}) beat
   where exists (select 1 from instances where instances.node_instance_id = beat.id)
   on conflict (node_instance_id) do update set last_seen_at = excluded.last_seen_at, interval_seconds = excluded.interval_seconds,
-    ${changed('excluded.stale_seconds', 'heartbeats')}, reported = coalesce(excluded.reported, heartbeats.reported)
+    ${changed('excluded.stale_seconds', 'heartbeats')}, reported = ${reportedNow('excluded.reported', 'excluded.last_seen_at', 'heartbeats')}
   where heartbeats.last_seen_at < excluded.last_seen_at`;
 
 /** How many of its former intervals one is allowed that is told a shorter one. */

@@ -51,10 +51,11 @@ const explainedHolder = ({ retry_at, ...held_by }: Holder): ExplainedHolder => (
 
 async function slowStagesOf(
   node: { node_id: string; node_instance_id: string | null; pool: string },
+  tenant: string | null,
   { db }: ApiServices,
 ) {
   if (!node.node_instance_id) return [];
-  const stages = await readBootStages(db, node.node_id, node.node_instance_id);
+  const stages = await readBootStages(db, node.node_id, node.node_instance_id, tenant);
   return stages.length === 0 ? [] : slowStages(stages, await usualStages(db, node.pool, node.node_instance_id));
 }
 
@@ -87,7 +88,7 @@ async function toldOf(node: Node, tenant: string | null, services: ApiServices) 
   const stuck = holder?.status === 'release_failed' ? holder.allocation_id : null;
   const [evidence, slow_stages] = await Promise.all([
     evidenceFor(db, node, tenant, stuck),
-    stuck ? [] : slowStagesOf(node, services),
+    stuck ? [] : slowStagesOf(node, tenant, services),
   ]);
   return { holder, stuck, evidence, slow_stages };
 }

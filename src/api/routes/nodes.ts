@@ -125,7 +125,7 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
     const instance = query?.instance ?? node.node_instance_id;
     if (tenant !== null && instance !== node.node_instance_id)
       throw new ApiProblem('node_not_found', 'That instance is not visible to this tenant.');
-    const stages = instance ? await readBootStages(services.db, node.node_id, instance) : [];
+    const stages = instance ? await readBootStages(services.db, node.node_id, instance, tenant) : [];
     const usual = await usualStages(services.db, node.pool, instance ?? '');
     const starts = startsOf(stages);
     return {

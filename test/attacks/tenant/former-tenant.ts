@@ -2,6 +2,7 @@
 
 import type { Allocation } from '../../../src/contract/allocation.ts';
 import { evidenceKinds } from '../../../src/contract/evidence-kinds.ts';
+import type { OperationName } from '../../../src/contract/routes.ts';
 import { callRoute } from '../../api/support/calls.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
 import type { SpawnedServer } from '../../support/server.ts';
@@ -81,4 +82,45 @@ export const formerTenantAttacks: Attack[] = [
       return post(server, token, fact('ingress.seen', { allocation_id, node_id }));
     },
   },
+  {
+    name: '14: reads what the machine reported while another tenant had it',
+    without: [
+      {
+        file: 'src/store/handover.ts',
+        find: 'set reported = null, reports_since = $2',
+        replace: 'set reports_since = least(kept.reports_since, $2)',
+      },
+    ],
+    succeeds: (server) => readsOfFormer(server, 'reports', ['node-get', 'node-explain']),
+  },
+  {
+    name: '14: reads the boot stages that were reported while another tenant had the machine',
+    without: [
+      { file: 'src/store/boot-stages.ts', find: 'other.tenant <> $3)', replace: 'other.tenant <> $3 and false)' },
+    ],
+    succeeds: (server) => readsOfFormer(server, 'stages', ['node-boot', 'node-explain']),
+  },
 ];
+
+/** Whether the next tenant finds, by any of these routes, what the machine said while the former one had it. */
+async function readsOfFormer(server: SpawnedServer, pool: string, routes: OperationName[]): Promise<boolean> {
+  const secret = `of-the-former-in-${pool}`;
+  const former = await tenantOf(server, `${pool}-former`);
+  const next = await tenantOf(server, `${pool}-next`);
+  const machine = await machineIn(server, pool);
+  const allocation = await allocate(server, former, pool);
+  const message = { status: 'degraded', message: secret, error_rate: 0.7 };
+  await machine.call('agent-heartbeat', { body: message });
+  await machine.call('agent-boot', { body: { stages: [{ name: secret, seconds: 1 }] } });
+  const shownTo = async (bearer: string) => {
+    const replies = routes.map((route) =>
+      callRoute(server.url, route, { params: { id: machine.node_id } }, { bearer }),
+    );
+    return (await Promise.all(replies)).some(({ text }) => text.includes(secret));
+  };
+  await until('the former tenant to be shown it', () => shownTo(former));
+  await release(server, former, allocation, machine);
+  const { node_id } = await allocate(server, next, pool);
+  if (node_id !== machine.node_id) throw new Error('the next tenant was given another machine');
+  return shownTo(next);
+}
