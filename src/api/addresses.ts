@@ -19,12 +19,18 @@ const methodsAt = (path: string): string[] => [
 
 export const pathOf = (request: FastifyRequest): string => request.url.split('?')[0] ?? '/';
 
+const maxShownPath = 200;
+
+/** The path for a message to the caller: a refusal must not repeat a long address. */
+export const shownPathOf = (request: FastifyRequest): string => pathOf(request).slice(0, maxShownPath);
+
 /** For requests that no route took: says what the address takes, or that there is none. */
 export function refuseUnrouted(request: FastifyRequest, reply: FastifyReply): void {
   const path = pathOf(request);
   const methods = methodsAt(path);
-  if (methods.length === 0) throw new ApiProblem('not_found', `There is nothing at ${request.method} ${path}.`);
+  const shown = shownPathOf(request);
+  if (methods.length === 0) throw new ApiProblem('not_found', `There is nothing at ${request.method} ${shown}.`);
   reply.header('allow', [...methods, 'OPTIONS'].join(', '));
   if (request.method !== 'OPTIONS')
-    throw new ApiProblem('method_not_allowed', `${path} takes ${methods.join(' and ')}, not ${request.method}.`);
+    throw new ApiProblem('method_not_allowed', `${shown} takes ${methods.join(' and ')}, not ${request.method}.`);
 }

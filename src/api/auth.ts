@@ -154,7 +154,7 @@ export function checkOrigin(request: Asking, { settings }: Pick<ApiServices, 'se
   if (loopback_only && !loopbackNames.has(hostName(host)))
     throw new ApiProblem(
       'origin_refused',
-      `This server answers to localhost only, not to ${host || 'a request without Host'}.`,
+      `This server answers to localhost only, not to ${host.slice(0, 253) || 'a request without Host'}.`,
     );
   const origin = request.headers.origin;
   if (origin === undefined || origin === 'null') {

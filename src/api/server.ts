@@ -10,7 +10,15 @@ import { answersHead, refuseUnrouted } from './addresses.ts';
 import { isUpgrade, serveUpgrades } from './agent-stream/open-stream.ts';
 import { authorize, checkOrigin } from './auth.ts';
 import { openBeatLane, readAgain } from './beat-lane.ts';
-import { checkBodyKind, readBodies, readTextBody } from './bodies.ts';
+import {
+  checkContentType,
+  jsonOnly,
+  readTextBody,
+  readTypes,
+  refuseUnwantedBody,
+  takesNoBody,
+  typesReadBy,
+} from './bodies/parsers.ts';
 import { answerBadAddress, answerBrokenBytes } from './broken-requests.ts';
 import { changeOnce, idsIn } from './changes.ts';
 import { rewriteUrl } from './compat/admit.ts';
@@ -26,6 +34,8 @@ import { isConsolePage, serveConsole, serveDocs } from './static-files.ts';
 import { compileCheck, compileReply } from './validation.ts';
 
 const bodyLimitBytes = 256 * 1024;
+/** For routes that take none: an empty object is let pass. */
+const noBodyLimitBytes = 1024;
 /** For the whole request to arrive; what is slower is not a client but a way to hold connections. */
 const requestTimeoutMs = 60_000;
 /** A request without Host is refused by our own check, which says why. */
@@ -63,7 +73,7 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
   const checkQuery = compileCheck(route.query ?? nothing, 'query');
   const checkBody = route.body && compileCheck(route.body, 'body', 'invalid_request', route.refusals);
   const checkReply = route.reply && compileReply(route.reply);
-  const mostBodyBytes = route.body_limit_bytes ?? bodyLimitBytes;
+  const mostBodyBytes = route.body_limit_bytes ?? (takesNoBody(route) ? noBodyLimitBytes : bodyLimitBytes);
   app.route({
     method: route.method,
     url: route.path.replace(/\{(\w+)\}/g, ':$1'),
@@ -74,11 +84,12 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
       request.operation = name;
       checkOrigin(request, services);
       await authorize(request, route.access, services);
+      checkContentType(request, route);
       services.overload.admitRead(name);
       if (route.shares_log_intake) services.intake.admit(request, reply, mostBodyBytes);
     },
     preHandler: async (request) => {
-      checkBodyKind(request, route);
+      refuseUnwantedBody(request, route);
       readTextBody(request, route);
       if (checkParams) request.params = checkParams(request.params);
       request.query = checkQuery(request.query);
@@ -131,7 +142,7 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
   app.decorateRequest('agent_session', null);
   app.decorateRequest('relay', null);
   await app.register(cookie);
-  readBodies(app);
+  readTypes(app, jsonOnly);
 
   let closing = false;
   app.addHook('preClose', async () => {
@@ -172,7 +183,12 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
     );
     return reply;
   });
-  for (const name of Object.keys(routes) as OperationName[]) addRoute(app, name, services);
+  const byTypes = Map.groupBy(Object.keys(routes) as OperationName[], (name) => typesReadBy(routes[name]).join());
+  for (const names of byTypes.values())
+    await app.register(async (scope) => {
+      readTypes(scope, typesReadBy(routes[names[0] as OperationName]));
+      for (const name of names) addRoute(scope, name, services);
+    });
   serveUpgrades(app);
   await serveDoors(app, services, tellRefusal);
   await serveDocs(app, services.settings.version);

@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ApiProblem } from '../contract/errors.ts';
 import { openapiDocument } from '../contract/openapi.ts';
 import { errorPagePath } from '../contract/problem-body.ts';
-import { pathOf } from './addresses.ts';
+import { pathOf, shownPathOf } from './addresses.ts';
 import { errorPage } from './error-page.ts';
 
 const contentSecurityPolicy =
@@ -73,6 +73,6 @@ export async function serveConsole(app: FastifyInstance, directory: string | nul
   }
   app.setNotFoundHandler((request, reply) => {
     if (isConsolePage(request, directory)) return reply.sendFile('index.html');
-    throw new ApiProblem('not_found', `There is nothing at ${request.method} ${pathOf(request)}.`);
+    throw new ApiProblem('not_found', `There is nothing at ${request.method} ${shownPathOf(request)}.`);
   });
 }

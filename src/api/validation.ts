@@ -9,6 +9,17 @@ import { faultIn } from './plain-data.ts';
 export type Check = (value: unknown) => unknown;
 
 const mostErrors = 20;
+/** Names come from the caller: a refusal must not repeat a whole body. */
+const maxNamedKeys = 10;
+const maxKeyLength = 64;
+const maxPathLength = 256;
+
+const shortened = (text: string, most: number): string => (text.length > most ? `${text.slice(0, most)}…` : text);
+
+function namesOf(keys: readonly string[]): string {
+  const named = keys.slice(0, maxNamedKeys).map((key) => shortened(key, maxKeyLength));
+  return named.join(', ') + (keys.length > maxNamedKeys ? ` and ${keys.length - maxNamedKeys} more` : '');
+}
 
 interface FieldError {
   path: string;
@@ -29,7 +40,7 @@ function wordsOf({ keyword, message, params }: SchemaError): string {
     allowedValues?: unknown[];
   };
   if (keyword === 'additionalProperties' && additionalProperties?.length)
-    return `has a key that is not known: ${additionalProperties.join(', ')}`;
+    return `has a key that is not known: ${namesOf(additionalProperties)}`;
   if (keyword === 'enum' && allowedValues) return `must be one of ${allowedValues.join(', ')}`;
   if (keyword === 'pattern' && (params as { pattern?: unknown } | undefined)?.pattern === '\\S')
     return 'must not be blank';
@@ -48,7 +59,10 @@ const fieldErrors = (errors: SchemaError[], where: string): FieldError[] =>
   errors
     .filter((error) => !isToldAtTheKey(error, errors))
     .slice(0, mostErrors)
-    .map((error) => ({ path: `${where}${error.instancePath}` || '/', message: wordsOf(error) }));
+    .map((error) => ({
+      path: shortened(`${where}${error.instancePath}`, maxPathLength) || '/',
+      message: wordsOf(error),
+    }));
 
 const isAt = (pattern: string, pointer: string) => {
   const [wanted, given] = [pattern.split('/'), pointer.split('/')];
@@ -117,7 +131,7 @@ export function compileCheck(
   return (given) => {
     const value = isText ? { ...(given as object) } : given;
     const fault = faultIn(value);
-    if (fault) throw refuse([{ ...fault, path: `/${where}${fault.path}` }]);
+    if (fault) throw refuse([{ ...fault, path: shortened(`/${where}${fault.path}`, maxPathLength) }]);
     const read = isText ? fromText(schema, value as Record<string, unknown>) : value;
     const validator = validatorOf(schema);
     if (validator.Check(read)) return read;

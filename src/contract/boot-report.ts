@@ -6,14 +6,25 @@ interface Boot {
   stages: BootStage[];
   /** The stages that have begun and not ended, the innermost last. */
   open: string[];
+  /** When the first part of each stage began. */
+  first_starts: Map<string, number>;
 }
+
+/** Longer lines and deeper nesting are not cloud-init's; the bounds keep the cost of a report linear. */
+const maxLineLength = 4096;
+const maxOpen = 64;
 
 const mostName = 128;
 const mostShown = 80;
 const seconds = '(-?\\d{1,9}\\.\\d{1,9})';
 
 /** `config-ssh ran successfully`; newer releases add ` and took 0.120 seconds`. */
-const outcome = / (?:ran successfully|previously ran|failed running).*$/;
+const outcomes = [' ran successfully', ' previously ran', ' failed running'];
+
+function withoutOutcome(what: string): string {
+  const places = outcomes.map((words) => what.indexOf(words)).filter((place) => place >= 0);
+  return what.slice(0, Math.min(...places, what.length));
+}
 
 const stage = (name: string, took: string, parent?: string, starts?: string): BootStage => ({
   name: name.slice(0, mostName),
@@ -33,28 +44,40 @@ function stageAt(path: string, took = '0'): BootStage {
 function beginAnew(boot: Boot): void {
   boot.stages = [];
   boot.open = [];
+  boot.first_starts.clear();
+}
+
+function add(boot: Boot, added: BootStage): void {
+  const { parent, starts_seconds } = added;
+  boot.stages.push(added);
+  if (parent !== undefined && starts_seconds !== undefined && !boot.first_starts.has(parent))
+    boot.first_starts.set(parent, starts_seconds);
+}
+
+function begin(boot: Boot, path: string): void {
+  if (boot.open.length >= maxOpen)
+    throw new ApiProblem('invalid_request', `More than ${maxOpen} boot stages have begun and not finished.`);
+  boot.open.push(stageAt(path).name);
 }
 
 /** When a stage itself began is not printed; it did no later than the first thing in it. */
 function finish(boot: Boot, path: string, took: string): void {
   const finished = stageAt(path, took);
   boot.open = boot.open.filter((name) => name !== finished.name);
-  const starts = boot.stages.find(
-    ({ parent, starts_seconds }) => parent === finished.name && starts_seconds !== undefined,
-  );
-  boot.stages.push({ ...finished, ...(starts && { starts_seconds: starts.starts_seconds }) });
+  const starts_seconds = boot.first_starts.get(finished.name);
+  add(boot, { ...finished, ...(starts_seconds !== undefined && { starts_seconds }) });
 }
 
 const skip = () => {};
 
 const lines: readonly [RegExp, (boot: Boot, first: string, second: string, third: string) => void][] = [
   [/^-- Boot Record \d+ --$/, beginAnew],
-  [new RegExp(`^${seconds}s \\((\\S+)\\)$`), (boot, took, path) => boot.stages.push(stageAt(path, took))],
-  [/^Starting stage: (\S+)$/, (boot, path) => boot.open.push(stageAt(path).name)],
+  [new RegExp(`^${seconds}s \\((\\S+)\\)$`), (boot, took, path) => add(boot, stageAt(path, took))],
+  [/^Starting stage: (\S+)$/, begin],
   [new RegExp(`^Finished stage: \\((\\S+)\\) ${seconds} seconds$`), finish],
   [
     new RegExp(`^\\| *\`->(.+) @${seconds}s \\+${seconds}s$`),
-    (boot, what, starts, took) => boot.stages.push(stage(what.replace(outcome, ''), took, boot.open.at(-1), starts)),
+    (boot, what, starts, took) => add(boot, stage(withoutOutcome(what), took, boot.open.at(-1), starts)),
   ],
   [/^The (?:total )?time [\w ]+ is printed after the "[@+]" character\.$/, skip],
   [/^Total Time: -?[\d.]+ seconds$/, skip],
@@ -75,10 +98,10 @@ function together(stages: BootStage[]): BootStage[] {
 }
 
 export function readBootReport(text: string): { stages: BootStage[] } {
-  const boot: Boot = { stages: [], open: [] };
+  const boot: Boot = { stages: [], open: [], first_starts: new Map() };
   for (const [index, written] of text.split('\n').entries()) {
     const line = written.trim();
-    const kind = lines.find(([pattern]) => pattern.test(line));
+    const kind = line.length > maxLineLength ? undefined : lines.find(([pattern]) => pattern.test(line));
     if (!kind) {
       const shown = JSON.stringify(line.slice(0, mostShown));
       throw new ApiProblem('invalid_request', `Line ${index + 1} is not what cloud-init analyze prints: ${shown}.`);

@@ -1,6 +1,7 @@
 /** Attacks by somebody who holds no credential. */
 import { callRoute } from '../api/support/calls.ts';
 import { behindDistantProxy, behindLocalProxy, forwardedAttacks, forwardedTextAttacks } from './nobody/forwarded.ts';
+import { parserAttacks } from './nobody/parsers.ts';
 import { describeAttacks } from './support/attack.ts';
 
 describeAttacks('nobody', [
@@ -18,6 +19,7 @@ describeAttacks('nobody', [
       return status === 201;
     },
   },
+  ...parserAttacks,
 ]);
 
 describeAttacks('nobody behind a distant proxy', forwardedAttacks, behindDistantProxy);

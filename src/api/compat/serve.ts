@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Door, type DoorRoute, doorOf, doors } from '../../contract/compat/door.ts';
 import { type DoorOperation, doorRoutes } from '../../contract/compat/routes.ts';
 import { ApiProblem } from '../../contract/errors.ts';
-import { pathOf } from '../addresses.ts';
+import { shownPathOf } from '../addresses.ts';
 import { checkOrigin } from '../auth.ts';
 import { problemOf } from '../problem-reply.ts';
 import type { ApiServices } from '../services.ts';
@@ -88,7 +88,7 @@ function serveDoor(scope: FastifyInstance, door: Door, services: DoorServices, t
   for (const name of Object.keys(doorRoutes) as DoorOperation[])
     if (doorRoutes[name].door === door) addRoute(scope, name, services);
   const refuse = async (request: FastifyRequest) => {
-    throw new ApiProblem('not_found', `There is nothing at ${request.method} ${pathOf(request)}.`);
+    throw new ApiProblem('not_found', `There is nothing at ${request.method} ${shownPathOf(request)}.`);
   };
   // Refused before the body is read: what is not here does not care what was sent to it.
   for (const url of ['', '/*']) scope.all(url, { onRequest: refuse }, refuse);

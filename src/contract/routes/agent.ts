@@ -34,6 +34,8 @@ export const agentRoutes = {
     tag: 'agent',
     access: { kind: 'body', credential: 'enrolment' },
     body: agent.RegisterRequest,
+    // Enough for 256 boot stages and 64 labels; it is read before the caller is known.
+    body_limit_bytes: 128 * 1024,
     refusals: [outOfRange('/boot/stages/*/seconds')],
     success: 201,
     reply: agent.RegisterReply,

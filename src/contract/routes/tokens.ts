@@ -13,6 +13,7 @@ export const tokenRoutes = {
     tag: 'session',
     access: { kind: 'body', credential: 'token' },
     body: token.SessionCreate,
+    body_limit_bytes: 4096,
     success: 201,
     reply: token.Session,
   },

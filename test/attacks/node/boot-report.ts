@@ -1,0 +1,25 @@
+/** Boot reports that a machine's own agent makes costly. */
+import { startMachine } from '../../api/support/machine.ts';
+import type { Attack } from '../support/attack.ts';
+import { cpuSpentOn } from '../support/server-cpu.ts';
+import { poolToJoin } from './pool.ts';
+
+const much = 1;
+const repeats = 3;
+const openStages = 'Starting stage: a\n'.repeat(7_000);
+const finishedStages = 'Finished stage: (b) 0.1 seconds\n'.repeat(3_800);
+
+export const bootReportAttacks: Attack[] = [
+  {
+    name: '1: keeps the server busy with a boot report of stages that never end',
+    without: [{ file: 'src/contract/boot-report.ts', find: 'const maxOpen = 64;', replace: 'const maxOpen = 1e9;' }],
+    async succeeds(server) {
+      const machine = await startMachine(server.url, await poolToJoin(server, 'boot-report'));
+      const report = { raw: openStages + finishedStages, headers: { 'content-type': 'text/plain' } };
+      const spent = await cpuSpentOn(server.pid, async () => {
+        for (let sent = 0; sent < repeats; sent++) await machine.call('agent-boot', {}, report);
+      });
+      return spent > much;
+    },
+  },
+];
