@@ -9,7 +9,8 @@ import { quantile } from './measure.ts';
 export interface Crowd {
   url: string;
   path: string;
-  token: string;
+  /** Used in turn: one token may hold only a part of a replica's streams. */
+  tokens: string[];
   readers: number;
   /** So many of them stop reading once they are connected. */
   stuck: number;
@@ -56,7 +57,8 @@ function look(chunk: Buffer): void {
 /** All read into the same memory, one after the other, so that reading costs little more than the copy. */
 const shared = Buffer.alloc(256 * 1024);
 
-function openOne({ url, path, token }: Crowd): Promise<net.Socket> {
+function openOne({ url, path, tokens }: Crowd, place: number): Promise<net.Socket> {
+  const token = tokens[place % tokens.length];
   const { hostname, port } = new URL(url);
   return new Promise((resolve, refuse) => {
     let isIn = false;
@@ -77,7 +79,7 @@ function openOne({ url, path, token }: Crowd): Promise<net.Socket> {
 async function open(crowd: Crowd): Promise<void> {
   while (sockets.length < crowd.readers) {
     const some = Math.min(openAtOnce, crowd.readers - sockets.length);
-    sockets.push(...(await Promise.all(Array.from({ length: some }, () => openOne(crowd)))));
+    sockets.push(...(await Promise.all(Array.from({ length: some }, (_, i) => openOne(crowd, sockets.length + i)))));
   }
   for (const [place, socket] of sockets.entries()) {
     if (place < crowd.stuck) socket.pause();

@@ -11,8 +11,11 @@ import { readFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { streamShares } from '../src/api/held/places.ts';
 import { now, pause, systemClock } from '../src/base/clock.ts';
 import type { NodeId } from '../src/base/ids.ts';
+import { createClient } from '../src/contract/client.ts';
+import { routes } from '../src/contract/routes.ts';
 import type { Database } from '../src/store/database.ts';
 import { type NodeMove, transition } from '../src/store/door.ts';
 import { defaultEnvironment } from '../src/store/door-rules.ts';
@@ -48,6 +51,8 @@ interface Served {
   url: string;
   pid: number;
   token: string;
+  /** Of the readers. */
+  tokens: string[];
 }
 
 interface Outcome extends Heard {
@@ -64,11 +69,11 @@ async function ask<T>(child: ChildProcess, message: object): Promise<T> {
 }
 
 /** One crowd, watched for a while. */
-async function watch({ url, pid, token }: Served, of: Pick<Crowd, 'readers' | 'stuck' | 'path'>): Promise<Outcome> {
+async function watch({ url, pid, tokens }: Served, of: Pick<Crowd, 'readers' | 'stuck' | 'path'>): Promise<Outcome> {
   const crowd = fork(here('reader-crowd.ts'));
   const tell = <T>(command: Command) => ask<T>(crowd, command);
   try {
-    await tell({ open: { url, token, ...of } });
+    await tell({ open: { url, tokens, ...of } });
     await pause(systemClock, warmUpMs);
     await tell({ measure: 'begin' });
     const [began, cpu] = [systemClock.monotonicMs(), workSeconds(pid)];
@@ -119,6 +124,15 @@ function startChanges(db: Database, ids: readonly NodeId[]) {
   };
 }
 
+/** One token may hold only a part of a replica's streams. */
+async function readerTokens(url: string, admin: string): Promise<string[]> {
+  const client = createClient({ base_url: url, token: admin, addresses: routes });
+  const names = Array.from({ length: Math.ceil((many + 1) / streamShares.one_token) }, (_, i) => `reader-${i}`);
+  return Promise.all(
+    names.map(async (name) => (await client.call('token-create', { body: { name, role: 'viewer' } })).token ?? ''),
+  );
+}
+
 /** What the server says of itself: how long each part of serving its readers has taken so far. */
 async function partsOf({ url, token }: Served): Promise<Map<string, number>> {
   const text = await (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text();
@@ -139,7 +153,7 @@ async function bare(like: Outcome, readers: number): Promise<Outcome> {
     const perReader = like.bytes / readers / like.seconds;
     const fanout: Fanout = { piece_bytes: Math.round((perReader * every_ms) / 1000), every_ms };
     await ask(child, fanout);
-    const served = { url: `http://127.0.0.1:${port}`, pid: child.pid ?? 0, token: 'none' };
+    const served = { url: `http://127.0.0.1:${port}`, pid: child.pid ?? 0, token: 'none', tokens: ['none'] };
     return await watch(served, { readers, stuck: 0, path: '/' });
   } finally {
     child.disconnect();
@@ -180,7 +194,8 @@ try {
   );
   const replica = await startReplica(directory, ['--database-url', db.url], {});
   const token = (await readFile(join(directory, 'admin.token'), 'utf8')).trim();
-  const server = { url: replica.url, pid: replica.pid, token };
+  const tokens = await readerTokens(replica.url, token);
+  const server = { url: replica.url, pid: replica.pid, token, tokens };
   const tail = await startTail({ db, clock: systemClock, onError: (error) => say(String(error)) });
   db.whenEvidence(() => tail.nudge());
   const changes = startChanges(db, ids);

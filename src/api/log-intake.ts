@@ -4,6 +4,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ApiProblem } from '../contract/errors.ts';
+import { whenOver } from './held/places.ts';
 
 export interface IntakeFigures {
   held_bytes: number;
@@ -43,7 +44,7 @@ export function createLogIntake(mostHeldBytes = usualMostBytes): LogIntake {
         refuse(`${held_bytes} bytes of log lines wait to be stored.`);
       held_bytes += bytes;
       underWay.set(node, ofNode + 1);
-      reply.raw.once('close', () => {
+      whenOver(reply, () => {
         held_bytes -= bytes;
         const left = (underWay.get(node) ?? 1) - 1;
         if (left > 0) underWay.set(node, left);

@@ -16,6 +16,7 @@ import type { HeartbeatBuffer } from '../store/heartbeat-buffer.ts';
 import type { LogWriter } from '../store/log-writer.ts';
 import type { EvidenceTail } from '../store/tail.ts';
 import type { AgentStreams } from './agent-stream/streams.ts';
+import type { Places } from './held/places.ts';
 import type { LiveFeed } from './live-feed.ts';
 import type { LogArrivals } from './log-arrivals.ts';
 import type { LogIntake } from './log-intake.ts';
@@ -50,6 +51,8 @@ export interface ApiServices extends OperationServices {
   fleetLoad(): FleetLoad;
   tail: EvidenceTail;
   feed: LiveFeed;
+  /** What people may hold open on this replica. */
+  places: { streams: Places; log_follows: Places };
   /** Null where no collector is named. */
   tracer: Tracer | null;
   arrivals: LogArrivals;

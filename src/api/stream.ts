@@ -15,10 +15,6 @@ const mostUnsentBytes = 4 * 1024 * 1024;
 /** So is one that has taken nothing for this many signs of life. */
 const mostStalls = 12;
 
-/** A thousand and some to spare: beyond that a replica would serve its readers late; the next ones try again, or another replica. */
-const mostReaders = 1_200;
-const crowdedRetrySeconds = 5;
-
 const drained = (out: Writable): Promise<void> =>
   new Promise((resolve) => {
     const end = () => {
@@ -130,8 +126,7 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
   const asked = String(request.headers['last-event-id'] ?? query?.cursor ?? '');
   const given = asked === '' ? undefined : parseCursor(asked);
   if (asked !== '' && !given) throw new ApiProblem('invalid_cursor');
-  if (services.feed.readers() >= mostReaders)
-    throw new ApiProblem('rate_limited', { retry_after_seconds: crowdedRetrySeconds });
+  services.places.streams.hold(person(), reply);
   const start = given ?? parseCursor(services.feed.position()) ?? startCursor;
 
   reply.hijack();

@@ -122,7 +122,7 @@ export const errorCatalogue = {
     status: 429,
     title: 'Too many requests',
     owner_layer: 'control_plane',
-    cause: 'As many streams are open as the server keeps at once.',
+    cause: 'The caller, or everybody together, holds as many streams or waiting calls as the server allows.',
     remedy: 'Wait `retry_after_seconds`, then repeat.',
   },
 

@@ -1,5 +1,6 @@
 /** Attacks by a tenant: its token, and the machines that its allocations have or had. */
 import { describeAttacks } from './support/attack.ts';
 import { formerTenantAttacks } from './tenant/former-tenant.ts';
+import { streamAttacks } from './tenant/streams.ts';
 
-describeAttacks('tenant', [...formerTenantAttacks]);
+describeAttacks('tenant', [...formerTenantAttacks, ...streamAttacks]);

@@ -9,6 +9,11 @@ const words: Record<StreamState, { tone: Tone; text: string; means: string }> = 
   connecting: { tone: 'idle', text: 'Connecting', means: 'The live stream is being opened.' },
   live: { tone: 'ok', text: 'Live', means: 'Every change arrives by itself.' },
   stale: { tone: 'warn', text: 'Reconnecting', means: 'The stream is broken; what you see may be out of date.' },
+  refused: {
+    tone: 'warn',
+    text: 'Not live',
+    means: 'Too many live streams are open. Close other tabs of this console.',
+  },
   paused: { tone: 'idle', text: 'Paused', means: 'Paused while this tab was out of sight.' },
 };
 
@@ -23,15 +28,23 @@ export function StreamSign() {
 }
 
 /** Floats above the page, so that nothing moves when the stream breaks and when it is back. */
+const signs: Partial<Record<StreamState, { title: string; text: string }>> = {
+  stale: { title: 'The live stream is stale.', text: 'Reconnecting; what you see may be out of date.' },
+  refused: {
+    title: 'This page is not live.',
+    text: 'Too many live streams are open. Close other tabs, or reload to see changes.',
+  },
+};
+
 export function StaleSign() {
-  const stale = useStreamState() === 'stale';
+  const sign = signs[useStreamState()];
   return (
     <div role="status" className={styles.place}>
-      {stale && (
+      {sign && (
         <div className={styles.stale} style={toneStyle('warn')}>
           <IconPlugConnectedX size={18} aria-hidden />
           <span>
-            <b>The live stream is stale.</b> Reconnecting; what you see may be out of date.
+            <b>{sign.title}</b> {sign.text}
           </span>
         </div>
       )}

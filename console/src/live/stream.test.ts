@@ -37,8 +37,8 @@ function scene() {
     };
     answer = () => new Response(new ReadableStream({ start }));
   };
-  const refuse = (status: number) => {
-    answer = () => new Response(null, { status });
+  const refuse = (status: number, headers: Record<string, string> = {}) => {
+    answer = () => new Response(null, { status, headers });
   };
   const send = async (text: string) => {
     line?.enqueue(new TextEncoder().encode(text));
@@ -86,6 +86,20 @@ describe('the live stream', () => {
     await at.clock.advance(60_000);
     expect(at.asked.length).toBeGreaterThan(8);
     expect(at.asked.length).toBeLessThan(30);
+    at.stream.stop();
+  });
+
+  it('says that it was refused where too many are open, and waits as long as it is told', async () => {
+    const at = scene();
+    at.refuse(429, { 'retry-after': '15' });
+    at.stream.start();
+    await at.clock.advance(60_000);
+    expect(at.states.at(-1)).toBe('refused');
+    expect(at.asked.length).toBeGreaterThan(2);
+    expect(at.asked.length).toBeLessThan(8);
+    at.serve();
+    await at.clock.advance(20_000);
+    expect(at.states.at(-1)).toBe('live');
     at.stream.stop();
   });
 

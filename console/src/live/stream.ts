@@ -5,8 +5,8 @@
 import { type CancelTimer, type Clock, pause } from '../../../src/base/clock.ts';
 import { EventParser, type ServerEvent } from './sse.ts';
 
-/** `paused`: the page is hidden and has given its connection back. */
-export type StreamState = 'connecting' | 'live' | 'stale' | 'paused';
+/** `paused`: the page is hidden and has given its connection back. `refused`: as many streams are open as may be. */
+export type StreamState = 'connecting' | 'live' | 'stale' | 'paused' | 'refused';
 
 export interface StreamOptions {
   address: string;
@@ -23,11 +23,17 @@ export interface StreamOptions {
 const silenceMs = 15_000;
 const firstWaitMs = 500;
 const longestWaitMs = 5000;
+const tooMany = 429;
+/** Where a refusal says no time of its own. */
+const refusedWaitSeconds = 15;
+const longestRefusedWaitSeconds = 60;
 
 export class LiveStream {
   readonly #options: StreamOptions;
   #cursor: string | null = null;
   #running: AbortController | null = null;
+  /** Set by a refusal that says when to come again. */
+  #refusedWaitMs = 0;
 
   constructor(options: StreamOptions) {
     this.#options = options;
@@ -51,8 +57,8 @@ export class LiveStream {
       const heard = await this.#connectOnce(stopped);
       if (stopped.aborted) return;
       failures = heard ? 0 : failures + 1;
-      this.#options.onState('stale');
-      const wait = Math.min(longestWaitMs, firstWaitMs * 2 ** failures);
+      this.#options.onState(this.#refusedWaitMs > 0 ? 'refused' : 'stale');
+      const wait = Math.max(this.#refusedWaitMs, Math.min(longestWaitMs, firstWaitMs * 2 ** failures));
       await pause(this.#options.clock, wait * (0.75 + Math.random() / 2), stopped);
     }
   }
@@ -63,6 +69,7 @@ export class LiveStream {
     const signal = AbortSignal.any([stopped, connection.signal]);
     const watch = new SilenceWatch(this.#options.clock, () => connection.abort());
     let heard = false;
+    this.#refusedWaitMs = 0;
     try {
       const reply = await this.#options.fetch(this.#options.address, {
         headers: { accept: 'text/event-stream', ...(this.#cursor && { 'last-event-id': this.#cursor }) },
@@ -71,7 +78,7 @@ export class LiveStream {
         signal,
       });
       if (!reply.ok || !reply.body) {
-        this.#refused(reply.status);
+        this.#refused(reply);
         return false;
       }
       this.#options.onState('live');
@@ -99,7 +106,11 @@ export class LiveStream {
     if (event.data !== '') this.#options.onEvent(event);
   }
 
-  #refused(status: number): void {
+  #refused({ status, headers }: Response): void {
+    if (status === tooMany) {
+      const seconds = Number(headers.get('retry-after')) || refusedWaitSeconds;
+      this.#refusedWaitMs = 1000 * Math.min(seconds, longestRefusedWaitSeconds);
+    }
     if (status === 401) {
       this.#running?.abort();
       this.#options.onSignedOut();

@@ -99,12 +99,13 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
     await mustBeKnown(params.id, person().tenant, services);
     return timeline(query, person().tenant, services, { node_id: params.id });
   },
-  async 'node-logs'({ params, query, person, request }, services) {
+  async 'node-logs'({ params, query, person, request, reply }, services) {
     const tenant = person().tenant;
     await mustBeKnown(params.id, tenant, services);
     const { cursor, limit, follow, ...filter } = query ?? {};
     let after = cursor === undefined ? undefined : parseLogCursor(cursor);
     if (cursor !== undefined && !after) throw new ApiProblem('invalid_cursor');
+    if (follow) services.places.log_follows.hold(person(), reply);
     const gone = () => request.raw.destroyed;
     const read = () =>
       readLines(services.db, { ...filter, node_id: params.id, after, tenant, limit: limit ?? defaultLimit, gone });
