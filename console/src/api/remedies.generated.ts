@@ -20,7 +20,7 @@ export const remedies: Record<string, string> = {
   token_expired: "Ask an admin for a new one, or sign in again.",
   role_insufficient: "Use a token with the role named in `detail`.",
   scope_insufficient: "Use a token for all tenants; for a relay, one for the pool of its machines.",
-  origin_refused: "Open the console at its own address; behind a proxy, pass the Host header on.",
+  origin_refused: "Open the console at its own address; behind a proxy, pass the Host header on and name the proxy in --trusted-proxies.",
   host_bound_pool_refused: "Start with --allow-local-driver if you mean it, and declare the pool as admin.",
   pool_not_found: "List the pools, or declare it.",
   pool_in_use: "Release its allocations first; their machines go with them.",
