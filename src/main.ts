@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createAgentStreams } from './api/agent-stream/streams.ts';
-import { createPlaces, logFollowShares, streamShares } from './api/held/places.ts';
+import { openPlaces } from './api/held/places.ts';
 import { createLiveFeed } from './api/live-feed.ts';
 import { createMetrics } from './api/metrics.ts';
 import { openNodeLogs } from './api/node-logs.ts';
@@ -254,10 +254,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
     fleetLoad: () => ({ ...ingest.listened(), beat_rate: settings.beat_rate }),
     tail,
     feed,
-    places: {
-      streams: createPlaces('event streams', streamShares),
-      log_follows: createPlaces('followed logs', logFollowShares),
-    },
+    places: openPlaces(),
     agentStreams,
     tellRefusedBeat: refusedBeats.tell,
     tracer,

@@ -74,4 +74,9 @@ export function createPlaces(what: string, shares: Shares): Places {
 export const streamShares: Shares = { total: 1_200, all_tenants: 800, one_tenant: 300, one_token: 200 };
 
 /** Each looks at the store every two seconds. */
-export const logFollowShares: Shares = { total: 400, all_tenants: 250, one_tenant: 100, one_token: 50 };
+const logFollowShares: Shares = { total: 400, all_tenants: 250, one_tenant: 100, one_token: 50 };
+
+export const openPlaces = () => ({
+  streams: createPlaces('event streams', streamShares),
+  log_follows: createPlaces('followed logs', logFollowShares),
+});
