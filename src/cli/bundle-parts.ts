@@ -1,8 +1,7 @@
 /** What goes into an incident bundle: each part is a name and a question to the server, asked with the caller's own rights. */
 
 import { RequestRefused } from '../contract/client.ts';
-import type { LogLine } from '../contract/node.ts';
-import type { Page } from '../contract/primitives.ts';
+import type { LogLine, LogPage } from '../contract/node.ts';
 import { fieldOfId } from './commands/timeline.ts';
 import { collect } from './pages.ts';
 import type { Session } from './session.ts';
@@ -32,14 +31,14 @@ const pageLines = 500;
 /** From the oldest on, page by page; of more than a bundle holds, the last lines are still there, and the middle is left out. */
 async function logsOf(session: Session, id: string, since: string | null): Promise<{ lines: LogLine[]; cut: boolean }> {
   const lines: LogLine[] = [];
-  const ask = (more: { cursor?: string; tail?: boolean }): Promise<Page<LogLine>> =>
+  const ask = (more: { cursor?: string; tail?: boolean }): Promise<LogPage> =>
     session.call('node-logs', { params: { id }, query: { limit: pageLines, ...(since && { since }), ...more } });
   let cursor: string | null = null;
   while (lines.length < mostLines) {
-    const page: Page<LogLine> = await ask(cursor ? { cursor } : {});
+    const page: LogPage = await ask(cursor ? { cursor } : {});
     lines.push(...page.items);
-    if (page.items.length === 0 || page.next_cursor === null || page.next_cursor === cursor)
-      return { lines, cut: false };
+    const isEnd = page.items.length === 0 && !page.continue_at;
+    if (isEnd || page.next_cursor === null || page.next_cursor === cursor) return { lines, cut: false };
     cursor = page.next_cursor;
   }
   const last = await ask({ tail: true });

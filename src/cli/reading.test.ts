@@ -1,5 +1,6 @@
 /** What there is, as a program meets it: lists, one thing in full, timelines and logs. */
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { LogLine } from '../contract/node.ts';
 import { runCli } from './testing/run-cli.ts';
 import {
   sampleAllocation,
@@ -262,6 +263,18 @@ describe('one thing in full', () => {
     server.on('timeline-get', () => ({ body: { items: [], next_cursor: null } }));
     const { stderr } = await slipway(['logs', sampleIds.allocation_id, '--grep', 'panic']);
     expect(stderr).toBe(`No line of ${sampleIds.node_id} contains panic.\n`);
+  });
+
+  test('a search that the server stopped goes on, and says so', async () => {
+    const pages: Record<string, { items: LogLine[]; next_cursor: string; continue_at: string | null }> = {
+      '': { items: [sampleLogLine({ seq: 9, line: 'panic: late' })], next_cursor: 'i-9', continue_at: 'i-5' },
+      'i-5': { items: [], next_cursor: 'i-5', continue_at: 'i-2' },
+      'i-2': { items: [sampleLogLine({ seq: 1, line: 'panic: early' })], next_cursor: 'i-2', continue_at: null },
+    };
+    server.on('node-logs', ({ query }) => ({ body: pages[query.before ?? ''] }));
+    const { stdout, stderr } = await slipway(['logs', sampleIds.node_id, '--grep', 'panic']);
+    expect(stderr).toBe('Searching older lines. Ctrl-C ends it.\n');
+    expect(stdout.match(/panic: \w+/g)).toEqual(['panic: early', 'panic: late']);
   });
 
   test('logs of a machine that never sent any: what was found on it when it was given up', async () => {

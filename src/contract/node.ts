@@ -191,7 +191,19 @@ export const LogLine = Type.Object(
   { $id: 'LogLine' },
 );
 export type LogLine = Static<typeof LogLine>;
-export const LogPage = pageOf(LogLine, 'LogPage');
+export const LogPage = Type.Object(
+  {
+    ...pageOf(LogLine, '').properties,
+    continue_at: nullable(
+      Type.String({
+        description:
+          'Where the server stopped after it had read as much as it reads for one call; null when it read everything that was asked for. Go on with `cursor`, or with `before` where `tail` is set.',
+      }),
+    ),
+  },
+  { $id: 'LogPage' },
+);
+export type LogPage = Static<typeof LogPage>;
 export const LogQuery = Type.Object(
   {
     instance: Type.Optional(Id),
@@ -203,6 +215,8 @@ export const LogQuery = Type.Object(
     follow: Type.Optional(Type.Boolean()),
     /** `newest` gives the last lines, still in the order they were written. */
     tail: Type.Optional(Type.Boolean()),
+    /** With `tail`: the last lines before this position, which an earlier page gave as `continue_at`. */
+    before: Type.Optional(Type.String({ maxLength: 512 })),
     ...paging,
   },
   strict,

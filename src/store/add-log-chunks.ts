@@ -4,6 +4,7 @@
  */
 import type { NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { ShippedLine } from '../contract/agent.ts';
+import { rawBytesPerByte } from '../lifecycle/logs.ts';
 import { holderOf } from './allocations.ts';
 import { type Database, type Queryable, single } from './database.ts';
 import { type Chunk, packLines } from './log-chunks.ts';
@@ -26,6 +27,9 @@ export interface AddedChunk {
   unchecked_bytes: string;
   loose_chunks: number;
 }
+
+/** What a chunk counts towards the limit of its node, in SQL. */
+export const chargedBytes = `greatest(octet_length(content), raw_bytes / ${rawBytesPerByte})`;
 
 /** Chunks below this are joined with their neighbours once there are some. */
 export const looseBelowBytes = 64 * 1024;
@@ -53,8 +57,8 @@ const added = `added as (
   returning node_instance_id, node_id, allocation_id)`;
 
 const addBehindEnd = `with ${shipped}, moved as (
-    update node_log_ends as known set last_seq = shipped.last_seq, bytes = known.bytes + octet_length(content),
-      unchecked_bytes = known.unchecked_bytes + octet_length(content),
+    update node_log_ends as known set last_seq = shipped.last_seq, bytes = known.bytes + ${chargedBytes},
+      unchecked_bytes = known.unchecked_bytes + ${chargedBytes},
       loose_chunks = known.loose_chunks + (raw_bytes < ${looseBelowBytes})::int
     from shipped where known.node_instance_id = shipped.node_instance_id and known.last_seq < shipped.first_seq
     returning known.node_instance_id, known.unchecked_bytes, known.loose_chunks

@@ -1,6 +1,6 @@
 /** A node that writes a line now and then would leave a row for each; neighbours are joined, and then compress well. */
 import type { NodeInstanceId } from '../base/ids.ts';
-import { looseBelowBytes } from './add-log-chunks.ts';
+import { chargedBytes, looseBelowBytes } from './add-log-chunks.ts';
 import type { Database, Transaction } from './database.ts';
 import { lineOf, type Packing, packLines, recordsOf } from './log-chunks.ts';
 
@@ -74,7 +74,7 @@ export async function joinLooseChunks(db: Database, node_instance_id: NodeInstan
     for (const group of neighbours(rows.reverse())) await join(tx, node_instance_id, group);
     await tx.query(
       `update node_log_ends set loose_chunks = 0,
-         bytes = (select coalesce(sum(octet_length(content)), 0) from node_log_chunks where node_instance_id = $1)
+         bytes = (select coalesce(sum(${chargedBytes}), 0) from node_log_chunks where node_instance_id = $1)
        where node_instance_id = $1`,
       [node_instance_id],
     );

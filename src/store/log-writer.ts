@@ -33,7 +33,7 @@ export interface LogWriter {
 
 export interface LogWriterParts {
   db: Database;
-  /** What the logs of one node may take in the store, compressed. */
+  /** What the logs of one node may take in the store, as `LogSettings` counts. */
   most_bytes_per_node: number;
   onStored?(stored: StoredLines): void;
   onError(error: unknown): void;

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../test/support/store.ts';
 import type { NodeInstanceId } from '../base/ids.ts';
+import { rawBytesPerByte } from '../lifecycle/logs.ts';
 import type { Database } from './database.ts';
 import { createLogWriter, type LogWriter } from './log-writer.ts';
 import { lastLines, parseLogCursor, readLines } from './node-logs.ts';
@@ -54,6 +55,8 @@ const chunksOf = (node_id: string) =>
     `select lines, packing, raw_bytes, octet_length(content) as bytes from node_log_chunks where node_id = $1 order by node_instance_id, last_seq`,
     [node_id],
   );
+const charged = ({ bytes, raw_bytes }: { bytes: number; raw_bytes: number }) =>
+  Math.max(bytes, Math.floor(raw_bytes / rawBytesPerByte));
 const texts = async (node_id: string) => (await readLines(db, { node_id, ...page })).items.map((item) => item.line);
 
 test('lines that are shipped again, in any portions, are kept once, as they first came', async () => {
@@ -138,7 +141,7 @@ test('what is kept is compressed, and what comes line by line is joined', async 
   const { items } = await readLines(db, { node_id: ids.node_id, tenant: null, limit: 2000 });
   expect(items.map((item) => item.line)).toEqual(linesFrom(1, 1200, said).map((each) => each.line));
   const ends = await db.query<{ bytes: string }>('select bytes from node_log_ends where node_id = $1', [ids.node_id]);
-  expect(Number(ends[0]?.bytes)).toBe((await chunksOf(ids.node_id)).reduce((sum, { bytes }) => sum + bytes, 0));
+  expect(Number(ends[0]?.bytes)).toBe((await chunksOf(ids.node_id)).reduce((sum, each) => sum + charged(each), 0));
 });
 
 test('a node that writes more than it may keeps the newest lines, and says how many were cut', async () => {
@@ -160,6 +163,67 @@ test('a node that writes more than it may keeps the newest lines, and says how m
   // What was cut does not come back.
   expect(await small.store(ids, linesFrom(1, 5))).toBe(200);
   expect((await readLines(db, { node_id: ids.node_id, ...page })).items).toEqual(items);
+});
+
+test('lines that compress a thousandfold count by what was written', async () => {
+  const ids = await shipper();
+  const small = writer(40_000);
+  const repeated = () => 'a'.repeat(1_000);
+  for (let round = 0; round < 20; round++) {
+    await small.store(ids, linesFrom(round * 50 + 1, round * 50 + 50, repeated));
+    await small.settled();
+  }
+  const chunks = await chunksOf(ids.node_id);
+  const sum = (of: (chunk: (typeof chunks)[number]) => number) => chunks.reduce((all, chunk) => all + of(chunk), 0);
+  expect(
+    sum(({ bytes }) => bytes),
+    'far from the limit as stored',
+  ).toBeLessThan(4_000);
+  expect(sum(({ raw_bytes }) => raw_bytes)).toBeLessThan(40_000 * rawBytesPerByte);
+  const { items } = await readLines(db, { node_id: ids.node_id, ...page });
+  expect(items[0]?.line).toMatch(/^dropped \d+ lines/);
+  expect(items.at(-1)?.seq).toBe(1_000);
+  const ends = await db.query<{ bytes: string }>('select bytes from node_log_ends where node_id = $1', [ids.node_id]);
+  expect(Number(ends[0]?.bytes)).toBe(sum(charged));
+});
+
+test('a search stops after a bound of work and goes on where it stopped, in both directions', async () => {
+  const ids = await shipper();
+  for (let round = 0; round < 40; round++)
+    await logs.store(
+      ids,
+      linesFrom(round * 10 + 1, round * 10 + 10, (seq) => (seq === 7 || seq === 393 ? 'needle' : `straw ${seq}`)),
+    );
+  const asked = { node_id: ids.node_id, ...page, q: 'needle', max_read_bytes: 100_000 };
+  const found: number[] = [];
+  let pages = 0;
+  let after = parseLogCursor('');
+  for (let more: string | null = ''; more !== null; pages++) {
+    const { items, continue_at, next_cursor } = await readLines(db, { ...asked, ...(after && { after }) });
+    found.push(...items.map(({ seq }) => seq));
+    if (continue_at !== null) expect(continue_at).toBe(next_cursor);
+    after = parseLogCursor(continue_at ?? '');
+    more = continue_at;
+  }
+  expect(found).toEqual([7, 393]);
+  expect(pages).toBeGreaterThan(2);
+
+  const backwards: number[] = [];
+  let before = parseLogCursor('');
+  pages = 0;
+  for (let more: string | null = ''; more !== null; pages++) {
+    const { items, continue_at, next_cursor } = await readLines(db, {
+      ...asked,
+      tail: true,
+      ...(before && { before }),
+    });
+    backwards.unshift(...items.map(({ seq }) => seq));
+    if (pages === 0) expect(parseLogCursor(next_cursor ?? '')?.seq, 'whoever follows goes on behind the end').toBe(400);
+    before = parseLogCursor(continue_at ?? '');
+    more = continue_at;
+  }
+  expect(backwards).toEqual([7, 393]);
+  expect(pages).toBeGreaterThan(2);
 });
 
 test('a search goes through everything, and whoever follows goes on behind it', async () => {

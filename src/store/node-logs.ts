@@ -1,8 +1,7 @@
 /** Reads the durable logs of nodes, kept under the instance that wrote them: page by page, the last lines, and what holds a word. */
 import type { NodeInstanceId } from '../base/ids.ts';
 import type { ShippedLine } from '../contract/agent.ts';
-import type { LogLine } from '../contract/node.ts';
-import type { Page } from '../contract/primitives.ts';
+import type { LogLine, LogPage } from '../contract/node.ts';
 import type { Queryable } from './database.ts';
 import { lineOf, type PackedContent, recordsOf } from './log-chunks.ts';
 
@@ -20,8 +19,12 @@ export interface LogFilter {
   q?: string;
   tail?: boolean;
   after?: LogPosition;
+  /** Where a search for the last lines goes on. */
+  before?: LogPosition;
   tenant: string | null;
   limit: number;
+  /** How much one call reads before it says where it stopped; the usual bound unless given. */
+  max_read_bytes?: number;
   /** Whoever asked has gone: nobody reads on for them. */
   gone?(): boolean;
 }
@@ -29,10 +32,15 @@ export interface LogFilter {
 interface ChunkRow extends PackedContent {
   node_instance_id: string;
   last_seq: string;
+  raw_bytes: number;
 }
 
 /** A search goes through many chunks; a few at a time keep memory small, and others have their turn between them. */
 const chunksAtOnce = 16;
+
+/** A call reads so much and then says where it stopped; a chunk costs something even where it is small. */
+const maxReadBytes = 32 * 1024 * 1024;
+const leastChunkBytes = 16 * 1024;
 
 /** The next chunks behind a position, or before it when the last lines are asked for. */
 function nextChunks(db: Queryable, filter: LogFilter, from: LogPosition | undefined): Promise<ChunkRow[]> {
@@ -50,10 +58,11 @@ function nextChunks(db: Queryable, filter: LogFilter, from: LogPosition | undefi
       `(node_instance_id, last_seq) ${sign} (${bind(position.node_instance_id)}, ${bind(position.seq)}::bigint)`,
     );
   if (filter.after) behind(filter.after, '>');
+  if (filter.before) behind(filter.before, '<');
   if (from) behind(from, filter.tail ? '<' : '>');
   const direction = filter.tail ? 'desc' : 'asc';
   return db.query<ChunkRow>(
-    `select node_instance_id, last_seq, packing, content from node_log_chunks where ${where.join(' and ')}
+    `select node_instance_id, last_seq, raw_bytes, packing, content from node_log_chunks where ${where.join(' and ')}
      order by node_instance_id ${direction}, last_seq ${direction} limit ${chunksAtOnce}`,
     values,
   );
@@ -70,7 +79,7 @@ function searchFor(q: string | undefined) {
   };
 }
 
-export async function readLines(db: Queryable, filter: LogFilter): Promise<Page<LogLine>> {
+export async function readLines(db: Queryable, filter: LogFilter): Promise<LogPage> {
   const { may, does } = searchFor(filter.q);
   const sinceMs = filter.since ? Date.parse(filter.since) : null;
   const { after, limit, tail = false } = filter;
@@ -78,6 +87,8 @@ export async function readLines(db: Queryable, filter: LogFilter): Promise<Page<
   /** How far everything was looked at: whoever reads on begins there, also when nothing was found. */
   let read: LogPosition | undefined;
   let newest: LogPosition | undefined;
+  let readBytes = 0;
+  let isEnd = false;
 
   const wantedOf = async (row: ChunkRow): Promise<LogLine[]> => {
     const { node_instance_id } = row;
@@ -89,22 +100,30 @@ export async function readLines(db: Queryable, filter: LogFilter): Promise<Page<
       .map((line) => ({ node_instance_id, ...line }));
   };
 
-  for (;;) {
+  const isDone = () =>
+    items.length >= limit || readBytes >= (filter.max_read_bytes ?? maxReadBytes) || filter.gone?.() === true;
+  while (!isEnd && !isDone()) {
     const rows = await nextChunks(db, filter, read);
     for (const row of rows) {
+      if (isDone()) break;
+      readBytes += Math.max(row.raw_bytes, leastChunkBytes);
       read = { node_instance_id: row.node_instance_id, seq: Number(row.last_seq) };
       newest ??= read;
       const found = await wantedOf(row);
       if (tail) items.unshift(...found.slice(-(limit - items.length)));
       else items.push(...found.slice(0, limit - items.length));
-      if (items.length >= limit) break;
+      isEnd = rows.length < chunksAtOnce && row === rows.at(-1);
     }
-    if (items.length >= limit || rows.length < chunksAtOnce || filter.gone?.()) break;
+    isEnd ||= rows.length === 0;
   }
   const last = items.at(-1);
   const full = !tail && items.length >= limit && last;
   const end = tail ? newest : full ? { node_instance_id: last.node_instance_id, seq: last.seq } : read;
-  return { items, next_cursor: end ? `${end.node_instance_id}-${end.seq}` : null };
+  return {
+    items,
+    next_cursor: end ? formatLogCursor(end) : null,
+    continue_at: !isEnd && items.length < limit && read ? formatLogCursor(read) : null,
+  };
 }
 
 /** The last lines of an instance, oldest first. */
@@ -120,6 +139,8 @@ export async function lastStoredSeq(db: Queryable, instance: NodeInstanceId): Pr
   ]);
   return Number(end?.last_seq ?? 0);
 }
+
+const formatLogCursor = ({ node_instance_id, seq }: LogPosition): string => `${node_instance_id}-${seq}`;
 
 export function parseLogCursor(text: string): LogPosition | undefined {
   const match = /^(.+)-(\d{1,16})$/.exec(text);

@@ -1,7 +1,9 @@
 /** Attacks by a machine, or by the holder of its credential. */
 import { bootReportAttacks } from './node/boot-report.ts';
 import { forgedFactAttacks } from './node/forged-facts.ts';
+import { logBombAttacks, smallLogs } from './node/log-bomb.ts';
 import { replacedKeyAttacks } from './node/replaced-key.ts';
 import { describeAttacks } from './support/attack.ts';
 
 describeAttacks('node', [...forgedFactAttacks, ...replacedKeyAttacks, ...bootReportAttacks]);
+describeAttacks('node with a small log', logBombAttacks, smallLogs);

@@ -29,13 +29,15 @@ interface Log {
   /** Where the next line will be. */
   cursor: string | undefined;
   loaded: boolean;
+  /** A search has not looked at the oldest lines yet. */
+  searching: boolean;
   error: unknown;
 }
 
 const firstLines = 500;
 const mostLines = 5000;
 const retryMs = 2000;
-const nothing: Log = { lines: [], cursor: undefined, loaded: false, error: null };
+const nothing: Log = { lines: [], cursor: undefined, loaded: false, searching: false, error: null };
 
 export function useLog({ node_id, instance, q, follow }: Wanted): Log {
   const [log, setLog] = useState(nothing);
@@ -46,11 +48,24 @@ export function useLog({ node_id, instance, q, follow }: Wanted): Log {
   useEffect(() => {
     const stop = new AbortController();
     setLog(nothing);
+    let before: string | undefined;
+    let lines: LogLine[] = [];
     void readWithRetry(stop.signal, setLog, async () => {
-      const query = { instance, q, tail: true, limit: firstLines };
+      const query = { instance, q, tail: true, limit: firstLines - lines.length, before };
       const page = await call('node-logs', { params: { id: node_id }, query, signal: stop.signal });
-      setLog({ lines: page.items, cursor: page.next_cursor ?? undefined, loaded: true, error: null });
-      return 'done';
+      const isFirst = before === undefined;
+      lines = [...page.items, ...lines];
+      before = page.continue_at ?? undefined;
+      const searching = before !== undefined && lines.length < firstLines;
+      setLog((known) => ({
+        // What was followed meanwhile is newer than all of the search.
+        lines: [...page.items, ...known.lines],
+        cursor: isFirst ? (page.next_cursor ?? undefined) : known.cursor,
+        loaded: true,
+        searching,
+        error: null,
+      }));
+      return searching ? 'more' : 'done';
     });
     return () => stop.abort();
   }, [node_id, instance, q]);

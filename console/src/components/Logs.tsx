@@ -25,7 +25,7 @@ const nearEndPx = 40;
 export function Logs({ node, instance, q, onChange }: Props) {
   const [follow, setFollow] = useState(node.status !== 'retired');
   const [atEnd, setAtEnd] = useState(true);
-  const { lines, loaded, error } = useLog({ node_id: node.node_id, instance, q, follow });
+  const { lines, loaded, searching, error } = useLog({ node_id: node.node_id, instance, q, follow });
   const box = useRef<HTMLDivElement>(null);
   const search = useDebouncedCallback((value: string) => onChange({ instance, q: value || undefined }), 300);
 
@@ -77,7 +77,12 @@ export function Logs({ node, instance, q, onChange }: Props) {
       </Group>
       {error !== null && <FailurePanel error={error} />}
       {loaded && lines.length === 0 && !q && <LeftOnMachine node={node} />}
-      {loaded && lines.length === 0 && q && (
+      {searching && (
+        <p role="status" className={styles.searching}>
+          Searching older lines…
+        </p>
+      )}
+      {loaded && !searching && lines.length === 0 && q && (
         <Empty icon={IconFileText} title="No line matches">
           <p>Try other words, or every instance.</p>
         </Empty>

@@ -102,16 +102,26 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
   async 'node-logs'({ params, query, person, request, reply }, services) {
     const tenant = person().tenant;
     await mustBeKnown(params.id, tenant, services);
-    const { cursor, limit, follow, ...filter } = query ?? {};
+    const { cursor, before: from, limit, follow, ...filter } = query ?? {};
     let after = cursor === undefined ? undefined : parseLogCursor(cursor);
-    if (cursor !== undefined && !after) throw new ApiProblem('invalid_cursor');
+    const before = from === undefined ? undefined : parseLogCursor(from);
+    if ((cursor !== undefined && !after) || (from !== undefined && !before)) throw new ApiProblem('invalid_cursor');
     if (follow) services.places.log_follows.hold(person(), reply);
     const gone = () => request.raw.destroyed;
     const read = () =>
-      readLines(services.db, { ...filter, node_id: params.id, after, tenant, limit: limit ?? defaultLimit, gone });
+      readLines(services.db, {
+        ...filter,
+        node_id: params.id,
+        after,
+        before,
+        tenant,
+        limit: limit ?? defaultLimit,
+        gone,
+      });
     let page = await read();
     let next_cursor = page.next_cursor ?? cursor ?? null;
-    for (let waits = 0; follow && page.items.length === 0 && waits < followWaits && !gone(); waits++) {
+    const isWaiting = () => page.items.length === 0 && page.continue_at === null && !gone();
+    for (let waits = 0; follow && isWaiting() && waits < followWaits; waits++) {
       await services.arrivals.next(params.id, followWaitMs);
       // What was searched in vain is not searched again.
       after = next_cursor === null ? undefined : parseLogCursor(next_cursor);

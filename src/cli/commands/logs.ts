@@ -1,7 +1,7 @@
 /** `slipway logs`: what a machine and its command wrote, every incarnation, also after it is gone. */
 import { InvalidArgumentError } from 'commander';
 import { pause } from '../../base/clock.ts';
-import type { LogLine } from '../../contract/node.ts';
+import type { LogLine, LogPage } from '../../contract/node.ts';
 import { collectedOf } from '../../lifecycle/collected.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { Interrupted } from '../failure.ts';
@@ -67,6 +67,22 @@ async function followLogs(session: Session, id: string, asked: Asked, from: stri
       await pause(session.clock, pauseMs, session.signal);
     }
   }
+}
+
+/** The last lines. A search through a long log takes several calls, and the person is told that it goes on. */
+async function readTail(session: Session, id: string, asked: Asked, most: number): Promise<LogPage> {
+  const { err } = session.terminal;
+  const read = (limit: number, before?: string) =>
+    session.call('node-logs', { params: { id }, query: { tail: true, limit, ...(before && { before }), ...asked } });
+  const newest = await read(most);
+  let [items, continue_at] = [newest.items, newest.continue_at];
+  if (continue_at && items.length < most) printLines(err, ['Searching older lines. Ctrl-C ends it.']);
+  while (continue_at && items.length < most) {
+    const older = await read(most - items.length, continue_at);
+    items = [...older.items, ...items];
+    continue_at = older.continue_at;
+  }
+  return { ...newest, items, continue_at };
 }
 
 /** Lines that were shown are not shown again, whichever page they come with. */
@@ -142,10 +158,7 @@ export const makeLogs: MakeCommand = (cli) =>
           ...(isAllocation(through) && { allocation_id: through.allocation_id }),
           ...(node_instance_id && { instance: node_instance_id }),
         };
-        const page = await session.call('node-logs', {
-          params: { id: node_id },
-          query: { tail: true, limit: options.tail, ...asked },
-        });
+        const page = await readTail(session, node_id, asked, options.tail);
         show(page.items);
         if (options.follow) await followLogs(session, node_id, asked, page.next_cursor, show);
         else if (page.items.length === 0 && !session.json) await tellLeft(session, node_id, asked, options);
