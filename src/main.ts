@@ -12,6 +12,7 @@ import { createRefusedBeats } from './api/refused-beats.ts';
 import { createApiServer } from './api/server.ts';
 import type { ApiServices } from './api/services.ts';
 import { apiSettings } from './api/settings.ts';
+import { createFailureThrottle } from './api/sign-in/failure-throttle.ts';
 import { type Clock, now, pause, secondsLater, systemClock } from './base/clock.ts';
 import { hostIdentity, isProcessAlive } from './base/host.ts';
 import { newReplicaId } from './base/ids.ts';
@@ -27,9 +28,10 @@ import type { Driver } from './drivers/driver.ts';
 import { createDbosEngine } from './engine/dbos-engine.ts';
 import { openDrivers } from './open-drivers.ts';
 import { engineListener } from './operations/engine-listener.ts';
-import { ensureAdminToken, ensureLocalPool } from './operations/first-start.ts';
+import { adminTokenPath, ensureAdminToken, ensureLocalPool } from './operations/first-start.ts';
 import { operationRegistry } from './operations/registry.ts';
 import type { OperationServices } from './operations/services.ts';
+import { whyItDidNotStart } from './operations/start-failure.ts';
 import { tracedListener } from './operations/traced-listener.ts';
 import { saidBy } from './probe/http-probe.ts';
 import { probeMany } from './probe/probe-many.ts';
@@ -39,9 +41,8 @@ import { databaseClock } from './store/database-clock.ts';
 import { type DoorEnvironment, defaultEnvironment } from './store/door-rules.ts';
 import { createHeartbeatBuffer } from './store/heartbeat-buffer.ts';
 import { openInstallation } from './store/installation.ts';
-import { applicationRole, migrate, OtherDatabase, SchemaTooNew } from './store/migrate.ts';
+import { applicationRole, migrate } from './store/migrate.ts';
 import { startEmbeddedPostgres } from './store/postgres/embedded.ts';
-import { EmbeddedPostgresError } from './store/postgres/embedded-error.ts';
 import { announceReplica, endReplica, leaseSeconds, otherAddresses, registerReplica } from './store/replicas.ts';
 import { startTail } from './store/tail.ts';
 import { openIngestWatch } from './sweeps/ingest-watch.ts';
@@ -249,6 +250,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
     log,
     settings: apiSettings(settings, version, { console_dir: join(root, 'dist', 'console'), agent_bundle: agentBundle }),
     sessions,
+    tokenFailures: createFailureThrottle(clock, settings.token_failures),
     beats,
     overload,
     fleetLoad: () => ({ ...ingest.listened(), beat_rate: settings.beat_rate }),
@@ -312,8 +314,8 @@ export async function startServer(
   const { services, runner, ingest, declaredDead } = operating;
   const { app, settings: api, scheme } = await openApi(opening, store, operating);
 
-  const admin_token_path = join(opening.data_dir, 'admin.token');
-  await ensureAdminToken(store.db, store.clock, admin_token_path, settings.admin_token);
+  const { data_dir } = opening;
+  await ensureAdminToken(store.db, store.clock, { data_dir, settings, log });
   if (api.allow_host_bound_pools) await ensureLocalPool(store.db, store.clock);
   await app.listen({ host: settings.host, port: settings.port });
   const bound = app.server.address();
@@ -330,7 +332,7 @@ export async function startServer(
   log.info({ url, replica_id, version: opening.version }, 'ready');
   const opened = parts.move();
   const lost = Promise.race([store.lost, declaredDead]);
-  return { url, replica_id, admin_token_path, lost, stop: () => opened.disposeAsync() };
+  return { url, replica_id, admin_token_path: adminTokenPath(data_dir), lost, stop: () => opened.disposeAsync() };
 }
 
 const sameKeyMs = 1_000;
@@ -376,19 +378,6 @@ async function serve(): Promise<void> {
   };
   process.on('SIGINT', () => stop('SIGINT'));
   process.on('SIGTERM', () => stop('SIGTERM'));
-}
-
-/** What went wrong, and what to do about it; a stack trace only for what nobody foresaw. */
-export function whyItDidNotStart(error: unknown): string {
-  if (error instanceof SettingsError) return `${error.message}\n\n${serverUsage()}`;
-  if (error instanceof EmbeddedPostgresError) return `${error.message}\n  ${error.remedy}`;
-  if (error instanceof SchemaTooNew || error instanceof OtherDatabase) return error.message;
-  if (!(error instanceof Error)) return `could not start: ${error}`;
-  const code = 'code' in error ? error.code : undefined;
-  if (code === 'EADDRINUSE') return `${error.message}\n  Stop what listens there, or choose another --port.`;
-  if (code === 'EACCES') return `${error.message}\n  Choose a --data-dir and a --port that this user may use.`;
-  if (code === 'ECONNREFUSED') return `the database does not answer: ${error.message}\n  Check --database-url.`;
-  return `could not start: ${error.stack ?? error.message}`;
 }
 
 function explainAndExit(error: unknown): void {

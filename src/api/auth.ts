@@ -1,17 +1,15 @@
 /** Who is calling: a person by token or session cookie, or an agent by its instance credential; and whether they may. */
 import type { IncomingMessage } from 'node:http';
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import { moment, now, secondsLater } from '../base/clock.ts';
+import type { FastifyRequest } from 'fastify';
+import { now } from '../base/clock.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import type { Access } from '../contract/route.ts';
 import { roleAtLeast } from '../contract/token.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
-import { relayPrefix, type TokenRow, tokenById, tokenBySecret } from '../store/tokens.ts';
+import { relayPrefix, type TokenRow, tokenBySecret } from '../store/tokens.ts';
 import type { ApiServices, Person, Relay } from './services.ts';
-import { requestedHost } from './source-address.ts';
-
-export const sessionCookie = 'slipway_session';
-const sessionSeconds = 12 * 3600;
+import { findSession, sessionSecretOf } from './sign-in/session-cookie.ts';
+import { requestedHost, sourceNetwork } from './source-address.ts';
 
 const bearer = /^Bearer +([!-~]{1,2048})$/i;
 
@@ -33,7 +31,7 @@ function admit(token: TokenRow | undefined, at: Date): Person {
   const { token_id, name, role, tenant, expires_at } = stillGood(token, at);
   if (role === 'relay')
     throw new ApiProblem('role_insufficient', `The token ${name} is a relay's; it only passes on beats.`);
-  return { token_id, name, role, tenant, expires_at };
+  return { token_id, name, role, tenant, expires_at, session_id: null };
 }
 
 /** Its secret says what it is, so that whoever beats with a credential of its own costs no look at the tokens. */
@@ -67,37 +65,30 @@ export async function relayOf(request: FastifyRequest, services: ApiServices): P
   return secret !== undefined && isRelayToken(secret) ? admitRelay(secret, services) : undefined;
 }
 
-export async function personByToken(secret: string, services: ApiServices): Promise<Person> {
-  return admit(await tokenBySecret(services.db, secret), now(services.clock));
+/** An address that sends many unknown tokens has to wait; a valid one is let in whatever came before it. */
+export async function personByToken(secret: string, request: FastifyRequest, services: ApiServices): Promise<Person> {
+  const token = await tokenBySecret(services.db, secret);
+  try {
+    return admit(token, now(services.clock));
+  } catch (error) {
+    if (!(error instanceof ApiProblem) || error.code !== 'token_unknown') throw error;
+    const retry_after_seconds = services.tokenFailures.failed(sourceNetwork(request));
+    throw retry_after_seconds === undefined ? error : new ApiProblem('too_many_failures', { retry_after_seconds });
+  }
 }
 
-async function personBySession(cookie: string, services: ApiServices): Promise<Person> {
-  const text = services.installation.unseal(cookie);
-  const [token_id, expires] = text?.split(' ') ?? [];
-  if (!token_id || !expires) throw new ApiProblem('token_unknown', 'The session is not one of ours; sign in again.');
-  const at = now(services.clock);
-  if (moment(Number(expires)) <= at) throw new ApiProblem('token_expired', 'The session has ended; sign in again.');
-  return admit(await tokenById(services.db, token_id), at);
-}
-
-/** A session is the token's id, sealed: revoking the token ends it too. */
-export function openSession(person: Person, reply: FastifyReply, services: ApiServices): Date {
-  const end = secondsLater(now(services.clock), sessionSeconds);
-  const expires = person.expires_at && person.expires_at < end ? person.expires_at : end;
-  reply.setCookie(sessionCookie, services.installation.seal(`${person.token_id} ${expires.getTime()}`), {
-    httpOnly: true,
-    sameSite: 'strict',
-    secure: services.settings.secure_cookies,
-    path: '/',
-    expires,
-  });
-  return expires;
+async function personBySession(secret: string, services: ApiServices): Promise<Person> {
+  const session = await findSession(secret, services);
+  const person = admit(session, now(services.clock));
+  const { session_id, session_expires_at } = session;
+  const ends = person.expires_at && person.expires_at < session_expires_at ? person.expires_at : session_expires_at;
+  return { ...person, session_id, expires_at: ends };
 }
 
 async function identify(request: FastifyRequest, services: ApiServices): Promise<Person> {
   const secret = bearerOf(request);
-  if (secret !== undefined) return personByToken(secret, services);
-  const cookie = request.cookies[sessionCookie];
+  if (secret !== undefined) return personByToken(secret, request, services);
+  const cookie = sessionSecretOf(request, services);
   if (cookie) return personBySession(cookie, services);
   throw new ApiProblem('token_missing');
 }

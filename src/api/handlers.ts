@@ -18,6 +18,7 @@ import { recoveryHandlers } from './routes/recovery.ts';
 import { replayHandlers } from './routes/replay.ts';
 import { residueHandlers } from './routes/residue.ts';
 import { serverHandlers } from './routes/server.ts';
+import { sessionHandlers } from './routes/sessions.ts';
 import { supervisionHandlers } from './routes/supervision.ts';
 import { tokenHandlers } from './routes/tokens.ts';
 import type { Handlers } from './services.ts';
@@ -25,6 +26,7 @@ import { streamOpen } from './stream.ts';
 
 export const handlers: Handlers = {
   ...serverHandlers,
+  ...sessionHandlers,
   ...tokenHandlers,
   ...poolHandlers,
   ...bootHandlers,

@@ -23,6 +23,7 @@ import type { LogIntake } from './log-intake.ts';
 import type { SweepFigures } from './metrics.ts';
 import type { Overload } from './overload.ts';
 import type { TellRefusedBeat } from './refused-beats.ts';
+import type { FailureThrottle } from './sign-in/failure-throttle.ts';
 
 export interface ApiSettings {
   version: string;
@@ -32,6 +33,8 @@ export interface ApiSettings {
   proxies: TrustedProxies;
   allow_host_bound_pools: boolean;
   secure_cookies: boolean;
+  session_idle_seconds: number;
+  session_max_seconds: number;
   console_dir: string | null;
   /** The agent's one file, as it is built. */
   agent_bundle: string;
@@ -45,6 +48,7 @@ export interface ApiServices extends OperationServices {
   log: Log;
   settings: ApiSettings;
   sessions: AgentSessions;
+  tokenFailures: FailureThrottle;
   beats: HeartbeatBuffer;
   overload: Overload;
   /** As it was a few seconds ago: whoever answers a beat asks nobody. */
@@ -72,7 +76,10 @@ export interface Person {
   name: string;
   role: Role;
   tenant: string | null;
+  /** When the token or the session ends, whichever is sooner. */
   expires_at: Date | null;
+  /** The console's session that the call came by; null for a bearer token. */
+  session_id: string | null;
 }
 
 /** Passes on the beats of a pool's machines. */

@@ -21,7 +21,7 @@ test('settings are told as they take effect, with where they came from', () => {
 });
 
 test('neither tokens nor passwords are told', () => {
-  const secret = 'sixteen-characters';
+  const secret = 'four-and-twenty-characters';
   const argv = ['--database-url', `postgres://me:${secret}@host/db`];
   const told = apiSettings(readSettings(argv, { SLIPWAY_ADMIN_TOKEN: secret }), '1', built);
   expect(JSON.stringify(told)).not.toContain(secret);

@@ -35,6 +35,8 @@ export function apiSettings(
     proxies: trustedProxies(settings.trusted_proxies),
     allow_host_bound_pools,
     secure_cookies: settings.tls_cert !== null || settings.behind_proxy,
+    session_idle_seconds: settings.session_idle_seconds,
+    session_max_seconds: settings.session_max_seconds,
     console_dir: existsSync(join(console_dir, 'index.html')) ? console_dir : null,
     agent_bundle,
     started_with: {

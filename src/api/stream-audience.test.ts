@@ -38,12 +38,13 @@ const batchOf = (...facts: Evidence[]): FeedBatch => ({
 
 const evidence: Wanted = { topics: new Set(['evidence']), tenant: null };
 
-function readerOf(wanted: Partial<Wanted> = {}, token_id = 'token') {
+function readerOf(wanted: Partial<Wanted> = {}, token_id = 'token', session_id: string | null = null) {
   const pieces: Piece[] = [];
   const ended: true[] = [];
   const reader: StreamReader = {
     wanted: { ...evidence, ...wanted },
     token_id,
+    session_id,
     take: (piece) => pieces.push(piece),
     end: () => ended.push(true),
   };
@@ -78,6 +79,14 @@ test('who asks the same is handed the same bytes, and every fact is written once
   expect(other.pieces.map(({ bytes, last }) => ({ bytes, last }))).toEqual([
     { bytes: null, last: { xid: '7', seq: '3' } },
   ]);
+});
+
+test('a session that ends takes its own streams with it, and no others of the same token', async () => {
+  const audience = createAudience(virtualClock());
+  const [gone, other, bearer] = [readerOf({}, 'token', 'gone'), readerOf({}, 'token', 'other'), readerOf({}, 'token')];
+  for (const { reader } of [gone, other, bearer]) audience.add(reader);
+  await audience.show(batchOf(factOf(1, { kind: 'session.ended', data: { session_id: 'gone', token_id: 'token' } })));
+  expect([gone, other, bearer].map(({ ended }) => ended.length)).toEqual([1, 0, 0]);
 });
 
 test('a token that is revoked ends its own streams only, and who has left is shown nothing', async () => {

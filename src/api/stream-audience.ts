@@ -20,6 +20,8 @@ export interface Piece {
 export interface StreamReader {
   wanted: Wanted;
   token_id: string;
+  /** Null where it was opened with a bearer token. */
+  session_id: string | null;
   take(piece: Piece): void;
   end(): void;
 }
@@ -35,9 +37,14 @@ export interface AudienceFigures {
 /** For longer than this nothing else waits while readers are written to. */
 const breathAfterMs = 5;
 
-/** A token that is revoked takes its open streams with it. */
-const revokedIn = ({ facts }: FeedBatch): Set<unknown> =>
-  new Set(facts.filter(({ kind }) => kind === 'token.revoked').map(({ data }) => data.token_id));
+/** The ids of tokens and sessions that ended: their open streams end with them. */
+const endedIn = ({ facts }: FeedBatch): Set<unknown> =>
+  new Set(
+    facts.flatMap(({ kind, data }) => {
+      if (kind === 'token.revoked') return [data.token_id];
+      return kind === 'session.ended' ? [data.session_id] : [];
+    }),
+  );
 
 const cursorOf = (batch: FeedBatch, place: 0 | -1): Cursor =>
   parseCursor(batch.facts.at(place)?.cursor ?? '') ?? startCursor;
@@ -71,7 +78,7 @@ export function createAudience(clock: Clock) {
 
     /** To be awaited before the next: what comes out of order is lost on readers. */
     async show(batch: FeedBatch): Promise<void> {
-      const revoked = revokedIn(batch);
+      const ended = endedIn(batch);
       const pieceFor = piecesOf(batch);
       let breathedMs = clock.monotonicMs();
       for (const same of questions.values()) {
@@ -80,7 +87,7 @@ export function createAudience(clock: Clock) {
           const beganMs = clock.monotonicMs();
           piece ??= pieceFor(reader.wanted);
           const renderedMs = clock.monotonicMs();
-          if (revoked.has(reader.token_id)) reader.end();
+          if (ended.has(reader.token_id) || ended.has(reader.session_id)) reader.end();
           else reader.take(piece);
           const writtenMs = clock.monotonicMs();
           spent.bytes += piece.bytes?.length ?? 0;

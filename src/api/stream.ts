@@ -3,12 +3,16 @@ import type { Writable } from 'node:stream';
 import { now } from '../base/clock.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import { type Cursor, formatCursor, isAfter, parseCursor, readAfter, startCursor } from '../store/evidence.ts';
+import { isSessionOpen } from '../store/sign-in/sessions.ts';
 import type { FeedBatch } from './live-feed.ts';
 import type { ApiServices, Handler, Person } from './services.ts';
+import { idleSince } from './sign-in/session-cookie.ts';
 import type { Piece } from './stream-audience.ts';
 import { position, renderer, type Wanted } from './stream-events.ts';
 
 const aliveEveryMs = 5_000;
+/** How often an open stream asks whether its session has been idle for too long; that leaves no fact. */
+const sessionCheckMs = 60_000;
 const catchUpBatch = 500;
 /** A reader this far behind is let go; it comes back with its cursor and slows nobody down. */
 const mostUnsentBytes = 4 * 1024 * 1024;
@@ -71,6 +75,7 @@ function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted
   const leave = feed.add({
     wanted,
     token_id: person.token_id,
+    session_id: person.session_id,
     end: () => out.destroy(),
     take(piece) {
       if (!live) missed ||= piece.batch.facts.length > 0;
@@ -81,6 +86,15 @@ function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted
     },
   });
 
+  let sessionCheckedMs = clock.monotonicMs();
+  const endWithSession = async () => {
+    const { session_id } = person;
+    const everyMs = Math.min(sessionCheckMs, services.settings.session_idle_seconds * 1000);
+    if (session_id === null || clock.monotonicMs() - sessionCheckedMs < everyMs) return;
+    sessionCheckedMs = clock.monotonicMs();
+    if (!(await isSessionOpen(services.db, session_id, idleSince(now(clock), services)))) out.destroy();
+  };
+
   /** Ends a stream that nobody reads or may read any more, and tells the others, now and then, that we are still here. */
   const showLife = () => {
     stalls = out.writableNeedDrain ? stalls + 1 : 0;
@@ -89,6 +103,7 @@ function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted
     else {
       showPosition();
       out.write(': alive\n\n');
+      endWithSession().catch((error) => services.log.warn({ error }, 'could not check the session of a stream'));
       cancel = clock.after(aliveEveryMs, showLife);
     }
   };

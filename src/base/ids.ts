@@ -27,6 +27,7 @@ const prefixes = {
   hold: 'hold',
   finding: 'find',
   residue: 'res',
+  session: 'sess',
 } as const;
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
@@ -69,6 +70,7 @@ export const newTokenId = (clock: Clock) => make(prefixes.token, clock) as Token
 export const newReplicaId = (clock: Clock) => make(prefixes.replica, clock) as ReplicaId;
 export const newResidueId = (clock: Clock) => make(prefixes.residue, clock) as ResidueId;
 export const newHoldId = (clock: Clock) => make(prefixes.hold, clock);
+export const newSessionId = (clock: Clock) => make(prefixes.session, clock);
 export const newFindingId = (clock: Clock) => make(prefixes.finding, clock);
 
 /** A correlation id that we make is a W3C trace id, so that traces and evidence share one name. */

@@ -1,5 +1,6 @@
 /** The server's settings: flags, each also an environment variable. Read once, at the start. */
 import { parseArgs } from 'node:util';
+import { tokenWeakness } from './token-weakness.ts';
 import { badProxyEntry } from './trusted-proxies.ts';
 
 export interface ServerSettings {
@@ -30,6 +31,11 @@ export interface ServerSettings {
   azure_allow_roles_anywhere: boolean;
   /** Beats that this replica should hear in a second: the intervals it assigns grow with the fleet. */
   beat_rate: number;
+  /** A console session ends after this long without use, and this long after the sign-in. */
+  session_idle_seconds: number;
+  session_max_seconds: number;
+  /** Unknown tokens that one address may send before it has to wait. */
+  token_failures: number;
   log_level: string;
   /** Where spans go; null: nowhere. */
   otlp_endpoint: string | null;
@@ -139,6 +145,21 @@ export const serverFlags: Record<string, Flag> = {
     value: '5000',
     says: 'heartbeats a second that one replica should hear; the larger the fleet, the longer the intervals it assigns',
   },
+  'session-idle-seconds': {
+    type: 'string',
+    value: '7200',
+    says: 'a console session ends after this long without use',
+  },
+  'session-max-seconds': {
+    type: 'string',
+    value: '43200',
+    says: 'a console session ends this long after the sign-in, used or not',
+  },
+  'token-failures': {
+    type: 'string',
+    value: '20',
+    says: 'unknown tokens that one address may send before it has to wait between tries',
+  },
   'log-level': { type: 'string', value: 'warn', says: 'trace, debug, info, warn, error or silent' },
 };
 
@@ -153,7 +174,7 @@ export const serverUsage = (): string =>
         `  --${`${flag}${type === 'string' ? ' VALUE' : ''}`.padEnd(22)} ${says}${value ? ` (default ${value})` : ''}; ${variableOf(flag)}`,
     ),
     '',
-    '  SLIPWAY_ADMIN_TOKEN sets the first admin token instead of making one.',
+    '  SLIPWAY_ADMIN_TOKEN sets the admin token (at least 24 characters) and ends the one it replaces.',
   ].join('\n');
 
 const loopbackHosts = ['127.0.0.1', '::1', 'localhost'];
@@ -247,11 +268,14 @@ export function readSettings(argv: string[], environment: Record<string, string 
   };
   const yes = (flag: string): boolean =>
     flags[flag] === true || ['1', 'true', 'yes'].includes(environment[variableOf(flag)] ?? '');
-  const beat_rate = Number(text('beat-rate'));
-  if (!Number.isFinite(beat_rate) || beat_rate <= 0)
-    throw new SettingsError(`--beat-rate must be a number above 0, not ${text('beat-rate')}`);
   const host = text('host') ?? '127.0.0.1';
   const behind_proxy = yes('behind-proxy');
+  const above0 = (flag: string): number => {
+    const given = Number(text(flag));
+    if (!Number.isFinite(given) || given <= 0)
+      throw new SettingsError(`--${flag} must be a number above 0, not ${text(flag)}`);
+    return given;
+  };
   const settings: ServerSettings = {
     host,
     port: portFrom(text('port')),
@@ -274,7 +298,10 @@ export function readSettings(argv: string[], environment: Record<string, string 
     ec2_endpoint: httpAddress('ec2-endpoint', text('ec2-endpoint')),
     azure_endpoint: secureAddress('azure-endpoint', text('azure-endpoint')),
     azure_allow_roles_anywhere: yes('azure-allow-roles-anywhere'),
-    beat_rate,
+    beat_rate: above0('beat-rate'),
+    session_idle_seconds: above0('session-idle-seconds'),
+    session_max_seconds: above0('session-max-seconds'),
+    token_failures: above0('token-failures'),
     log_level: levelFrom(text('log-level') ?? 'warn'),
     otlp_endpoint: httpAddress('otlp-endpoint', text('otlp-endpoint')),
     otlp_logs_endpoint: httpAddress('otlp-logs-endpoint', text('otlp-logs-endpoint')),
@@ -286,7 +313,7 @@ export function readSettings(argv: string[], environment: Record<string, string 
   if (settings.owner_database_url !== null && settings.database_url === null)
     throw new SettingsError('--owner-database-url goes with --database-url');
   refuseOpenListening(settings);
-  if (settings.admin_token !== null && settings.admin_token.length < 16)
-    throw new SettingsError('SLIPWAY_ADMIN_TOKEN must have at least 16 characters');
+  const weakness = settings.admin_token === null ? undefined : tokenWeakness(settings.admin_token);
+  if (weakness) throw new SettingsError(`SLIPWAY_ADMIN_TOKEN ${weakness}; make one with: openssl rand -hex 32`);
   return settings;
 }

@@ -55,6 +55,7 @@ export const catalogue: { heading: string; commands: Record<string, Loading> }[]
       replay: async () => (await import('./commands/replay.ts')).makeReplay,
       tokens: async () => (await import('./commands/tokens.ts')).makeTokens,
       keys: async () => (await import('./commands/keys.ts')).makeKeys,
+      sessions: async () => (await import('./commands/sessions.ts')).makeSessions,
       'join-token': async () => (await import('./commands/join-token.ts')).makeJoinToken,
       completion: async () => (await import('./commands/completion.ts')).makeCompletion,
     },

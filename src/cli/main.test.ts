@@ -137,6 +137,29 @@ describe('tokens', () => {
     });
     expect(server.callsOf('token-delete')[0]?.params).toEqual({ id: 'tok_1' });
   });
+  test('sessions of the console are listed and ended by id', async () => {
+    const session = {
+      session_id: 'sess_1',
+      token_id: 'tok_1',
+      name: 'ci',
+      role: 'operator',
+      tenant: null,
+      created_at: token.created_at,
+      last_used_at: token.created_at,
+      expires_at: token.created_at,
+      idle_expires_at: token.created_at,
+      address: '192.0.2.7',
+      user_agent: 'Browser \u001b[31m/1',
+      current: false,
+    };
+    server.on('session-list', () => ({ body: { items: [session], next_cursor: null } }));
+    server.on('session-revoke', () => ({ status: 204, body: '' }));
+    const { stdout } = await slipway(['sessions']);
+    expect(stdout).toMatch(/^sess_1 +ci +operator +192\.0\.2\.7/m);
+    expect(stdout).not.toContain('\u001b');
+    expect(await slipway(['sessions', 'revoke', 'sess_1'])).toMatchObject({ code: 0, stdout: '✔ sess_1 has ended\n' });
+    expect(server.callsOf('session-revoke')[0]?.params).toEqual({ id: 'sess_1' });
+  });
   test('to revoke that of a relay says what becomes of its machines', async () => {
     const relay = { ...token, name: 'rack-7', role: 'relay', pool: 'metal' };
     server.on('token-list', () => ({ body: { items: [relay], next_cursor: null } }));

@@ -3,6 +3,7 @@
  * compares the two, so a code that is not here cannot be sent and one that is not documented cannot exist.
  */
 import { agentErrors } from './agent-errors.ts';
+import { authErrors } from './auth-errors.ts';
 import type { OwnerLayer } from './problem.ts';
 
 export interface ErrorEntry {
@@ -126,62 +127,7 @@ export const errorCatalogue = {
     remedy: 'Wait `retry_after_seconds`, then repeat.',
   },
 
-  token_missing: {
-    status: 401,
-    title: 'A token is needed',
-    owner_layer: 'auth',
-    detail_layer: 'credential',
-    cause: 'The request carries no bearer token and no session.',
-    remedy: 'Send `Authorization: Bearer …` or sign in.',
-  },
-  token_unknown: {
-    status: 401,
-    title: 'This token is not known',
-    owner_layer: 'auth',
-    detail_layer: 'credential',
-    cause: 'The token was mistyped, revoked, or belongs to another installation.',
-    remedy: 'Use a valid token; an admin can make one.',
-  },
-  token_expired: {
-    status: 401,
-    title: 'This token has expired',
-    owner_layer: 'auth',
-    detail_layer: 'credential',
-    cause: 'Its expiry has passed.',
-    remedy: 'Ask an admin for a new one, or sign in again.',
-  },
-  role_insufficient: {
-    status: 403,
-    title: "The token's role is not enough",
-    owner_layer: 'auth',
-    cause: 'The call needs a higher role.',
-    remedy: 'Use a token with the role named in `detail`.',
-  },
-  scope_insufficient: {
-    status: 403,
-    title: "This is outside the token's scope",
-    owner_layer: 'auth',
-    cause:
-      'The token of a tenant asked for something that is not for tenants, or that of a relay spoke for a machine of another pool.',
-    remedy: 'Use a token for all tenants; for a relay, one for the pool of its machines.',
-  },
-  origin_refused: {
-    status: 403,
-    title: 'The request came from a foreign page',
-    owner_layer: 'auth',
-    detail_layer: 'ingress',
-    cause: 'Origin or Host does not match this server.',
-    remedy:
-      'Open the console at its own address; behind a proxy, pass the Host header on and name the proxy in --trusted-proxies.',
-  },
-  host_bound_pool_refused: {
-    status: 403,
-    title: 'Pools that run commands on this host are not allowed here',
-    owner_layer: 'auth',
-    cause:
-      "The server listens beyond loopback and was not started with --allow-local-driver, or the token is not an admin's.",
-    remedy: 'Start with --allow-local-driver if you mean it, and declare the pool as admin.',
-  },
+  ...authErrors,
 
   pool_not_found: {
     status: 404,
@@ -259,6 +205,13 @@ export const errorCatalogue = {
     owner_layer: 'request',
     cause: 'The id is unknown, or the task belongs to another instance.',
     remedy: 'Ask for the next task.',
+  },
+  session_not_found: {
+    status: 404,
+    title: 'There is no such session',
+    owner_layer: 'request',
+    cause: 'The session has ended, or belongs to another token.',
+    remedy: 'List the sessions (GET /v1/sessions) and use an id from there.',
   },
   token_not_found: {
     status: 404,

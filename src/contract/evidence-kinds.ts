@@ -82,6 +82,8 @@ const internalKinds = [
   'residue.gone',
   'residue.left',
   'residue.verified',
+  'session.ended',
+  'session.opened',
   'step.retrying',
   'step.started',
   'task.leased',

@@ -102,7 +102,12 @@ function makeDocument(version: string): Json {
       schemas: components,
       securitySchemes: {
         token: { type: 'http', scheme: 'bearer' },
-        session: { type: 'apiKey', in: 'cookie', name: 'slipway_session' },
+        session: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: 'slipway_session',
+          description: 'Over TLS its name is `__Host-slipway_session`.',
+        },
         instance_credential: { type: 'http', scheme: 'bearer', description: "A node's instance credential" },
       },
     },

@@ -1,6 +1,6 @@
 /** Tokens of people and programs, and the console's session. */
 import { type Static, Type } from 'typebox';
-import { Name, nullable, PositiveSeconds, pageOf, strict, Timestamp } from './primitives.ts';
+import { Name, nullable, PositiveSeconds, pageOf, paging, strict, Timestamp } from './primitives.ts';
 import { roles, tokenRoles } from './roles.ts';
 
 export type Role = (typeof roles)[number];
@@ -56,3 +56,24 @@ export const Session = Type.Object(
   { $id: 'Session' },
 );
 export type Session = Static<typeof Session>;
+
+export const ConsoleSession = Type.Object(
+  {
+    session_id: Type.String(),
+    token_id: Type.String({ description: 'The token it was opened with; revoking that ends the session.' }),
+    name: Type.String({ description: "The token's name." }),
+    role: Role,
+    tenant: nullable(Type.String()),
+    created_at: Timestamp,
+    last_used_at: Type.String({ ...Timestamp, description: 'To the minute.' }),
+    expires_at: Type.String({ ...Timestamp, description: 'It ends then, used or not.' }),
+    idle_expires_at: Type.String({ ...Timestamp, description: 'It ends then unless it is used.' }),
+    address: nullable(Type.String({ description: 'Where the sign-in came from.' })),
+    user_agent: nullable(Type.String()),
+    current: Type.Boolean({ description: 'The session of this very request.' }),
+  },
+  { $id: 'ConsoleSession' },
+);
+export type ConsoleSession = Static<typeof ConsoleSession>;
+export const ConsoleSessionPage = pageOf(ConsoleSession, 'ConsoleSessionPage');
+export const ConsoleSessionQuery = Type.Object(paging, { ...strict, $id: 'ConsoleSessionQuery' });

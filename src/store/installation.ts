@@ -17,7 +17,6 @@ import type { Database } from './database.ts';
 interface InstallationRow {
   installation_id: string;
   enrollment_secret: Buffer;
-  session_secret: Buffer;
 }
 
 interface KeyRow {
@@ -41,8 +40,6 @@ export interface Installation {
   signTask<T extends object>(unsigned: T): T & { kid: string; signature: string };
   /** Shows that it is this installation who answers, and answers now; no task can be made of it, it has none of its fields. */
   identify(nonce: string): ServerIdentity;
-  seal(text: string): string;
-  unseal(sealed: string): string | undefined;
 }
 
 async function loadOrCreate(db: Database, now: Date): Promise<{ row: InstallationRow; key: KeyRow }> {
@@ -109,7 +106,5 @@ export async function openInstallation(db: Database, now: Date): Promise<Install
     signTask: signed,
     identify: (nonce) =>
       signed({ service: 'slipway', installation_id: row.installation_id, nonce, public_key: key.public_key }),
-    seal: (text) => sealWith(row.session_secret, 'sws', text),
-    unseal: (sealed) => unsealWith(row.session_secret, 'sws', sealed),
   };
 }

@@ -19,9 +19,11 @@ export interface TokenRow {
   created_at: Date;
   expires_at: Date | null;
   revoked_at: Date | null;
+  /** Of the server's own admin tokens: where it came from; see `operations/first-start.ts`. */
+  origin: string | null;
 }
 
-export const tokenWire = (row: TokenRow): Token => ({
+export const tokenWire = (row: Omit<TokenRow, 'origin'>): Token => ({
   token_id: row.token_id,
   name: row.name,
   role: row.role,
@@ -31,9 +33,14 @@ export const tokenWire = (row: TokenRow): Token => ({
   expires_at: row.expires_at?.toISOString() ?? null,
 });
 
-export async function createToken(db: Queryable, fresh: Omit<TokenRow, 'revoked_at'>, secret: string): Promise<void> {
+export async function createToken(
+  db: Queryable,
+  fresh: Omit<TokenRow, 'revoked_at' | 'origin'> & { origin?: string },
+  secret: string,
+): Promise<void> {
   await db.query(
-    'insert into tokens (token_id, name, secret_hash, role, tenant, pool, created_at, expires_at) values ($1, $2, $3, $4, $5, $6, $7, $8)',
+    `insert into tokens (token_id, name, secret_hash, role, tenant, pool, created_at, expires_at, origin)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
     [
       fresh.token_id,
       fresh.name,
@@ -43,6 +50,7 @@ export async function createToken(db: Queryable, fresh: Omit<TokenRow, 'revoked_
       fresh.pool,
       fresh.created_at,
       fresh.expires_at,
+      fresh.origin ?? null,
     ],
   );
 }
@@ -51,10 +59,6 @@ export async function tokenBySecret(db: Queryable, secret: string): Promise<Toke
   return (
     await db.query<TokenRow>('select * from tokens where secret_hash = $1', [hashSecret(secret)], { often: true })
   )[0];
-}
-
-export async function tokenById(db: Queryable, id: string): Promise<TokenRow | undefined> {
-  return (await db.query<TokenRow>('select * from tokens where token_id = $1', [id]))[0];
 }
 
 export async function listTokens(db: Queryable): Promise<Token[]> {
@@ -67,6 +71,35 @@ export async function revokeToken(db: Queryable, id: string, now: Date): Promise
     [id, now],
   );
   return rows.length > 0;
+}
+
+/** Serializes the starts of replicas, which may bring the same new token. */
+const adminTokenLock = 7_100_036;
+
+export async function lockAdminToken(tx: Transaction): Promise<void> {
+  await tx.query('select pg_advisory_xact_lock($1)', [adminTokenLock]);
+}
+
+/** Revokes the server's own live tokens that are named, or come from these origins, except for one. Returns their ids. */
+export async function revokeReplaced(
+  tx: Transaction,
+  { ids, origins, keep }: { ids: string[]; origins: string[]; keep: string },
+  now: Date,
+): Promise<string[]> {
+  const rows = await tx.query<{ token_id: string }>(
+    `update tokens set revoked_at = $4
+     where origin is not null
+       and (token_id = any($1) or origin = any($2))
+       and token_id <> $3
+       and revoked_at is null
+     returning token_id`,
+    [ids, origins, keep, now],
+  );
+  return rows.map(({ token_id }) => token_id);
+}
+
+export async function setTokenOrigin(tx: Transaction, id: string, origin: string): Promise<void> {
+  await tx.query('update tokens set origin = $2 where token_id = $1', [id, origin]);
 }
 
 export interface JoinTokenRow {

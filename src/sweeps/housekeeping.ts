@@ -1,5 +1,5 @@
 /**
- * `housekeeping`: forgets idempotency keys whose day is over, findings that were closed and samples that were taken long ago, what the engine keeps of operations
+ * `housekeeping`: forgets idempotency keys whose day is over, findings that were closed and samples that were taken long ago, sessions that expired, what the engine keeps of operations
  * that ended long ago, and evidence whose time is over; and makes room for the evidence to come.
  */
 import { secondsLater } from '../base/clock.ts';
@@ -7,6 +7,7 @@ import { forgetFindings } from '../store/findings.ts';
 import { forgetOldKeys } from '../store/idempotency.ts';
 import type { Sealer } from '../store/integrity/sealer.ts';
 import { cutEvidence, extendEvidence } from '../store/retention.ts';
+import { forgetSessions } from '../store/sign-in/sessions.ts';
 import { forgetStepSamples } from '../store/step-samples.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
@@ -24,9 +25,12 @@ export const housekeeping = ({ db, engine, environment }: SweepServices, sealer:
     const keys = await forgetOldKeys(db, now);
     const findings = await forgetFindings(db, secondsLater(now, -findingsKeptSeconds));
     const samples = await forgetStepSamples(db, secondsLater(now, -samplesKeptSeconds));
+    const sessions = await forgetSessions(db, now);
     const { keep_seconds } = environment.evidence;
     await extendEvidence(db, keep_seconds, now);
     const pieces = await cutEvidence(db, sealer, keep_seconds, now);
-    return { decided: keys + findings + samples + pieces + (await engine.collectFinished(engineKeepsSeconds)) };
+    return {
+      decided: keys + findings + samples + sessions + pieces + (await engine.collectFinished(engineKeepsSeconds)),
+    };
   },
 });

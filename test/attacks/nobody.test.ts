@@ -2,6 +2,7 @@
 import { callRoute } from '../api/support/calls.ts';
 import { behindDistantProxy, behindLocalProxy, forwardedAttacks, forwardedTextAttacks } from './nobody/forwarded.ts';
 import { parserAttacks } from './nobody/parsers.ts';
+import { plantedCookieAttacks, sessionAttacks } from './nobody/sessions.ts';
 import { describeAttacks } from './support/attack.ts';
 
 describeAttacks('nobody', [
@@ -11,7 +12,8 @@ describeAttacks('nobody', [
       {
         file: 'src/api/auth.ts',
         find: "throw new ApiProblem('token_missing');\n}",
-        replace: "return { token_id: '' as never, name: 'nobody', role: 'admin', tenant: null, expires_at: null };\n}",
+        replace:
+          "return { token_id: '' as never, name: 'nobody', role: 'admin', tenant: null, expires_at: null, session_id: null };\n}",
       },
     ],
     async succeeds({ url }) {
@@ -20,7 +22,8 @@ describeAttacks('nobody', [
     },
   },
   ...parserAttacks,
+  ...sessionAttacks,
 ]);
 
 describeAttacks('nobody behind a distant proxy', forwardedAttacks, behindDistantProxy);
-describeAttacks('nobody behind a local proxy', forwardedTextAttacks, behindLocalProxy);
+describeAttacks('nobody behind a local proxy', [...forwardedTextAttacks, ...plantedCookieAttacks], behindLocalProxy);

@@ -5,3 +5,8 @@ import { logSearchAttacks } from './tenant/log-search.ts';
 import { streamAttacks } from './tenant/streams.ts';
 
 describeAttacks('tenant', [...formerTenantAttacks, ...streamAttacks, ...logSearchAttacks]);
+describeAttacks('tenant', [...formerTenantAttacks, ...streamAttacks]);
+
+import { tenantSessionAttacks } from './tenant/sessions.ts';
+
+describeAttacks('tenant', [...formerTenantAttacks, ...tenantSessionAttacks]);

@@ -46,6 +46,9 @@ it('leads to where one wanted to go, keeps the session over a reload, and ends i
   await page.getByRole('button', { name: /admin/ }).click();
   await page.getByRole('menuitem', { name: 'Sign out' }).click();
   await page.getByRole('button', { name: 'Sign in' }).waitFor();
+  expect(await context.cookies()).toEqual([]);
+  const copied = { headers: { cookie: `${cookie?.name}=${cookie?.value}` } };
+  expect((await fetch(`${server.url}/v1/session`, copied)).status).toBe(401);
   await page.goto(`${server.url}/fleet`);
   await page.getByRole('button', { name: 'Sign in' }).waitFor();
   expect(complaints).toEqual([]);
@@ -74,6 +77,25 @@ it('asks to sign in again when the token is revoked, without being reloaded', as
   await signInAgain.waitFor();
   expect(['/fleet', '/allocations']).toContain(new URL(page.url()).searchParams.get('next'));
   await context.close();
+});
+
+it('lists sessions, and signs another browser out', async () => {
+  const made = await server.client.call('token-create', { body: { name: 'lost-laptop', role: 'viewer' } });
+  const laptop = await visit(browser);
+  await signIn(laptop.page, { ...server, token: made.token ?? '' }, '/settings');
+  await laptop.page.getByRole('row', { name: /lost-laptop.*this browser/ }).waitFor();
+  // Others' sessions are not for everybody.
+  expect(await laptop.page.getByRole('row', { name: /^admin/ }).count()).toBe(0);
+
+  const { page, context, complaints } = await visit(browser);
+  await signIn(page, server, '/settings');
+  await page.getByRole('button', { name: 'Revoke session of lost-laptop' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+  await laptop.page.getByRole('button', { name: 'Sign in' }).waitFor();
+  await page.getByRole('button', { name: 'Revoke session of lost-laptop' }).waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Revoke session of admin (this browser)' }).waitFor();
+  expect(complaints).toEqual([]);
+  await Promise.all([context.close(), laptop.context.close()]);
 });
 
 it('makes a token that is shown once, uses it, finds what it was refused on record, and revokes it', async () => {

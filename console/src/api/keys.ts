@@ -39,6 +39,7 @@ export const keys = {
   audit: (by: Filters) => ['audit', by] as const,
   found: (id: string, as_of: string) => ['found', id, as_of] as const,
   tokens: () => ['tokens'] as const,
+  sessions: () => ['sessions'] as const,
   settings: () => ['settings'] as const,
   poolBoots: () => ['pool-boots'] as const,
   poolBoot: (pool: string) => ['pool-boots', pool] as const,

@@ -8,6 +8,8 @@ export const routes = {
   'session-create': { method: 'POST', path: '/v1/session' },
   'session-get': { method: 'GET', path: '/v1/session' },
   'session-delete': { method: 'DELETE', path: '/v1/session' },
+  'session-list': { method: 'GET', path: '/v1/sessions' },
+  'session-revoke': { method: 'DELETE', path: '/v1/sessions/{id}' },
   'token-create': { method: 'POST', path: '/v1/tokens' },
   'token-list': { method: 'GET', path: '/v1/tokens' },
   'token-delete': { method: 'DELETE', path: '/v1/tokens/{id}' },

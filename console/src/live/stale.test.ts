@@ -55,6 +55,7 @@ describe('after live changes', () => {
   it('boot stages are read again, and what nobody counts is left alone', () => {
     expect(staleAfter([fact('boot.stage')])).toEqual({ ...none, now: [keys.boots()] });
     expect(staleAfter([fact('registration.refused')])).toEqual(none);
-    expect(staleAfter([fact('token.created')])).toEqual({ ...none, now: [keys.tokens()] });
+    expect(staleAfter([fact('token.created')])).toEqual({ ...none, now: [keys.tokens(), keys.sessions()] });
+    expect(staleAfter([fact('session.ended')])).toEqual({ ...none, now: [keys.sessions()] });
   });
 });

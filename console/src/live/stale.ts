@@ -29,7 +29,8 @@ const counted: Key[] = [keys.pools(), keys.overview()];
 const watched: Watched[] = [
   { kinds: /^boot\./, now: [keys.boots()], soon: [] },
   { kinds: /^(brake|maintenance)\./, now: [brake], soon: [] },
-  { kinds: /^token\./, now: [keys.tokens()], soon: [] },
+  { kinds: /^token\./, now: [keys.tokens(), keys.sessions()], soon: [] },
+  { kinds: /^session\./, now: [keys.sessions()], soon: [] },
   { kinds: /^(pool|budget)\./, now: [keys.pools(), keys.poolBoots()], soon: [] },
   { kinds: /^node\.(starting|ready|failed|cleaning)$/, now: [], soon: [keys.poolBoots()] },
   { kinds: /^finding\./, now: [], soon: [findings] },

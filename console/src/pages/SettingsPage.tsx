@@ -5,6 +5,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { isAdmin, mayOperate, useSession } from '../api/session.ts';
+import { sessionsQuery } from '../api/sessions.ts';
 import { settingsQuery, tokensQuery } from '../api/tokens.ts';
 import columns from '../components/Columns.module.css';
 import { type Column, DataTable } from '../components/DataTable.tsx';
@@ -12,10 +13,12 @@ import { Facts } from '../components/Facts.tsx';
 import { FailurePanel } from '../components/FailurePanel.tsx';
 import { PageHeader } from '../components/PageHeader.tsx';
 import { Panel } from '../components/Panel.tsx';
+import { SessionTable } from '../components/SessionTable.tsx';
 import { TableSkeleton } from '../components/Skeletons.tsx';
 import { TokenTable } from '../components/TokenTable.tsx';
 import type { Action } from '../dialogs/action.ts';
 import { ActionDialog, TokenDialog } from '../dialogs/on-demand.tsx';
+import { revokeSessionAction } from '../dialogs/session-actions.ts';
 import { revokeAction } from '../dialogs/token-actions.ts';
 import { settingRows, sourcedRows, whereFrom } from '../words/settings.ts';
 
@@ -39,6 +42,7 @@ export function SettingsPage() {
       />
       <div className={columns.stack}>
         {isAdmin(session) && <Tokens />}
+        <Sessions />
         {mayOperate(session) && <Server />}
       </div>
     </>
@@ -80,6 +84,22 @@ function Tokens() {
         />
       )}
       <TokenDialog opened={dialog === 'token'} onClose={() => change({ dialog: undefined })} />
+      <ActionDialog action={action} onClose={() => setAction(null)} />
+    </Panel>
+  );
+}
+
+function Sessions() {
+  const { data: sessions, error } = useQuery(sessionsQuery);
+  const cache = useQueryClient();
+  const [action, setAction] = useState<Action | null>(null);
+  return (
+    <Panel title="Sessions" flush>
+      {error && <FailurePanel error={error} />}
+      {!sessions && !error && <TableSkeleton />}
+      {sessions && (
+        <SessionTable sessions={sessions} onRevoke={(session) => setAction(revokeSessionAction(session, cache))} />
+      )}
       <ActionDialog action={action} onClose={() => setAction(null)} />
     </Panel>
   );

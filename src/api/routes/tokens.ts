@@ -1,24 +1,12 @@
-/** Tokens of people and programs, and the console's session. */
+/** Tokens of people and programs. */
 import { now, secondsLater } from '../../base/clock.ts';
 import { newTokenId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors.ts';
-import type { Session } from '../../contract/token.ts';
 import { recordEvidence } from '../../store/evidence.ts';
 import { newSecret } from '../../store/instances.ts';
 import { currentPool } from '../../store/pools.ts';
 import { createToken, listTokens, relayPrefix, revokeToken, tokenPrefix, tokenWire } from '../../store/tokens.ts';
-import { openSession, personByToken, sessionCookie } from '../auth.ts';
-import { type ApiServices, actorOf, type Handlers, type Person } from '../services.ts';
-
-const sessionWire = (person: Person, expires_at: Date | null, services: ApiServices): Session => ({
-  token_id: person.token_id,
-  name: person.name,
-  role: person.role,
-  tenant: person.tenant,
-  expires_at: expires_at?.toISOString() ?? null,
-  installation_id: services.installation.installation_id,
-  version: services.settings.version,
-});
+import { actorOf, type Handlers } from '../services.ts';
 
 /** A relay has a pool and no tenant; nobody else has a pool. */
 const scopeProblem = (key: 'pool' | 'tenant', wanted: boolean) => {
@@ -29,18 +17,9 @@ const scopeProblem = (key: 'pool' | 'tenant', wanted: boolean) => {
   });
 };
 
-type TokenRoutes = 'session-create' | 'session-get' | 'session-delete' | 'token-create' | 'token-list' | 'token-delete';
+type TokenRoutes = 'token-create' | 'token-list' | 'token-delete';
 
 export const tokenHandlers: Pick<Handlers, TokenRoutes> = {
-  async 'session-create'({ body, reply }, services) {
-    const person = await personByToken(body.token, services);
-    return sessionWire(person, openSession(person, reply, services), services);
-  },
-  'session-get': async ({ person }, services) => sessionWire(person(), person().expires_at, services),
-  async 'session-delete'({ reply }) {
-    reply.clearCookie(sessionCookie, { path: '/' });
-    return undefined;
-  },
   async 'token-create'({ body, person, correlation_id }, services) {
     const at = now(services.clock);
     const isRelay = body.role === 'relay';

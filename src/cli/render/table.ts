@@ -3,7 +3,7 @@
  * cut, because an id that cannot be copied is of no use.
  */
 import type { Paint, Tone } from './palette.ts';
-import { displayWidth, pad, truncate, wrap } from './text.ts';
+import { displayWidth, pad, printable, truncate, wrap } from './text.ts';
 
 export interface Column<Row> {
   title: string;
@@ -79,7 +79,14 @@ function fitColumns<Row>(all: Column<Row>[], rows: Row[], width: number) {
   return { columns: shown, widths: shrink(shown, measure(shown), width), below };
 }
 
-export function renderTable<Row>(all: Column<Row>[], rows: Row[], fit: Fit): string[] {
+/** What is in a cell may come from a machine, whatever the column is for. */
+const withSafeCells = <Row>(column: Column<Row>): Column<Row> => ({
+  ...column,
+  value: (row) => printable(column.value(row)),
+});
+
+export function renderTable<Row>(given: Column<Row>[], rows: Row[], fit: Fit): string[] {
+  const all = given.map(withSafeCells);
   const filled = all.filter((column) => !column.optional || rows.some((row) => column.value(row) !== ''));
   const { columns, widths, below } = fitColumns(filled, rows, fit.width);
 

@@ -25,6 +25,8 @@ export function examplesFor(
     'session-create': { body: { token: 'swt_wrong' } },
     'session-get': {},
     'session-delete': {},
+    'session-list': {},
+    'session-revoke': { params: { id: 'sess_none' } },
     'token-create': { body: { name: 'made', role: 'viewer' } },
     'token-list': {},
     'token-delete': { params: { id: 'tok_none' } },

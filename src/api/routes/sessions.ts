@@ -1,0 +1,56 @@
+/** The console's sessions: sign in, sign out, list them, end one. */
+import { now } from '../../base/clock.ts';
+import type { Session } from '../../contract/token.ts';
+import { listSessions, sessionWire } from '../../store/sign-in/sessions.ts';
+import { personByToken } from '../auth.ts';
+import { pageOf } from '../paging.ts';
+import type { ApiServices, Handlers, Person } from '../services.ts';
+import { clearSessionCookies, endSession, idleSince, openSession } from '../sign-in/session-cookie.ts';
+
+const whoWire = (person: Person, expires_at: Date | null, services: ApiServices): Session => ({
+  token_id: person.token_id,
+  name: person.name,
+  role: person.role,
+  tenant: person.tenant,
+  expires_at: expires_at?.toISOString() ?? null,
+  installation_id: services.installation.installation_id,
+  version: services.settings.version,
+});
+
+type SessionRoutes = 'session-create' | 'session-get' | 'session-delete' | 'session-list' | 'session-revoke';
+
+export const sessionHandlers: Pick<Handlers, SessionRoutes> = {
+  async 'session-create'({ body, request, reply }, services) {
+    const person = await personByToken(body.token, request, services);
+    return whoWire(person, await openSession(person, request, reply, services), services);
+  },
+  'session-get': async ({ person }, services) => whoWire(person(), person().expires_at, services),
+  async 'session-delete'({ person, correlation_id, reply }, services) {
+    const { session_id } = person();
+    if (session_id !== null)
+      await endSession(session_id, { by: person(), cause: 'sign_out', correlation_id }, services);
+    clearSessionCookies(reply);
+    return undefined;
+  },
+  async 'session-list'({ query, person }, services) {
+    const { after, limit } = pageOf(query);
+    const { token_id, role, tenant, session_id } = person();
+    const at = now(services.clock);
+    const rows = await listSessions(services.db, {
+      token_id: role === 'admin' && tenant === null ? null : token_id,
+      after,
+      limit,
+      now: at,
+      idleSince: idleSince(at, services),
+    });
+    const items = rows
+      .slice(0, limit)
+      .map((row) => sessionWire(row, session_id, services.settings.session_idle_seconds));
+    return { items, next_cursor: rows.length > limit ? (items.at(-1)?.session_id ?? null) : null };
+  },
+  async 'session-revoke'({ params, person, correlation_id, reply }, services) {
+    await endSession(params.id, { by: person(), cause: 'revocation', correlation_id }, services);
+    if (params.id === person().session_id) clearSessionCookies(reply);
+    return undefined;
+  },
+};

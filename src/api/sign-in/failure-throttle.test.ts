@@ -1,0 +1,39 @@
+/** How long an address has to wait after unknown tokens, and that it costs bounded memory. */
+import { expect, it } from 'vitest';
+import { virtualClock } from '../../base/virtual-clock.ts';
+import { createFailureThrottle } from './failure-throttle.ts';
+
+it('lets some failures pass, then doubles the wait up to five minutes', async () => {
+  const clock = virtualClock();
+  const throttle = createFailureThrottle(clock, 3);
+  for (let tries = 0; tries < 3; tries++) expect(throttle.failed('a')).toBeUndefined();
+  const waits: number[] = [];
+  for (let tries = 0; tries < 11; tries++) {
+    const wait = throttle.failed('a') ?? 0;
+    waits.push(wait);
+    await clock.advance(wait * 1000);
+  }
+  expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+  expect(throttle.failed('b')).toBeUndefined();
+});
+
+it('does not lengthen the wait by failures during it, and forgets an address that is quiet', async () => {
+  const clock = virtualClock();
+  const throttle = createFailureThrottle(clock, 1);
+  throttle.failed('a');
+  expect(throttle.failed('a')).toBe(1);
+  for (let tries = 0; tries < 50; tries++) throttle.failed('a');
+  await clock.advance(400);
+  expect(throttle.failed('a')).toBeCloseTo(0.6);
+  await clock.advance(15 * 60_000);
+  expect(throttle.failed('a')).toBeUndefined();
+});
+
+it('remembers ten thousand addresses and no more', () => {
+  const throttle = createFailureThrottle(virtualClock(), 1);
+  throttle.failed('first');
+  expect(throttle.failed('first')).toBeDefined();
+  for (let address = 0; address < 20_000; address++) throttle.failed(`address ${address}`);
+  expect(throttle.size()).toBe(10_000);
+  expect(throttle.failed('first')).toBeUndefined();
+});

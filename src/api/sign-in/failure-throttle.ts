@@ -1,0 +1,55 @@
+/**
+ * Slows down addresses that send unknown tokens. Only failures are counted and refused: a valid token always works, also from
+ * an address that others guess from. What keeps tokens from being guessed is their length.
+ */
+import type { Clock } from '../../base/clock.ts';
+
+const maxWaitSeconds = 300;
+const forgetAfterMs = 15 * 60_000;
+/** The address that failed longest ago is forgotten first. */
+const maxAddresses = 10_000;
+
+interface Failures {
+  count: number;
+  last_ms: number;
+  wait_until_ms: number;
+}
+
+export interface FailureThrottle {
+  /** Counts a failure. Returns how long the address has to wait, undefined while it need not. */
+  failed(address: string): number | undefined;
+  size(): number;
+}
+
+export function createFailureThrottle(clock: Clock, allowed: number): FailureThrottle {
+  const byAddress = new Map<string, Failures>();
+
+  const failuresOf = (address: string, nowMs: number): Failures => {
+    const known = byAddress.get(address);
+    byAddress.delete(address);
+    const failures =
+      known && nowMs - known.last_ms < forgetAfterMs ? known : { count: 0, last_ms: nowMs, wait_until_ms: 0 };
+    // Inserted again at the end, so that the first key is the one that failed longest ago.
+    byAddress.set(address, failures);
+    const [oldest] = byAddress.keys();
+    if (byAddress.size > maxAddresses && oldest !== undefined) byAddress.delete(oldest);
+    return failures;
+  };
+
+  return {
+    failed(address) {
+      const nowMs = clock.monotonicMs();
+      const failures = failuresOf(address, nowMs);
+      failures.last_ms = nowMs;
+      // Failures during the wait do not lengthen it: a program with a wrong token is not locked out further and further.
+      if (nowMs >= failures.wait_until_ms) {
+        failures.count++;
+        if (failures.count <= allowed) return undefined;
+        const waitSeconds = Math.min(2 ** (failures.count - allowed - 1), maxWaitSeconds);
+        failures.wait_until_ms = nowMs + waitSeconds * 1000;
+      }
+      return (failures.wait_until_ms - nowMs) / 1000;
+    },
+    size: () => byAddress.size,
+  };
+}

@@ -1,0 +1,122 @@
+/** The console's session cookie: a random secret whose row in the store says whose session it is and when it ends. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { now, secondsLater } from '../../base/clock.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import { recordEvidence } from '../../store/evidence.ts';
+import {
+  createSession,
+  deleteSession,
+  type FoundSession,
+  sessionBySecret,
+  touchSession,
+} from '../../store/sign-in/sessions.ts';
+import { type ApiServices, actorOf, type Person } from '../services.ts';
+import { sourceAddress } from '../source-address.ts';
+
+const plainName = 'slipway_session';
+/** Browsers take a cookie of this name only over TLS, for the whole site and from this very host. */
+const hostName = `__Host-${plainName}`;
+
+const nameFor = ({ settings }: Pick<ApiServices, 'settings'>) => (settings.secure_cookies ? hostName : plainName);
+
+export const sessionSecretOf = (request: FastifyRequest, services: ApiServices): string | undefined =>
+  request.cookies[nameFor(services)];
+
+const maxTouchSeconds = 60;
+
+/** Its last use is written at most once a minute, or more often where sessions end sooner. */
+async function noteUse({ session_id, session_used_at }: FoundSession, at: Date, services: ApiServices): Promise<void> {
+  const everySeconds = Math.min(maxTouchSeconds, services.settings.session_idle_seconds / 4);
+  if (secondsLater(session_used_at, everySeconds) <= at) await touchSession(services.db, session_id, at);
+}
+
+export const idleSince = (at: Date, { settings }: Pick<ApiServices, 'settings'>): Date =>
+  secondsLater(at, -settings.session_idle_seconds);
+
+/** Looked up for each request, so that one that ended anywhere opens nothing here. */
+export async function findSession(secret: string, services: ApiServices): Promise<FoundSession> {
+  const found = await sessionBySecret(services.db, secret);
+  if (!found) throw new ApiProblem('token_unknown', 'This session has ended; sign in again.');
+  const at = now(services.clock);
+  if (found.session_expires_at <= at || found.session_used_at <= idleSince(at, services))
+    throw new ApiProblem('token_expired', 'The session has expired; sign in again.');
+  await noteUse(found, at, services);
+  return found;
+}
+
+/** Signs in: makes a session and hands its secret out as a cookie. */
+export async function openSession(
+  person: Person,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  services: ApiServices,
+): Promise<Date> {
+  const at = now(services.clock);
+  const end = secondsLater(at, services.settings.session_max_seconds);
+  const expires_at = person.expires_at && person.expires_at < end ? person.expires_at : end;
+  const address = sourceAddress(request);
+  const { secret } = await services.db.transaction(async (tx) => {
+    const made = await createSession(tx, services.clock, {
+      token_id: person.token_id,
+      created_at: at,
+      expires_at,
+      address,
+      user_agent: request.headers['user-agent'] ?? null,
+    });
+    const fact = { at, layer: 'operator', actor: actorOf(person), correlation_id: request.correlation_id } as const;
+    await recordEvidence(tx, [
+      {
+        ...fact,
+        kind: 'session.opened',
+        summary: `${person.name} signed in`,
+        data: { session_id: made.session_id, token_id: person.token_id, address },
+      },
+      ...made.evicted.map((session_id) => ({
+        ...fact,
+        kind: 'session.ended' as const,
+        summary: `a session of ${person.name} ended for a newer one`,
+        data: { session_id, token_id: person.token_id, cause: 'session_limit' },
+      })),
+    ]);
+    return made;
+  });
+  reply.setCookie(nameFor(services), secret, {
+    httpOnly: true,
+    sameSite: 'strict',
+    secure: services.settings.secure_cookies,
+    path: '/',
+    expires: expires_at,
+  });
+  return expires_at;
+}
+
+/** Under both names: a server that got TLS since may have given the other one. */
+export function clearSessionCookies(reply: FastifyReply): void {
+  reply.clearCookie(plainName, { path: '/' });
+  reply.clearCookie(hostName, { path: '/', secure: true });
+}
+
+/** Ends a session at once, on every replica; its open streams end with the fact. */
+export async function endSession(
+  id: string,
+  ended: { by: Person; cause: 'sign_out' | 'revocation'; correlation_id: FastifyRequest['correlation_id'] },
+  services: ApiServices,
+): Promise<void> {
+  const { by, cause, correlation_id } = ended;
+  const isFleetAdmin = by.role === 'admin' && by.tenant === null;
+  await services.db.transaction(async (tx) => {
+    const session = await deleteSession(tx, id, isFleetAdmin ? null : by.token_id);
+    if (!session) throw new ApiProblem('session_not_found');
+    await recordEvidence(tx, [
+      {
+        at: now(services.clock),
+        layer: 'operator',
+        kind: 'session.ended',
+        summary: cause === 'sign_out' ? `${by.name} signed out` : `${by.name} ended the session ${id}`,
+        data: { session_id: id, token_id: session.token_id, cause },
+        actor: actorOf(by),
+        correlation_id,
+      },
+    ]);
+  });
+}

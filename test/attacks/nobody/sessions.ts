@@ -1,0 +1,146 @@
+/** Somebody who copied a session cookie, or who guesses tokens. */
+import pg from 'pg';
+import { callRoute } from '../../api/support/calls.ts';
+import { cookieOf, openStreamBy, signIn } from '../../api/support/sign-in.ts';
+import { type SpawnedServer, spawnServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import type { Attack, SourceEdit } from '../support/attack.ts';
+
+const works = async (url: string, cookie: string): Promise<boolean> =>
+  (await callRoute(url, 'overview-get', {}, { headers: { cookie } })).status === 200;
+
+async function age(server: SpawnedServer, what: 'last_used_at' | 'expires_at', hours: number): Promise<void> {
+  const client = new pg.Client({ connectionString: server.database_url });
+  await client.connect();
+  await client.query(`update sessions set ${what} = now() - make_interval(hours => $1)`, [hours]);
+  await client.end();
+}
+
+const signOutKeepsTheSession: SourceEdit = {
+  file: 'src/api/routes/sessions.ts',
+  find: 'if (session_id !== null)',
+  replace: 'if (false as boolean && session_id !== null)',
+};
+
+export const sessionAttacks: Attack[] = [
+  {
+    name: '12: uses a copied cookie after its owner signed out',
+    without: [signOutKeepsTheSession],
+    async succeeds(server) {
+      const cookie = await signIn(server.url, server.token);
+      if (!(await works(server.url, cookie))) throw new Error('the session did not work before');
+      await callRoute(server.url, 'session-delete', {}, { headers: { cookie } });
+      return works(server.url, cookie);
+    },
+  },
+  {
+    name: '12: uses a copied cookie on another replica after its owner signed out',
+    without: [signOutKeepsTheSession],
+    async succeeds(server) {
+      const other = await spawnServer({ beside: server });
+      try {
+        const cookie = await signIn(server.url, server.token);
+        if (!(await works(other.url, cookie))) throw new Error('the session did not work before');
+        await callRoute(server.url, 'session-delete', {}, { headers: { cookie } });
+        return await works(other.url, cookie);
+      } finally {
+        await other.stop();
+      }
+    },
+  },
+  {
+    name: '12: goes on reading a stream whose session was revoked',
+    without: [
+      { file: 'src/api/stream-audience.ts', find: "kind === 'session.ended' ?", replace: "kind === ('' as string) ?" },
+    ],
+    async succeeds(server) {
+      const cookie = await signIn(server.url, server.token);
+      const stream = await openStreamBy(server.url, cookie);
+      const { body } = await callRoute(server.url, 'session-list', {}, { headers: { cookie } });
+      const own = (body.items as { session_id: string; current: boolean }[]).find(({ current }) => current);
+      await callRoute(
+        server.url,
+        'session-revoke',
+        { params: { id: own?.session_id ?? '' } },
+        { bearer: server.token },
+      );
+      // Whatever comes after the revocation, as the server tells somebody else.
+      const name = `after-${own?.session_id.slice(-8)}`;
+      await server.client.call('token-create', { body: { name, role: 'viewer' } });
+      await until('the stream to end or to show what came later', () => stream.ended() || stream.text().includes(name));
+      const leaked = stream.text().includes(name);
+      stream.close();
+      return leaked;
+    },
+  },
+  {
+    name: '12: uses a cookie that was idle for hours',
+    without: [
+      {
+        file: 'src/api/sign-in/session-cookie.ts',
+        find: '|| found.session_used_at <= idleSince(at, services)',
+        replace: '',
+      },
+    ],
+    async succeeds(server) {
+      const cookie = await signIn(server.url, server.token);
+      await age(server, 'last_used_at', 3);
+      return works(server.url, cookie);
+    },
+  },
+  {
+    name: '12: uses a cookie beyond its longest life',
+    without: [
+      {
+        file: 'src/api/sign-in/session-cookie.ts',
+        find: 'found.session_expires_at <= at ||',
+        replace: '',
+      },
+    ],
+    async succeeds(server) {
+      const cookie = await signIn(server.url, server.token);
+      await age(server, 'expires_at', 1);
+      return works(server.url, cookie);
+    },
+  },
+  {
+    name: '12: guesses tokens without being slowed down',
+    without: [
+      {
+        file: 'src/api/auth.ts',
+        find: 'services.tokenFailures.failed(sourceNetwork(request))',
+        replace: 'undefined',
+      },
+    ],
+    async succeeds(server) {
+      const statuses = new Set<number>();
+      for (let guess = 0; guess < 30; guess++)
+        statuses.add((await callRoute(server.url, 'session-create', { body: { token: `guess-${guess}` } })).status);
+      // A valid token is let in whatever came before from the same address.
+      if ((await callRoute(server.url, 'overview-get', {}, { bearer: server.token })).status !== 200)
+        throw new Error('a valid token was locked out');
+      return !statuses.has(429);
+    },
+  },
+];
+
+/** Behind TLS a cookie under the plain name may have been planted by a page of a sibling host. */
+export const plantedCookieAttacks: Attack[] = [
+  {
+    name: '12: plants a session under the name that other hosts of the domain may set',
+    without: [
+      {
+        file: 'src/api/sign-in/session-cookie.ts',
+        find: 'request.cookies[nameFor(services)]',
+        replace: 'request.cookies[nameFor(services)] ?? request.cookies[plainName]',
+      },
+    ],
+    async succeeds(server) {
+      const { status, headers } = await callRoute(server.url, 'session-create', { body: { token: server.token } });
+      const own = cookieOf(headers);
+      if (status !== 201 || !own.startsWith('__Host-') || !(await works(server.url, own)))
+        throw new Error(`no session over TLS: ${status} ${own}`);
+      return works(server.url, own.replace('__Host-', ''));
+    },
+  },
+];
