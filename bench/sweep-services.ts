@@ -51,6 +51,7 @@ export async function sweepServices(db: Database): Promise<SweepServices> {
     ingest,
     suspects: createSuspects(db, ingest),
     refusals: createRefusals(),
+    log: { warn() {} },
     isProcessAlive,
     onDeclaredDead: (error) => {
       throw error;

@@ -162,7 +162,7 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
     probe: async (target) => {
       const [answer] = await probeMany([target], { clock });
       if (!answer) throw new Error('a probe was not answered');
-      return { ok: answer.ok, detail: saidBy(answer) };
+      return { ok: answer.ok, detail: saidBy(answer), ...(!answer.ok && { because: answer.because }) };
     },
     cancelRun: async (workflow_id, attempt) => {
       await engine.cancel(workflow_id, attempt);
@@ -202,6 +202,7 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
     ingest,
     suspects: createSuspects(db, ingest),
     refusals,
+    log,
     isProcessAlive,
     onDeclaredDead,
   };

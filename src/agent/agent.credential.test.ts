@@ -1,8 +1,10 @@
 /** What an agent does when the control plane does not know it any more. In this process, so that the doubt can be short. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
+import { keyProofBody } from '../contract/key-proof.ts';
 import { runAgent } from './agent.ts';
 import { configFrom } from './config.ts';
+import { isSignedBy } from './keys.ts';
 import { type AgentBench, agentBench, until } from './testing/agent-process.ts';
 import { type ProtocolServer, problem, protocolServer } from './testing/protocol-server.ts';
 import { defaultTiming } from './timing.ts';
@@ -64,7 +66,24 @@ test('an agent that joined joins anew', async () => {
   server.credential = 'credential-2';
   server.beats.length = 0;
   await until(() => server.beats.length > 0, 'beats under the new credential');
-  expect(server.registrations.at(-1)).toMatchObject({ join_token: 'j', name: 'box' });
+  const again = server.registrations.at(-1);
+  expect(again).toMatchObject({ join_token: 'j', name: 'box' });
+  // The first one was nobody's yet; now it shows that it is the machine that joined.
+  expect(server.registrations[0]).not.toHaveProperty('key_proof');
+  const { agent_public_key = '', key_proof } = again ?? {};
+  const { signed_at = '', signature = '' } = key_proof ?? {};
+  const body = keyProofBody({ name: 'box', join_token: 'j', agent_public_key, signed_at });
+  expect(isSignedBy(agent_public_key, body, signature)).toBe(true);
+});
+
+test.for(['identity_unproven', 'name_taken'] as const)('one that is told %s proves its key, once', async (code) => {
+  server.override(({ path }) => (path === '/v1/agent/register' ? problem(code) : null));
+  const end = await live({ join_token: 'j', name: 'box' }, 100);
+  expect(end).toMatchObject({ code: 'registration_refused' });
+  const proofs = server.heard
+    .filter(({ path }) => path === '/v1/agent/register')
+    .map(({ body }) => Object.hasOwn(body as object, 'key_proof'));
+  expect(proofs).toEqual([false, true]);
 });
 
 test('without a token or a credential there is nothing to try', async () => {

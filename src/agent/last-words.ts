@@ -45,6 +45,23 @@ const refusalWords: Record<string, Words> = {
     what: ({ server_url }) => `${server_url} does not take this join token`,
     remedy: () => `Make another (${newJoinToken}) and start the agent with it: --join-token or SLIPWAY_JOIN_TOKEN.`,
   },
+  join_token_expired: {
+    what: () => 'its join token has expired',
+    remedy: () => `Make another (${newJoinToken}) and start the agent with it: --join-token or SLIPWAY_JOIN_TOKEN.`,
+  },
+  join_token_spent: {
+    what: () => 'no uses of its join token are left',
+    remedy: () => `Make another (${newJoinToken}) and start the agent with it: --join-token or SLIPWAY_JOIN_TOKEN.`,
+  },
+  identity_unproven: {
+    what: ({ dir }) => `a machine of its name is known, and ${dir} holds neither its credential nor its key`,
+    remedy: () =>
+      'Start it with its former directory, let the node enrol again (slipway act NODE re-enroll), or give it another --name.',
+  },
+  pool_full: {
+    what: () => 'its pool may hold no more machines',
+    remedy: () => 'Raise `max_nodes` of the pool, or retire a node of it: slipway act NODE retire',
+  },
   enrollment_invalid: {
     what: ({ server_url }) => `${server_url} does not take this enrolment token`,
     remedy: () =>

@@ -1,14 +1,15 @@
 /** Makes the instance known: with its enrolment or join token the first time, with its credential ever after. */
 
 import { backoff } from '../base/backoff.ts';
-import { type Clock, pause } from '../base/clock.ts';
+import { type Clock, moment, pause } from '../base/clock.ts';
 import type { RegisterReply, RegisterRequest } from '../contract/agent.ts';
+import { keyProofBody } from '../contract/key-proof.ts';
 import type { BootStages } from './boot-stages.ts';
 import { type CallFailure, describeFailure, mayPass } from './call-failure.ts';
 import type { AgentConfig } from './config.ts';
 import type { ControlPlane } from './control-plane.ts';
 import type { AgentEnd } from './exit.ts';
-import { publicKeyOf } from './keys.ts';
+import { publicKeyOf, signed } from './keys.ts';
 import type { Log } from './log.ts';
 import type { ServerTime } from './server-time.ts';
 import { type StateFile, tokenDigest } from './state-file.ts';
@@ -43,9 +44,12 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
   if (stages.unsent().length > 0 && !parts.time.wasHeard())
     await parts.server.askTime(timing.ask_time_timeout_ms, signal);
   let deadline_at = firstDeadline(parts);
+  // One that joined before is known by its name; another learns that it is from the first answer.
+  let proves = state.read().enrolled_with !== null;
+  let retried = false;
   while (!signal.aborted) {
     const { identity } = state.read();
-    const answer = await parts.server.register(requestOf(parts), {
+    const answer = await parts.server.register(requestOf(parts, proves), {
       credential: identity?.credential ?? null,
       correlation_id: config.correlation_id,
       signal,
@@ -59,9 +63,15 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
     if (signal.aborted) break;
     const { failure } = answer;
     if (failure.code === 'credential_unknown' && config.join_token) {
-      // Whoever may join may join anew; the name decides whether that is the same node.
+      // Its key may still show that it is the machine of its name.
       log.warn('the credential is not known any more; joining anew');
       state.update({ identity: null });
+      continue;
+    }
+    if (mayProve(failure) && config.join_token && !retried) {
+      // By now the server's time is known, which the proof needs.
+      retried = true;
+      proves = true;
       continue;
     }
     if (failure.code === 'claim_from_future' && stages.dropTimes()) continue;
@@ -92,7 +102,21 @@ function firstDeadline({ config, state }: RegisterParts): string | null {
   return Date.parse(heard) > Date.parse(config.deadline_at) ? heard : config.deadline_at;
 }
 
-function requestOf({ config, state, stages: recorded }: RegisterParts): RegisterRequest {
+const mayProve = ({ code }: CallFailure) => code === 'identity_unproven' || code === 'name_taken';
+
+/** Shows that this machine holds the key that it registered with before; see `contract/key-proof.ts`. */
+function proofOf({ config, state, time }: RegisterParts): Pick<RegisterRequest, 'key_proof'> {
+  const { private_key } = state.read();
+  const { name, join_token, base_url } = config;
+  if (!name || !join_token) return {};
+  const signed_at = moment(time.nowMs()).toISOString();
+  const agent_public_key = publicKeyOf(private_key);
+  const body = keyProofBody({ name, join_token, agent_public_key, base_url: base_url ?? undefined, signed_at });
+  return { key_proof: { signed_at, signature: signed(private_key, body) } };
+}
+
+function requestOf(parts: RegisterParts, proves: boolean): RegisterRequest {
+  const { config, state, stages: recorded } = parts;
   const { identity, private_key } = state.read();
   const stages = identity ? recorded.unsent() : recorded.all();
   const token = config.enrollment_token
@@ -106,6 +130,7 @@ function requestOf({ config, state, stages: recorded }: RegisterParts): Register
     ...(config.base_url ? { base_url: config.base_url } : {}),
     version: agentVersion,
     agent_public_key: publicKeyOf(private_key),
+    ...(!identity && !config.enrollment_token && proves ? proofOf(parts) : {}),
     ...(stages.length > 0 ? { boot: { stages } } : {}),
     ...(Object.keys(config.labels).length > 0 ? { labels: config.labels } : {}),
   };

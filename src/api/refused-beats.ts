@@ -7,6 +7,8 @@ import { type Clock, now } from '../base/clock.ts';
 import {
   type BeatRefusal,
   beatRefusals,
+  type JoinRefusal,
+  joinRefusals,
   refusalToldEverySeconds,
   refusedBeatKind,
 } from '../lifecycle/refused-beats.ts';
@@ -15,8 +17,19 @@ import type { Queryable } from '../store/database.ts';
 import { type Fact, recordEvidence } from '../store/evidence.ts';
 import { actorOf, type Relay } from './services.ts';
 
-export interface RefusedBeat {
-  session: Pick<AgentSession, 'node_id' | 'node_instance_id' | 'node_status' | 'pool'>;
+export type RefusedBeat = RefusedRelayBeat | RefusedJoinBeat;
+
+type RefusedSession = Pick<AgentSession, 'node_id' | 'node_instance_id' | 'node_status' | 'pool'>;
+
+/** The join token that the machine beats with has expired or was revoked. */
+interface RefusedJoinBeat {
+  session: RefusedSession;
+  code: JoinRefusal;
+  join_token_id: string;
+}
+
+interface RefusedRelayBeat {
+  session: RefusedSession;
   relay: Relay;
   code: BeatRefusal;
 }
@@ -28,7 +41,24 @@ const mostWaiting = 1_000;
 /** So many rows an hour, at most; those of further machines would say nothing that these do not. */
 const mostTold = 50_000;
 
-function factOf({ session, relay, code }: RefusedBeat, at: Date): Fact {
+const factOf = (beat: RefusedBeat, at: Date): Fact =>
+  'join_token_id' in beat ? joinFactOf(beat, at) : relayFactOf(beat, at);
+
+function joinFactOf({ session, code, join_token_id }: RefusedJoinBeat, at: Date): Fact {
+  const { node_id, node_instance_id, pool } = session;
+  const why_not = joinRefusals[code].why(join_token_id);
+  return {
+    at,
+    layer: 'api',
+    kind: refusedBeatKind,
+    summary: `its heartbeats arrive and are refused: ${why_not}`,
+    data: { code, why_not, way_out: joinRefusals[code].way_out(pool), shown: 'join_token', pool, join_token_id },
+    node_id,
+    node_instance_id,
+  };
+}
+
+function relayFactOf({ session, relay, code }: RefusedRelayBeat, at: Date): Fact {
   const { node_id, node_instance_id, pool } = session;
   const refusing = { relay: relay.name, relay_pool: relay.pool };
   const why_not = beatRefusals[code].why(refusing, pool);

@@ -133,8 +133,34 @@ export const agentErrors = {
     title: 'The join token is not valid',
     owner_layer: 'auth',
     detail_layer: 'credential',
-    cause: 'It is unknown, expired, revoked, or its uses are spent.',
+    cause: 'It is unknown or was revoked.',
     remedy: 'Ask an operator for a new one.',
+  },
+  join_token_expired: {
+    status: 401,
+    title: 'The join token has expired',
+    owner_layer: 'auth',
+    detail_layer: 'credential',
+    cause: 'Its expiry has passed. From then on it serves for nothing, also not for machines that joined by it.',
+    remedy: 'Make another (`slipway join-token create POOL`) and start the machine with it.',
+  },
+  join_token_spent: {
+    status: 401,
+    title: 'The uses of the join token are spent',
+    owner_layer: 'auth',
+    detail_layer: 'credential',
+    cause: 'As many machines have joined by it as `max_uses` allows.',
+    remedy: 'Make another (`slipway join-token create POOL`).',
+  },
+  identity_unproven: {
+    status: 409,
+    title: 'The machine of this name must prove who it is',
+    owner_layer: 'auth',
+    detail_layer: 'credential',
+    cause:
+      'A machine of this name is known, and a join token alone does not take it over: it may serve a tenant, or its former process still runs.',
+    remedy:
+      'Start the agent with the directory that holds its key, or let the node enrol again (`slipway act NODE re-enroll`). For compat pools see `compat.allow_takeover` in docs/pools.md.',
   },
   instance_fenced: {
     status: 409,

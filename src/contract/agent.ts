@@ -22,6 +22,15 @@ const Ed25519PublicKey = Type.String({
 /** Without a user and a password: an endpoint is shown to everybody who may see the node. */
 const HttpUrl = Type.String({ maxLength: 2048, pattern: '^https?://[^\\s/?#@]+([/?#][!-~]*)?$' });
 
+/** Shows that the agent holds the key it registered with before; `contract/key-proof.ts` says what is signed. */
+const KeyProof = Type.Object(
+  {
+    signed_at: Moment,
+    signature: Type.String({ pattern: '^[A-Za-z0-9+/]{86}==$', description: 'Ed25519, base64' }),
+  },
+  strict,
+);
+
 export const RegisterRequest = Type.Object(
   {
     enrollment_token: Type.Optional(Type.String({ minLength: 1, maxLength: 2048 })),
@@ -41,6 +50,7 @@ export const RegisterRequest = Type.Object(
         { ...strict, description: 'Shows that the holder of the former key wants `agent_public_key` in its place.' },
       ),
     ),
+    key_proof: Type.Optional(KeyProof),
     boot: Type.Optional(Type.Object({ stages: Type.Array(BootStage, { maxItems: 256 }) }, strict)),
     labels: Type.Optional(Labels),
   },

@@ -57,6 +57,19 @@ const poolFields = {
       strict,
     ),
   ),
+  compat: Type.Optional(
+    Type.Object(
+      {
+        allow_takeover: Type.Optional(
+          Type.Boolean({
+            description:
+              'A join token alone may take a known name of another protocol, also from a live process or a tenant.',
+          }),
+        ),
+      },
+      strict,
+    ),
+  ),
   release: Type.Optional(
     Type.Object(
       {
@@ -113,6 +126,11 @@ export const PoolParams = Type.Object({ pool: Name }, strict);
 export const JoinTokenRequest = Type.Object(
   {
     ttl_seconds: Type.Optional(PositiveSeconds),
+    no_expiry: Type.Optional(
+      Type.Literal(true, {
+        description: 'Never expires; for pools whose machines beat with it. Not with ttl_seconds.',
+      }),
+    ),
     max_uses: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
   },
   { ...strict, $id: 'JoinTokenRequest' },

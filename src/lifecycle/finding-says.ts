@@ -1,11 +1,14 @@
 /** What a finding says, in words. Pure. */
 import { type FindingWhat, findingWhats } from './findings.ts';
+import { type ContestReason, contestReasons } from './joins/contest.ts';
 import { type FormerBoots, type SlowerBoots, shiftSays } from './told-shift.ts';
 
 type Side = Record<string, unknown>;
 
 /** What is told in numbers says them, for they are the news. */
-export const findingSays = ({ what, ours, theirs }: { what: FindingWhat; ours: Side; theirs: Side }): string =>
-  what === 'boots_slower'
-    ? shiftSays(ours as unknown as FormerBoots, theirs as unknown as SlowerBoots)
-    : findingWhats[what].says;
+export const findingSays = ({ what, ours, theirs }: { what: FindingWhat; ours: Side; theirs: Side }): string => {
+  if (what === 'boots_slower') return shiftSays(ours as unknown as FormerBoots, theirs as unknown as SlowerBoots);
+  const { says } = findingWhats[what];
+  if (what !== 'name_contested') return says;
+  return `${says}: ${contestReasons[theirs.because as ContestReason] ?? 'unknown reason'}`;
+};

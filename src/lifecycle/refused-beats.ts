@@ -1,4 +1,4 @@
-/** Beats that arrive and are refused, because the relay that passes them on may not speak for their machine: why, and the way out. Pure. */
+/** Beats that arrive and are refused, because of the token of their relay or of their join token: why, and the way out. Pure. */
 
 export const refusedBeatKind = 'beat.refused';
 
@@ -41,6 +41,27 @@ export const beatRefusals = {
 
 export type BeatRefusal = keyof typeof beatRefusals;
 
+const anotherJoinToken = (pool: string) =>
+  `make another join token (slipway join-token create ${pool}) and start the machine with it`;
+
+/** Of machines that beat with a join token, as clients of other protocols do. */
+export const joinRefusals = {
+  join_token_expired: {
+    in_short: 'its join token has expired',
+    why: (token_id: string) => `join token ${token_id} has expired`,
+    way_out: anotherJoinToken,
+  },
+  join_token_invalid: {
+    in_short: 'its join token was revoked',
+    why: (token_id: string) => `join token ${token_id} was revoked`,
+    way_out: anotherJoinToken,
+  },
+} as const;
+
+export type JoinRefusal = keyof typeof joinRefusals;
+
+const isJoinRefusal = (code: string): code is JoinRefusal => Object.hasOwn(joinRefusals, code);
+
 export const isBeatRefusal = (code: string): code is BeatRefusal => Object.hasOwn(beatRefusals, code);
 
 /** While it lasts it is told anew so often; what was told longer ago than twice that is over, or its machine is silent in earnest. */
@@ -60,22 +81,25 @@ const unknownRefusal: Refusal = {
   way_out: () => 'check the token of its relay',
 };
 
-const refusalOf = (code: unknown): Refusal => {
-  const known = String(code);
-  return isBeatRefusal(known) ? beatRefusals[known] : unknownRefusal;
-};
+const refusalOf = (code: string): Refusal => (isBeatRefusal(code) ? beatRefusals[code] : unknownRefusal);
 
 /**
- * What a fact says of refused beats. Only a fact of the control plane counts, and only of a beat that showed the machine's
- * own credential. The sentences come from the table above, with `pool`, the machine's; no sentence of the fact is passed on.
+ * What a fact says of refused beats. Only a fact of the control plane counts, and only of a beat that showed the machine's own
+ * credential or join token. The sentences come from the tables above, with `pool`, the machine's; no sentence of the fact is passed on.
  */
 export function refusedIn(
   fact: { kind: string; origin: string; at: string; data: Record<string, unknown> },
   pool: string,
 ): RefusedBeats | null {
-  if (fact.kind !== refusedBeatKind || fact.origin !== 'internal' || fact.data.shown !== 'credential') return null;
+  if (fact.kind !== refusedBeatKind || fact.origin !== 'internal') return null;
+  const code = String(fact.data.code);
+  if (fact.data.shown === 'join_token' && isJoinRefusal(code)) {
+    const { in_short, why, way_out } = joinRefusals[code];
+    return { at: new Date(fact.at), in_short, why: why(String(fact.data.join_token_id)), way_out: way_out(pool) };
+  }
+  if (fact.data.shown !== 'credential') return null;
   const refusing = { relay: String(fact.data.relay), relay_pool: String(fact.data.relay_pool) };
-  const { in_short, why, way_out } = refusalOf(fact.data.code);
+  const { in_short, why, way_out } = refusalOf(code);
   return { at: new Date(fact.at), in_short, why: why(refusing, pool), way_out: way_out(refusing, pool) };
 }
 

@@ -52,15 +52,16 @@ async function takeDown({ tx, services, finding, asked, asker, at }: Deciding): 
   return workflow_id;
 }
 
-const notByItself: Decision = {
+const notRepairable = (words: string): Decision => ({
   says: () => {
-    throw new ApiProblem(
-      'action_illegal',
-      'Only a change of the pool or of what it is made from mends this. The finding closes by itself when it no longer holds; accept it if you know of it.',
-    );
+    throw new ApiProblem('action_illegal', words);
   },
   act: async () => undefined,
-};
+});
+
+const notByItself = notRepairable(
+  'Only a change of the pool or of what it is made from mends this. The finding closes by itself when it no longer holds; accept it if you know of it.',
+);
 
 const repairs: Record<FindingWhat, Decision> = {
   machine_absent: {
@@ -77,6 +78,12 @@ const repairs: Record<FindingWhat, Decision> = {
   node_provisions: notByItself,
   pool_provisions: notByItself,
   boots_slower: notByItself,
+  name_contested: notRepairable(
+    'An operator decides which machine is right: let the node enrol again, retire it, or accept the finding.',
+  ),
+  join_token_expiring: notRepairable(
+    'Make another join token and start the machines with it. The finding closes once none beats with the old one.',
+  ),
 };
 
 const known: Decision = {
@@ -95,6 +102,8 @@ const acceptances: Record<FindingWhat, Decision> = {
   },
   node_provisions: known,
   pool_provisions: known,
+  name_contested: known,
+  join_token_expiring: known,
   boots_slower: {
     says: () => 'this pace counts as the usual one; only boots that become slower still are told of',
     act: async () => undefined,

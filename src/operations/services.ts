@@ -7,7 +7,7 @@ import type { Database } from '../store/database.ts';
 import type { DoorEnvironment } from '../store/door-rules.ts';
 import type { Executor } from '../store/executions.ts';
 import type { Installation } from '../store/installation.ts';
-import type { ProbeTarget } from '../store/probes.ts';
+import type { ProbeOutcome, ProbeTarget } from '../store/probes.ts';
 
 export interface OperationServices {
   db: Database;
@@ -28,7 +28,7 @@ export interface OperationServices {
   /** Where they find the other replicas that live now. */
   other_server_urls(): Promise<string[]>;
   /** Asks a machine at the address it gave whether it lives: one request, bounded, only where addresses may be asked. */
-  probe(target: ProbeTarget): Promise<{ ok: boolean; detail: string }>;
+  probe(target: ProbeTarget): Promise<ProbeOutcome>;
   /** Asks a running operation to stop, wherever it runs. */
   cancelRun(workflow_id: WorkflowId, attempt: number): Promise<void>;
 }

@@ -52,6 +52,8 @@ export interface DoorClient {
   name: string;
   announced_interval_seconds: number | null;
   client_instance: string | null;
+  /** The join token that it registered with last. */
+  join_token_id: string | null;
   /** The interval that its beats were last judged by, by whichever replica. */
   kept_interval_seconds: number | null;
 }
@@ -118,6 +120,7 @@ const doorClientOf = (row: SessionRow): DoorClient | null =>
     name: row.name,
     announced_interval_seconds: row.announced_interval_seconds,
     client_instance: row.client_instance,
+    join_token_id: row.join_token_id,
     kept_interval_seconds: row.kept_interval_seconds,
   };
 

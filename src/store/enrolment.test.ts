@@ -138,15 +138,14 @@ test('a late registration rescues the allocation that fell with its node', async
   expect((await allocationNow(db, held.allocation_id)).status).toBe('provisioning');
 });
 
-test('a machine that joins again brings back the allocation that fell with it: nobody else finds it free', async () => {
+test('a join token alone brings no allocation back', async () => {
   const { node } = await enrolled('ready');
   const held = await fleet.allocation('active', node);
   await fleet.move({ node_id: node.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
   await fleet.move({ node_id: node.node_id, to: 'failed', by: 'offline-deadline', reason: 'gone for long' });
-  expect((await allocationNow(db, held.allocation_id)).status).toBe('failed');
   const { secret } = await newJoinToken();
-  await admitted({ join_token: secret, name: node.name });
-  expect((await allocationNow(db, held.allocation_id)).status).toBe('provisioning');
+  expect(await attempt({ join_token: secret, name: node.name })).toBe('identity_unproven');
+  expect((await allocationNow(db, held.allocation_id)).status).toBe('failed');
 });
 
 test('a restart is counted, changes no status and moves neither registered_at nor the deadline', async () => {
@@ -195,14 +194,14 @@ test('a forged, a foreign and an early enrolment are told apart', async () => {
   expect(await attempt({})).toBe('token_missing');
 });
 
-/** What a join under the name of a node does at each status. */
-const byJoin: Record<NodeStatus, 'again' | 'anew' | 'name_taken'> = {
-  provisioning: 'again',
+/** What a join under the name of a node does at each status, by somebody who proves nothing. */
+const byJoin: Record<NodeStatus, 'anew' | 'name_taken' | 'identity_unproven'> = {
+  provisioning: 'identity_unproven',
   starting: 'name_taken',
   ready: 'name_taken',
   degraded: 'name_taken',
-  offline: 'again',
-  failed: 'again',
+  offline: 'identity_unproven',
+  failed: 'identity_unproven',
   draining: 'name_taken',
   cleaning: 'name_taken',
   quarantined: 'name_taken',
@@ -214,40 +213,40 @@ test.for(nodeStatusNames)('a join under the name of a node that is %s', async (s
   const { secret } = await newJoinToken();
   const reply = await attempt({ join_token: secret, name: node.name });
   const expected = byJoin[status];
-  const former = await nodeNow(db, node.node_id);
-  if (expected === 'name_taken') {
-    expect(reply).toBe('name_taken');
-    expect(former).toEqual(node);
+  expect(await nodeNow(db, node.node_id)).toEqual(node);
+  if (expected !== 'anew') {
+    expect(reply).toBe(expected);
+    const [finding] = await db.query<{ theirs: object }>(
+      `select theirs from findings where what = 'name_contested' and subject = $1 and status = 'open'`,
+      [node.node_id],
+    );
+    const because = expected === 'name_taken' ? 'name_held' : 'key_unproven';
+    expect(finding?.theirs).toMatchObject({ because, protocol: 'agent' });
     return;
   }
   if (typeof reply === 'string') throw new Error(`was refused: ${reply}`);
-  expect(reply.node_id === node.node_id).toBe(expected === 'again');
-  expect(reply.node_instance_id).not.toBe(node.node_instance_id);
+  expect(reply.node_id).not.toBe(node.node_id);
   expect((await nodeRow(db, reply.node_id))?.status).toBe('starting');
-  if (expected === 'again') {
-    expect(former.node_instance_id).toBe(reply.node_instance_id);
-    const [old] = await db.query<{ fenced: boolean }>(
-      'select fenced_at is not null as fenced from instances where node_instance_id = $1',
-      [node.node_instance_id],
-    );
-    expect(old?.fenced).toBe(true);
-  } else expect(former).toEqual(node);
 });
 
-test('a join token is spent by new names only, and ends by number, by time and by revocation', async () => {
+const newName = () => `joined-${newTokenId(fleet.clock).slice(-8)}`;
+
+test('a join token ends by number, by time and by revocation, for names that are known as well', async () => {
   const { secret } = await newJoinToken({ max_uses: 1 });
-  const name = `joined-${newTokenId(fleet.clock).slice(-8)}`;
-  const first = await admitted({ join_token: secret, name });
-  expect(await attempt({ join_token: secret, name: `${name}-2` })).toBe('join_token_invalid');
-  await fleet.move({ node_id: first.node_id, to: 'ready', by: 'claim-ready', reason: 'up' });
-  await fleet.move({ node_id: first.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
-  expect((await admitted({ join_token: secret, name })).node_id).toBe(first.node_id);
+  const name = newName();
+  const { node_id } = await admitted({ join_token: secret, name });
+  expect(await attempt({ join_token: secret, name: `${name}-2` })).toBe('join_token_spent');
+  await fleet.move({ node_id, to: 'ready', by: 'claim-ready', reason: 'up' });
+  await fleet.move({ node_id, to: 'offline', by: 'liveness', reason: 'silent' });
+  expect(await attempt({ join_token: secret, name })).toBe('join_token_spent');
 
   const expired = await newJoinToken({ expires_at: fleet.now() });
-  expect(await attempt({ join_token: expired.secret, name: `${name}-3` })).toBe('join_token_invalid');
   const revoked = await newJoinToken();
   await revokeJoinToken(db, 'test', revoked.token_id, fleet.now());
-  expect(await attempt({ join_token: revoked.secret, name: `${name}-4` })).toBe('join_token_invalid');
+  for (const each of [name, `${name}-3`]) {
+    expect(await attempt({ join_token: expired.secret, name: each })).toBe('join_token_expired');
+    expect(await attempt({ join_token: revoked.secret, name: each })).toBe('join_token_invalid');
+  }
   expect(await attempt({ join_token: 'swj_nobody', name: `${name}-5` })).toBe('join_token_invalid');
   expect(await attempt({ join_token: secret })).toBe('invalid_request');
 });
@@ -266,6 +265,6 @@ test('of a rack that joins at once, as many get in as the token has uses', async
   const replies = await Promise.all(
     Array.from({ length: 6 }, (_, place) => attempt({ join_token: secret, name: `rack-${place}` })),
   );
-  expect(replies.filter((reply) => reply === 'join_token_invalid').length).toBe(4);
+  expect(replies.filter((reply) => reply === 'join_token_spent').length).toBe(4);
   expect(await db.query(`select 1 from nodes where name like 'rack-%'`)).toHaveLength(2);
 });

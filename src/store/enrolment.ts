@@ -3,7 +3,6 @@ import { secondsLater } from '../base/clock.ts';
 import { bornAt, type NodeInstanceId, newNodeInstanceId } from '../base/ids.ts';
 import type { RegisterRequest } from '../contract/agent.ts';
 import { ApiProblem, errorCatalogue } from '../contract/errors.ts';
-import type { NodeStatus } from '../lifecycle/states.ts';
 import { changeKey, type KeyStanding } from './agent-keys/key-change.ts';
 import { amendNode } from './amend-node.ts';
 import type { Database, Transaction } from './database.ts';
@@ -13,18 +12,24 @@ import { budgetOf } from './door-rules.ts';
 import { recordEvidence } from './evidence.ts';
 import type { EnrollmentClaims } from './installation.ts';
 import { createInstance, fenceInstance, hashSecret, type InstanceRow, instanceRow, newSecret } from './instances.ts';
+import { NameContested, noteContested, settleContested } from './joins/contested.ts';
+import { checkKeyProof, type KeyProofResult } from './joins/key-proof.ts';
+import { mustStandAsJudged, nameHeld, spendUnlessKnown, unproven } from './joins/known-name.ts';
+import { poolFull, withoutRoom } from './joins/room.ts';
+import { isSpent, mustBeValid, spentProblem } from './joins/validity.ts';
 import { admitNewcomers, type JoinRequest, joinWithOthers } from './newcomers.ts';
 import { lockNode, type NodeRow, nodeRow } from './nodes.ts';
 import { currentPool, poolGeneration } from './pools.ts';
 import { type Arrival, type Registered, type Registering, replyOf, startOf } from './registering.ts';
-import { joinTokenBySecret } from './tokens.ts';
+import { type JoinTokenRow, joinTokenBySecret } from './tokens.ts';
 
 /** In the transaction of the registration, or a crash would leave a name that is held and that nobody can speak for. */
 async function keepArrival(tx: Transaction, id: NodeInstanceId, arrival: Arrival | undefined): Promise<void> {
   if (!arrival) return;
   await tx.query(
-    `update instances set door = $2, announced_interval_seconds = $3, client_instance = $4 where node_instance_id = $1`,
-    [id, arrival.door, arrival.announced_interval_seconds, arrival.client_instance],
+    `update instances set door = $2, announced_interval_seconds = $3, client_instance = $4, join_token_id = coalesce($5, join_token_id)
+     where node_instance_id = $1`,
+    [id, arrival.door, arrival.announced_interval_seconds, arrival.client_instance, arrival.join_token_id],
   );
 }
 
@@ -136,9 +141,6 @@ async function byEnrollmentToken(
   return replyFor(tx, admitted, instance.node_instance_id, credential);
 }
 
-/** Statuses in which a name is held by a live instance, so that nobody else may take it. */
-export const nameHeld: readonly NodeStatus[] = ['starting', 'ready', 'degraded', 'draining', 'cleaning', 'quarantined'];
-
 /** The machine is the same, so whoever fell with it waits for it again: another tenant must not find it free and never cleaned. */
 async function comeBack(tx: Transaction, node: NodeRow, node_instance_id: NodeInstanceId, context: Registering) {
   const { now, environment, correlation_id } = context;
@@ -151,40 +153,15 @@ async function comeBack(tx: Transaction, node: NodeRow, node_instance_id: NodeIn
   await moveAllocations(tx, [{ ...rescue, node: outcome.node }], now, environment);
 }
 
-async function byJoinToken(
+/** Takes the known name back as a new instance; what the former one still says is fenced off. */
+async function asNewInstance(
   tx: Transaction,
-  token: string,
-  request: RegisterRequest,
+  existing: NodeRow,
+  join: JoinTokenRow,
+  request: JoinRequest,
   context: Registering,
 ): Promise<Registered> {
   const { now } = context;
-  const join = await joinTokenBySecret(tx, token);
-  if (!join || join.revoked_at) throw new ApiProblem('join_token_invalid');
-  if (!request.name)
-    throw new ApiProblem('invalid_request', {
-      detail: 'A join needs a name.',
-      errors: [{ path: '/name', message: 'is required with join_token' }],
-    });
-  const pool = await currentPool(tx, join.pool, 'for share of pool');
-  if (!pool) throw new ApiProblem('pool_not_found', `The pool ${join.pool} is gone.`);
-  const [existing] = await tx.query<NodeRow>(
-    `select * from nodes where pool = $1 and name = $2 and status <> 'retired' for no key update`,
-    [join.pool, request.name],
-    { often: true },
-  );
-  if (existing && nameHeld.includes(existing.status))
-    throw new ApiProblem('name_taken', `${request.name} is ${existing.status} in pool ${join.pool}.`);
-  if (!existing) {
-    if (join.expires_at && join.expires_at < now)
-      throw new ApiProblem('join_token_invalid', 'The join token has expired.');
-    const newcomer = { request: { ...request, name: request.name, join_token: token }, context, join, pool };
-    const [registered] = await admitNewcomers(tx, [newcomer]);
-    if (!registered)
-      throw new ApiProblem('name_taken', `Another machine joined as ${request.name} in the same moment.`);
-    return registered;
-  }
-
-  // A known name comes back as a new instance; what the old one still says is fenced off.
   const { node_id } = existing;
   const node_instance_id = newNodeInstanceId(context.clock);
   const former = existing.node_instance_id ? await instanceRow(tx, existing.node_instance_id, 'for update') : undefined;
@@ -215,6 +192,83 @@ async function byJoinToken(
   return replyFor(tx, admitted, node_instance_id, credential);
 }
 
+/** An agent that lost its credential and still has its key is the same instance: it gets another credential. */
+async function byKey(
+  tx: Transaction,
+  existing: NodeRow,
+  join: JoinTokenRow,
+  request: JoinRequest,
+  context: Registering,
+): Promise<Registered> {
+  const { now } = context;
+  const instance = existing.node_instance_id && (await instanceRow(tx, existing.node_instance_id, 'for update'));
+  const isOwn = instance && !instance.fenced_at && instance.door === null;
+  const proof: KeyProofResult = isOwn ? checkKeyProof(request, instance, now) : { proven: false, because: 'missing' };
+  if (!isOwn || !proof.proven) {
+    if (isSpent(join)) throw spentProblem(join);
+    throw unproven(existing, join, request, instance || undefined, proof);
+  }
+  const admitted = await admit(tx, existing, instance, request, context);
+  const { node_instance_id } = instance;
+  const credential = await issueCredential(tx, node_instance_id, request, instance, now);
+  await tx.query('update instances set next_credential_hash = null, key_proven_at = $2 where node_instance_id = $1', [
+    node_instance_id,
+    proof.signed_at,
+  ]);
+  await recordEvidence(tx, [
+    {
+      at: now,
+      layer: 'node',
+      // Replicas remember credentials; this fact makes them forget the former one.
+      kind: 'credential.replaced',
+      summary: 'the agent proved its key and got a new credential; the former one is void',
+      node_id: admitted.node_id,
+      node_instance_id,
+      correlation_id: context.correlation_id,
+    },
+  ]);
+  await settleContested(tx, admitted.node_id, now);
+  return { ...(await replyFor(tx, admitted, node_instance_id, credential)), first: false };
+}
+
+async function byJoinToken(
+  tx: Transaction,
+  token: string,
+  request: RegisterRequest,
+  context: Registering,
+): Promise<Registered> {
+  const { now, arrival } = context;
+  const join = mustBeValid(await joinTokenBySecret(tx, token), now);
+  if (!request.name)
+    throw new ApiProblem('invalid_request', {
+      detail: 'A join needs a name.',
+      errors: [{ path: '/name', message: 'is required with join_token' }],
+    });
+  const pool = await currentPool(tx, join.pool, 'for share of pool');
+  if (!pool) throw new ApiProblem('pool_not_found', `The pool ${join.pool} is gone.`);
+  const [existing] = await tx.query<NodeRow>(
+    `select * from nodes where pool = $1 and name = $2 and status <> 'retired' for no key update`,
+    [join.pool, request.name],
+    { often: true },
+  );
+  const asked = { ...request, name: request.name, join_token: token };
+  if (!existing) {
+    const newcomer = { request: asked, context, join, pool };
+    if ((await withoutRoom(tx, [newcomer])).size > 0) throw poolFull(pool);
+    const [registered] = await admitNewcomers(tx, [newcomer]);
+    if (!registered)
+      throw new ApiProblem('name_taken', `Another machine joined as ${request.name} in the same moment.`);
+    return registered;
+  }
+  if (!arrival) return byKey(tx, existing, join, asked, context);
+  // Of another protocol: only a return that was judged to be a restart may take a name that is known.
+  if (!arrival.judged || nameHeld.includes(existing.status))
+    throw new ApiProblem('name_taken', `${request.name} is ${existing.status} in pool ${join.pool}.`);
+  await mustStandAsJudged(tx, existing, arrival.judged);
+  await spendUnlessKnown(tx, existing, join);
+  return asNewInstance(tx, existing, join, asked, context);
+}
+
 /** An agent that restarted says hello again: counted, changes no status, and a failed one is rescued as by a beat. */
 async function byCredential(
   tx: Transaction,
@@ -225,6 +279,9 @@ async function byCredential(
   const node = await lockNode(tx, known.node_id);
   const instance = await instanceRow(tx, known.node_instance_id, 'for update');
   if (!node || !instance) throw new ApiProblem('credential_unknown');
+  if (context.arrival?.judged) await mustStandAsJudged(tx, node, context.arrival.judged);
+  if (context.arrival?.join_token_id)
+    await spendUnlessKnown(tx, node, { token_id: context.arrival.join_token_id, pool: node.pool });
   const admitted = await admit(tx, node, instance, request, context);
   const { node_id, node_instance_id } = instance;
   const changing = { ...context, node_id, node_instance_id, former: instance, via: 'credential' } as const;
@@ -287,6 +344,7 @@ export async function register(
       );
     });
   } catch (refused) {
+    if (refused instanceof NameContested) await noteContested(db, refused.contest, context.clock, context.now);
     if (refused instanceof ApiProblem) await tellRefusal(db, refused, request, context);
     throw refused;
   }

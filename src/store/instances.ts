@@ -2,7 +2,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { KnownIds, NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Door } from '../contract/compat/door.ts';
-import type { NodeStatus } from '../lifecycle/states.ts';
 import { anyOf, byIds } from './by-ids.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
@@ -37,6 +36,8 @@ export interface InstanceRow {
   announced_interval_seconds: number | null;
   /** What its process calls itself. */
   client_instance: string | null;
+  /** When a registration last proved its key. */
+  key_proven_at: Date | null;
 }
 
 /** Secrets are stored as hashes only; they are long and random, so a plain hash is enough. */
@@ -103,19 +104,6 @@ export async function instanceRow(db: Queryable, id: string, lock?: 'for update'
       often: true,
     })
   )[0];
-}
-
-/** Whom a name means at a front door: the live node of that name, as far as it came in there. */
-export async function instanceAtDoor(
-  db: Queryable,
-  { door, pool, name }: { door: Door; pool: string; name: string },
-): Promise<(InstanceRow & { node_status: NodeStatus }) | undefined> {
-  const [row] = await db.query<InstanceRow & { node_status: NodeStatus }>(
-    `select instance.*, node.status as node_status from nodes node join instances instance on instance.node_instance_id = node.node_instance_id
-     where node.pool = $1 and node.name = $2 and node.status <> 'retired' and instance.door = $3`,
-    [pool, name, door],
-  );
-  return row;
 }
 
 /** No agent registered for it: its provider finished it, and speaks for it. */

@@ -95,7 +95,7 @@ test('whoever may not join keeps nobody else from it', async () => {
   ]);
   expect(answers.map((answer) => answer.replace(/^node_.*/, 'joined'))).toEqual([
     'joined',
-    'join_token_invalid',
+    'join_token_expired',
     'name_taken',
     'join_token_invalid',
     'joined',

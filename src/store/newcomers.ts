@@ -11,6 +11,8 @@ import { ApiProblem } from '../contract/errors.ts';
 import { type Database, StoreUnavailable, type Transaction } from './database.ts';
 import { createNewcomers } from './door.ts';
 import { createArrived, newSecret } from './instances.ts';
+import { poolFull, withoutRoom } from './joins/room.ts';
+import { hasExpired, spentProblem } from './joins/validity.ts';
 import { currentPool, type PoolRow } from './pools.ts';
 import { type Registered, type Registering, replyOf, startOf } from './registering.ts';
 import { type JoinTokenRow, joinTokenBySecret, spendJoinToken } from './tokens.ts';
@@ -96,7 +98,7 @@ export async function admitNewcomers(
   const uses = Map.groupBy(there, ({ instance }) => instance.join_token_id);
   for (const [token_id, users] of [...uses].sort(([a], [b]) => (a < b ? -1 : 1)))
     if (!(await spendJoinToken(tx, token_id, users.length)))
-      throw new ApiProblem('join_token_invalid', 'The uses of the join token are spent.');
+      throw spentProblem({ token_id, pool: users[0]?.newcomer.fresh.pool ?? first.pool.name });
   return arrived.map(({ instance, credential }, place) => {
     const node = nodes[place];
     return node && replyOf(node, joining[place]?.pool.document, instance.node_instance_id, credential);
@@ -114,22 +116,24 @@ async function findTokens(tx: Transaction, asking: readonly Asking[]) {
   }
   return ({ request, context }: Asking) => {
     const by = found.get(request.join_token);
-    return by && !(by.join.expires_at && by.join.expires_at < context.now) ? by : undefined;
+    return by && !hasExpired(by.join, context.now) ? by : undefined;
   };
 }
 
-const together = (db: Database, asking: readonly Asking[]): Promise<(Registered | undefined)[]> =>
+type Answer = Registered | ApiProblem | undefined;
+
+const together = (db: Database, asking: readonly Asking[]): Promise<Answer[]> =>
   db.transaction(async (tx) => {
     const tokenOf = await findTokens(tx, asking);
-    const allowed = asking.flatMap((asked) => {
+    const valid = asking.flatMap((asked) => {
       const by = tokenOf(asked);
-      return by ? [{ asked, joining: { ...asked, ...by } }] : [];
+      return by ? [{ asked, ...asked, ...by }] : [];
     });
-    const answers = await admitNewcomers(
-      tx,
-      allowed.map(({ joining }) => joining),
-    );
-    const answerOf = new Map(allowed.map(({ asked }, place) => [asked, answers[place]]));
+    const refused = await withoutRoom(tx, valid);
+    const allowed = valid.filter((joining) => !refused.has(joining));
+    const answers = await admitNewcomers(tx, allowed);
+    const answerOf = new Map<Asking, Answer>(allowed.map(({ asked }, place) => [asked, answers[place]]));
+    for (const { asked, pool } of refused) answerOf.set(asked, poolFull(pool));
     return asking.map((asked) => answerOf.get(asked));
   });
 
@@ -137,7 +141,7 @@ const together = (db: Database, asking: readonly Asking[]): Promise<(Registered 
 const limits = { most: 100, at_once: 2 };
 const isAway = (error: unknown) => error instanceof StoreUnavailable;
 
-type Lot = (asking: Asking) => Promise<PromiseSettledResult<Registered | undefined>>;
+type Lot = (asking: Asking) => Promise<PromiseSettledResult<Answer>>;
 
 const lots = new WeakMap<Database, Lot>();
 
@@ -153,4 +157,8 @@ export const joinWithOthers = async (
   db: Database,
   request: JoinRequest,
   context: Registering,
-): Promise<Registered | undefined> => settledAnswer(await lotOf(db)({ request, context }));
+): Promise<Registered | undefined> => {
+  const answer = settledAnswer(await lotOf(db)({ request, context }));
+  if (answer instanceof ApiProblem) throw answer;
+  return answer;
+};

@@ -16,6 +16,13 @@ export interface ProbeTarget extends Required<ProbeSettings> {
   base_url: string;
 }
 
+/** `because`: the code of a failure, as the probe names it. */
+export interface ProbeOutcome {
+  ok: boolean;
+  detail: string;
+  because?: string;
+}
+
 export const probeTargetOf = (base_url: string, settings: ProbeSettings | null): ProbeTarget => ({
   base_url,
   path: settings?.path ?? '/health',

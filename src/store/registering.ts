@@ -1,6 +1,6 @@
 /** What all ways to register share: who asks and when, what a start makes of a node, and what is answered. */
 import { type Clock, secondsBetween } from '../base/clock.ts';
-import type { CorrelationId, NodeId, NodeInstanceId } from '../base/ids.ts';
+import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, TokenId } from '../base/ids.ts';
 import type { RegisterRequest } from '../contract/agent.ts';
 import type { Door } from '../contract/compat/door.ts';
 import { heartbeatPolicy } from '../lifecycle/budgets.ts';
@@ -34,6 +34,16 @@ export interface Arrival {
   door: Door;
   announced_interval_seconds: number | null;
   client_instance: string | null;
+  /** The join token that it showed; null where it showed its own credential. */
+  join_token_id: TokenId | null;
+  /** How its name stood when its return was judged to be a restart. The registration checks that it still does. */
+  judged?: JudgedName;
+}
+
+export interface JudgedName {
+  node_instance_id: NodeInstanceId | null;
+  endpoint: string | null;
+  allocation_id: AllocationId | null;
 }
 
 /** The machine is here, in time or after it was given up: its start-up begins. */

@@ -140,6 +140,10 @@ export async function joinTokenBySecret(db: Queryable, secret: string): Promise<
   )[0];
 }
 
+export async function joinTokenById(db: Queryable, id: TokenId): Promise<JoinTokenRow | undefined> {
+  return (await db.query<JoinTokenRow>('select * from join_tokens where token_id = $1', [id]))[0];
+}
+
 /**
  * Spends as many uses, if they are left and nobody has revoked it meanwhile. It locks the token until the transaction ends, and a whole rack
  * may join by the same one: so it comes last.

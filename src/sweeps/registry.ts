@@ -12,6 +12,7 @@ import { drift } from './drift.ts';
 import { evidenceSeal } from './evidence-seal.ts';
 import { housekeeping } from './housekeeping.ts';
 import { ingestWatch } from './ingest-watch.ts';
+import { joinTokens } from './join-tokens.ts';
 import { learnedBudget } from './learned-budget.ts';
 import { liveness } from './liveness.ts';
 import { observation } from './observation.ts';
@@ -61,6 +62,7 @@ export function sweepRegistry(services: SweepServices): Sweep[] {
     drift(services),
     repeatFailure(services),
     bootShift(services),
+    joinTokens(services),
     learnedBudget(services),
     operationOverdue(services),
     taskLease(services),

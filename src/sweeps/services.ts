@@ -1,4 +1,5 @@
 /** What sweeps are given to work with: all that operations have, and what it takes to start and take over operations. */
+import type { Log } from '../base/log.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { OperationServices } from '../operations/services.ts';
 import type { IngestWatch } from './ingest-watch.ts';
@@ -12,6 +13,7 @@ export interface SweepServices extends OperationServices {
   ingest: IngestWatch;
   suspects: Suspects;
   refusals: Refusals;
+  log: Pick<Log, 'warn'>;
   isProcessAlive(pid: number): boolean;
   /** Another replica took over from this one; it executes nothing more and must end. */
   onDeclaredDead(error: Error): void;

@@ -1,8 +1,10 @@
 /** The agent protocol's promises: four situations with four codes, lost replies, join tokens, rotation, batches, and what a beat costs. */
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
+import { newKeyPair, publicKeyOf, signed } from '../../src/agent/keys.ts';
+import { moment, systemClock } from '../../src/base/clock.ts';
 import { newNodeId, newNodeInstanceId } from '../../src/base/ids.ts';
+import { keyProofBody } from '../../src/contract/key-proof.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { transition } from '../../src/store/door.ts';
 import { defaultEnvironment } from '../../src/store/door-rules.ts';
@@ -51,7 +53,8 @@ describe('four situations, four codes', () => {
   it('an old instance is told that it was replaced', async () => {
     const old = await readyMachine(server, 'replaced');
     await old.beat('stopping');
-    await readyMachine(server, 'replaced');
+    const params = { id: old.node_id, action: 're-enroll' } as const;
+    await server.client.call('node-act', { params, body: { reason: 'its disk was replaced' } });
     for (const call of ['agent-heartbeat', 'agent-task-next', 'agent-credential-rotate'] as const)
       expectProblem(await old.call(call), 'instance_fenced');
     expectProblem(await register({ version: '1' }, old.credential), 'instance_fenced');
@@ -135,28 +138,39 @@ describe('registration', () => {
     const token = twice.token ?? '';
     expect((await join('one', token)).status).toBe(201);
     expect((await join('two', token)).status).toBe(201);
-    expectProblem(await join('three', token), 'join_token_invalid');
+    expectProblem(await join('three', token), 'join_token_spent');
     const short = (await joinToken({ ttl_seconds: 0.001 })).token ?? '';
-    expectProblem(await join('late', short), 'join_token_invalid');
-    expectProblem(await join('one', token), 'name_taken');
+    expectProblem(await join('late', short), 'join_token_expired');
+    expectProblem(await join('one', token), 'join_token_spent');
     expectProblem(await register({ join_token: token, version: '1' }), 'invalid_request');
     const { items } = await server.client.call('join-token-list', { params: { pool: externalPool } });
     expect(items.find(({ token_id }) => token_id === twice.token_id)).toMatchObject({ uses: 2, max_uses: 2 });
   });
 
-  it('a known name comes back as a new instance, also on a spent token, but not on a revoked one', async () => {
-    const once = await joinToken({ max_uses: 1 });
-    const first = await startMachine(server.url, { join_token: once.token ?? '', name: 'returning' });
-    await first.beat('ready');
-    expectProblem(await join('returning', once.token), 'name_taken');
-    await first.beat('stopping');
-    const second = await startMachine(server.url, { join_token: once.token ?? '', name: 'returning' });
-    expect(second.node_id).toBe(first.node_id);
-    expect(second.node_instance_id).not.toBe(first.node_instance_id);
-    await second.beat('ready');
-    await second.beat('stopping');
-    await server.client.call('join-token-delete', { params: { pool: externalPool, id: once.token_id } });
-    expectProblem(await join('returning', once.token), 'join_token_invalid');
+  it('a known name needs its credential or its key, and never comes back on a join token alone', async () => {
+    const { token = '', token_id } = await joinToken({});
+    const private_key = newKeyPair();
+    const agent_public_key = publicKeyOf(private_key);
+    const asked = { join_token: token, name: 'returning', version: 'test', agent_public_key };
+    const first = await register(asked);
+    expect(first.status).toBe(201);
+    const beat = (bearer: unknown, status: string) =>
+      callRoute(server.url, 'agent-heartbeat', { body: { status } }, { bearer: String(bearer) });
+    await beat(first.body.credential, 'ready');
+    expectProblem(await join('returning', token), 'name_taken');
+    await beat(first.body.credential, 'stopping');
+    expectProblem(await join('returning', token), 'identity_unproven');
+
+    const signed_at = moment(systemClock.nowMs()).toISOString();
+    const signature = signed(private_key, keyProofBody({ ...asked, signed_at }));
+    const again = await register({ ...asked, key_proof: { signed_at, signature } });
+    expect(again.status).toBe(200);
+    expect(again.body).toMatchObject({ node_id: first.body.node_id, node_instance_id: first.body.node_instance_id });
+    expectProblem(await beat(first.body.credential, 'ready'), 'credential_unknown');
+    expect((await beat(again.body.credential, 'ready')).body.node_status).toBe('ready');
+
+    await server.client.call('join-token-delete', { params: { pool: externalPool, id: token_id } });
+    expectProblem(await join('returning', token), 'join_token_invalid');
   });
 });
 

@@ -8,7 +8,7 @@ import { until } from '../support/until.ts';
 import { callRoute, expectProblem } from './support/calls.ts';
 import type { Machine } from './support/machine.ts';
 import { openStream, refusedStream, type StreamClient } from './support/stream-client.ts';
-import { externalPool, externalServer, readyMachine } from './support/tenants.ts';
+import { enrolledAgain, externalPool, externalServer, readyMachine } from './support/tenants.ts';
 
 let server: Awaited<ReturnType<typeof externalServer>>;
 let machine: Machine;
@@ -54,7 +54,7 @@ describe('whoever is not let in is told so by an ordinary reply', () => {
     });
     const old = await readyMachine(server, 'replaced');
     await old.beat('stopping');
-    await readyMachine(server, 'replaced');
+    await enrolledAgain(server, old);
     // What was decided of it comes to this replica's memory a moment later.
     const refused = await until('the former instance to be refused', () =>
       refusedStream(server.url, { authorization: `Bearer ${old.credential}` }).catch(() => undefined),
@@ -194,7 +194,7 @@ describe('an agent', () => {
     const old = await readyMachine(server, 'fenced-while-connected');
     const its = await openStream(server.url, old.credential);
     await old.beat('stopping');
-    await readyMachine(server, 'fenced-while-connected');
+    await enrolledAgain(server, old);
     expect(await its.closed).toEqual({ code: 4409, reason: 'instance_fenced' });
     expect(its.frames.at(-1)).toMatchObject({ problem: { code: 'instance_fenced', status: 409 } });
 

@@ -10,7 +10,7 @@ import { until } from '../support/until.ts';
 import { callRoute, expectProblem, type Input, type Sent, send } from './support/calls.ts';
 import { expectTheirError } from './support/doors.ts';
 import { examplesFor } from './support/examples.ts';
-import { readyMachine, type TenantWorld, tenantWorld } from './support/tenants.ts';
+import { enrolledAgain, readyMachine, type TenantWorld, tenantWorld } from './support/tenants.ts';
 
 let world: TenantWorld;
 const bearers = { viewer: '', operator: '', admin: '', expired: '', revoked: '', machine: '', fenced: '', relay: '' };
@@ -52,7 +52,7 @@ beforeAll(async () => {
   const old = await readyMachine(world, 'twice');
   bearers.fenced = old.credential;
   await old.beat('stopping');
-  await readyMachine(world, 'twice');
+  await enrolledAgain(world, old);
 });
 afterAll(() => world.stop());
 

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createLog } from '../../src/base/log.ts';
 import type { Machine } from './support/machine.ts';
-import { externalServer, readyMachine } from './support/tenants.ts';
+import { enrolledAgain, externalServer, readyMachine } from './support/tenants.ts';
 import { openWire, type Wire } from './support/wire.ts';
 
 let server: Awaited<ReturnType<typeof externalServer>>;
@@ -23,7 +23,7 @@ beforeAll(async () => {
   machine = await readyMachine(server, 'steady');
   fenced = await readyMachine(server, 'replaced');
   await fenced.beat('stopping');
-  await readyMachine(server, 'replaced');
+  await enrolledAgain(server, fenced);
 });
 afterAll(async () => {
   wire.close();

@@ -6,7 +6,7 @@ import type { OperationName } from '../../src/contract/routes.ts';
 import { until } from '../support/until.ts';
 import { type Answer, callRoute, expectProblem } from './support/calls.ts';
 import type { Machine } from './support/machine.ts';
-import { readyMachine, type TenantWorld, tenantWorld } from './support/tenants.ts';
+import { enrolledAgain, readyMachine, type TenantWorld, tenantWorld } from './support/tenants.ts';
 
 let world: TenantWorld;
 let fenced: Machine;
@@ -14,7 +14,7 @@ beforeAll(async () => {
   world = await tenantWorld();
   fenced = await readyMachine(world, 'replaced');
   await fenced.beat('stopping');
-  await readyMachine(world, 'replaced');
+  await enrolledAgain(world, fenced);
   await until('the replica to know', async () => (await fenced.beat()).status === 409);
 });
 afterAll(() => world.stop());

@@ -134,12 +134,12 @@ it('is judged by the pace that it announced, or renews, and not by one that it w
 });
 
 it('is one instance: a process that another has replaced must register first, and a restart is counted', async () => {
-  await fleet.register('twin', { instance_id: 'first', lifecycle_status: 'ready' });
+  await fleet.register('twin', { instance_id: 'first', lifecycle_status: 'ready', base_url });
   expect((await fleet.beat('twin', { status: 'ready', instance_id: 'first' })).status).toBe(200);
   expectTheirError(await fleet.beat('twin', { status: 'degraded', instance_id: 'second' }), 404);
   const before = await world.node('twin');
   expect(before.status).toBe('ready');
-  await fleet.register('twin', { instance_id: 'second' });
+  await fleet.register('twin', { instance_id: 'second', base_url });
   expect((await fleet.beat('twin', { status: 'ready', instance_id: 'second' })).status).toBe(200);
   expectTheirError(await fleet.beat('twin', { status: 'offline', instance_id: 'first' }), 404);
   const { node_instance_id, registered_at, restarts, status } = await world.node('twin');
@@ -151,7 +151,7 @@ it('is one instance: a process that another has replaced must register first, an
   ]);
   // Once the former process is gone, another one is another instance, and begins anew.
   await fleet.call('POST', '/nodes/twin/shutdown', {});
-  await fleet.register('twin', { instance_id: 'third', lifecycle_status: 'starting' });
+  await fleet.register('twin', { instance_id: 'third', lifecycle_status: 'starting', base_url });
   const anew = await world.node('twin');
   expect(anew.status).toBe('starting');
   expect(anew.node_instance_id).not.toBe(before.node_instance_id);

@@ -10,7 +10,7 @@ import { type Relay, startRelay } from '../../src/relay/relay.ts';
 import { until } from '../support/until.ts';
 import { callRoute, expectProblem, send } from './support/calls.ts';
 import { type Machine, startMachine } from './support/machine.ts';
-import { externalPool, externalServer, readyMachine } from './support/tenants.ts';
+import { enrolledAgain, externalPool, externalServer, readyMachine } from './support/tenants.ts';
 
 /** A wire that can be cut: what travels on it then is lost. */
 async function cuttable(url: string) {
@@ -113,7 +113,7 @@ it('answers each agent with what was said of its own beat, and claims are durabl
   const [one, two, three] = machines as [Machine, Machine, Machine];
   const old = await readyMachine(server, 'made-anew');
   await old.beat('stopping');
-  await readyMachine(server, 'made-anew');
+  await enrolledAgain(server, old);
   const before = relay.figures().batches;
   const [first, second, third, fenced, unknown, wrong, nobody] = await Promise.all([
     through(relay, one, { status: 'degraded' }),

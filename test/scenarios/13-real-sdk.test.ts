@@ -1,10 +1,11 @@
 /**
  * The AgentField SDK for Python, from its package and as it is: pointed at our door it registers, says what it says, and ends ready; stopped, it
- * ends offline. So does a runtime of molecule's kind, which registers once and then only beats.
+ * ends offline, and started again it is the same node. So does a runtime of molecule's kind, which registers once and then only beats.
  */
 import { expect } from 'vitest';
 import { sdkVersions } from '../../scripts/setup/agentfield-sdk.mjs';
 import { startWorkspace } from '../api/support/doors.ts';
+import { freePort } from '../support/free-port.ts';
 import { startSdkNode } from './support/agentfield-node.ts';
 import { becomesNode, causesOf, externalPool, nodeOf } from './support/machines.ts';
 import { scenario, type World, without } from './support/scenario.ts';
@@ -55,11 +56,35 @@ scenario({
       await older.end('SIGKILL');
     }
 
-    // It says ready by itself, and nothing when it is killed: it is missed by its own pace, which is faster than the pool's.
-    const newer = await startSdkNode(sdkVersions.says_ready, 'newer', door);
+    // Started again under its id it is the same node, also at another address: the former process said goodbye.
+    const again = await startSdkNode(sdkVersions.says_starting, 'older', door);
     try {
-      const { node_id } = await registered(world, 'newer');
-      expect(await becomesNode(world, node_id, 'ready')).toMatchObject({ reported: { status: 'ready' } });
+      const { node_id } = await registered(world, 'older');
+      await becomesNode(world, node_id, 'ready');
+      const causes = await causesOf(world, node_id);
+      expect(causes.slice(0, 4)).toEqual(['join', 'registration', 'stuck-starting', 'goodbye']);
+    } catch (error) {
+      throw new Error(`${error instanceof Error ? error.message : error}\n${again.output()}`);
+    } finally {
+      await again.end('SIGKILL');
+    }
+
+    // It says ready by itself, and nothing when it is killed: it is missed by its own pace, which is faster than the pool's.
+    const port = await freePort();
+    const killed = await startSdkNode(sdkVersions.says_ready, 'newer', door, port);
+    const first = await registered(world, 'newer').finally(() => killed.end('SIGKILL'));
+    const newer = await startSdkNode(sdkVersions.says_ready, 'newer', door, port);
+    try {
+      const { node_id } = first;
+      // At the same address it is a restart: counted, or another instance where the killed one has been missed meanwhile.
+      await world.comes('it to be known as restarted', async () => {
+        const { restarts, node_instance_id } = await nodeOf(world, node_id);
+        return restarts > 0 || node_instance_id !== first.node_instance_id;
+      });
+      await world.comes('it to say that it is ready', async () => {
+        const { status, reported } = await nodeOf(world, node_id);
+        return status === 'ready' && reported?.status === 'ready';
+      });
       await newer.end('SIGKILL');
       const { verdict } = await becomesNode(world, node_id, 'offline');
       expect(verdict).toMatchObject({

@@ -1,6 +1,7 @@
 /** External pools: machines that others bring join by token, serve, leave, come back, and are let go with proof. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp } from 'node:fs/promises';
+import { once } from 'node:events';
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -20,9 +21,14 @@ afterAll(async () => {
   await server.stop();
 });
 
+const newDirectory = () => mkdtemp(join(tmpdir(), 'slipway-test-agent-'));
+
 async function bring(pool: string, name: string): Promise<ChildProcess> {
-  const { token } = await server.client.call('join-token-create', { params: { pool } });
-  const dir = await mkdtemp(join(tmpdir(), 'slipway-test-agent-'));
+  const { token = '' } = await server.client.call('join-token-create', { params: { pool } });
+  return bringBy(token, name, await newDirectory());
+}
+
+function bringBy(token: string, name: string, dir: string): ChildProcess {
   const args = [bundle, '--server', server.url, '--name', name, '--dir', dir];
   const agent = spawn(process.execPath, args, { stdio: 'ignore', env: { ...process.env, SLIPWAY_JOIN_TOKEN: token } });
   agents.push(agent);
@@ -76,6 +82,39 @@ it('lets a machine go with proof that its credential is gone, when the pool does
   await allocationIs(allocation.allocation_id, 'released');
   await statusIs('guest-1', 'retired');
   await toldOf(allocation.allocation_id, 'proof.revoked');
+});
+
+it('lets an agent that lost its credential, and has its key, go on as the machine that it was', async () => {
+  await server.client.call('pool-put', { params: { pool: 'keyed' }, body: { driver: 'external' } });
+  const { token = '' } = await server.client.call('join-token-create', {
+    params: { pool: 'keyed' },
+    body: { max_uses: 1 },
+  });
+  const dir = await newDirectory();
+  const first = bringBy(token, 'keyed-1', dir);
+  const before = await statusIs('keyed-1', 'ready');
+  const { allocation } = await server.client.call('allocation-create', { body: { pool: 'keyed' } });
+  await allocationIs(allocation.allocation_id, 'active');
+  first.kill('SIGKILL');
+  await once(first, 'exit');
+  const path = join(dir, '.agent', 'state.json');
+  const kept = JSON.parse(await readFile(path, 'utf8'));
+  await writeFile(path, JSON.stringify({ ...kept, identity: null }));
+  bringBy(token, 'keyed-1', dir);
+  const after = await until('it to be registered again', async () => {
+    const node = await nodeNamed('keyed-1');
+    return node && node.restarts > 0 && node.status === 'ready' ? node : undefined;
+  });
+  expect(after).toMatchObject({
+    node_instance_id: before.node_instance_id,
+    allocation_id: allocation.allocation_id,
+  });
+
+  // Without its directory it is anybody.
+  const stranger = bringBy(token, 'keyed-1', await newDirectory());
+  const [code] = await once(stranger, 'exit');
+  expect(code).toBe(13);
+  expect(await nodeNamed('keyed-1')).toMatchObject({ node_instance_id: before.node_instance_id, status: 'ready' });
 });
 
 it('believes a goodbye at once, gives up at the deadline, and lets go when the rescue window is over', async () => {

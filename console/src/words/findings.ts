@@ -18,6 +18,8 @@ export const sideNames: Record<Finding['kind'], [ours: string, theirs: string]> 
   drift: ['We hold', 'Found'],
   'repeat-failure': ['We hold', 'Found'],
   'boot-shift': ['Before', 'Since then'],
+  identity: ['The machine', 'Who asked'],
+  'join-token': ['Join token', 'Machines'],
 };
 
 /** What it is, and what there is to say of it beyond that. */

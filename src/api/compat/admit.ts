@@ -5,9 +5,11 @@ import { now } from '../../base/clock.ts';
 import { type Door, type DoorAccess, takeToken } from '../../contract/compat/door.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { AgentSession } from '../../store/agent-sessions.ts';
+import { expiredProblem } from '../../store/joins/validity.ts';
 import { bearerOf, fencedProblem } from '../auth.ts';
 import type { DoorServices } from './calls.ts';
 import type { JoinGrant } from './join-grants.ts';
+import { nameFor } from './names.ts';
 
 const inAddress = new WeakMap<IncomingMessage, string>();
 
@@ -42,6 +44,24 @@ function joinSecretOf(request: FastifyRequest): string | undefined {
   );
 }
 
+/** A machine whose token ended still beats: its silence is then explained by the token, and not held against it. */
+async function tellUnheard(
+  request: FastifyRequest,
+  door: Door,
+  { token_id, pool }: JoinGrant,
+  state: 'expired' | 'revoked',
+  services: DoorServices,
+): Promise<void> {
+  const { id } = (request.params ?? {}) as { id?: string };
+  // Workspaces of molecule beat with a token of their own.
+  if (door !== 'agentfield' || id === undefined || request.method === 'GET') return;
+  const session = await services.sessions.findAtDoor({ door, pool, name: nameFor(id) });
+  // A token that did not let the machine in says nothing about it.
+  if (session?.at_door?.join_token_id !== token_id || session.fence.kind !== 'none') return;
+  const code = state === 'expired' ? 'join_token_expired' : 'join_token_invalid';
+  services.tellRefusedBeat({ session, code, join_token_id: token_id });
+}
+
 export async function admit(
   request: FastifyRequest,
   { door, access }: { door: Door; access: DoorAccess },
@@ -63,7 +83,12 @@ export async function admit(
     throw new ApiProblem('token_missing', 'Send the auth_token that the registration gave, as bearer.');
   if (secret === undefined)
     throw new ApiProblem('token_missing', 'A join token is needed: as bearer, as X-API-Key or in the address.');
-  const grant = await services.grants.find(secret);
-  if (!grant) throw new ApiProblem('join_token_invalid');
-  return { session: null, joined: { ...grant, secret } };
+  const found = await services.grants.find(secret, now(services.clock));
+  if (!found) throw new ApiProblem('join_token_invalid');
+  const { grant, state } = found;
+  if (state === 'valid') return { session: null, joined: { ...grant, secret } };
+  await tellUnheard(request, door, grant, state, services);
+  throw state === 'expired'
+    ? expiredProblem(grant)
+    : new ApiProblem('join_token_invalid', 'The join token was revoked.');
 }

@@ -56,9 +56,11 @@ const unknownNode = (id: string) =>
 
 /** Whose beat it is: of the instance that its name is bound to. One of a process that another has replaced must register first. */
 async function sessionOf(call: DoorCall, services: DoorServices, process?: string | null): Promise<AgentSession> {
-  const place = { door, pool: call.joined().pool, name: nameFor(call.id) } as const;
+  const grant = call.joined();
+  const place = { door, pool: grant.pool, name: nameFor(call.id) } as const;
   const isOther = ({ at_door }: AgentSession) =>
-    process && at_door?.client_instance && at_door.client_instance !== process;
+    (process && at_door?.client_instance && at_door.client_instance !== process) ||
+    (grant.is_limited && at_door?.join_token_id !== grant.token_id);
   let session = await services.sessions.findAtDoor(place);
   if (session && isOther(session)) {
     // It may have registered with another replica a moment ago.
@@ -164,7 +166,9 @@ const theirs = (node: Node) => {
 };
 
 async function nodeOf(call: DoorCall, services: DoorServices) {
-  const [node] = await readNamed(services.db, call.joined().pool, nameFor(call.id));
+  const grant = call.joined();
+  await services.grants.mustHaveUses(grant);
+  const [node] = await readNamed(services.db, grant.pool, nameFor(call.id));
   if (!node) throw unknownNode(call.id);
   return theirs(node);
 }
@@ -216,7 +220,9 @@ export const agentfieldHandlers: DoorHandlers<'agentfield'> = {
     return { success: true, message: 'Goodbye noted', node_id: call.id, timestamp: stamp(services) };
   },
   async 'agentfield-node-list'(call, services) {
-    const nodes = (await readNamed(services.db, call.joined().pool)).map(theirs);
+    const grant = call.joined();
+    await services.grants.mustHaveUses(grant);
+    const nodes = (await readNamed(services.db, grant.pool)).map(theirs);
     return { nodes, count: nodes.length, filters: {} };
   },
   'agentfield-node-get': nodeOf,

@@ -8,9 +8,12 @@ import type { ApiServices } from '../services.ts';
 import type { Comer, Telling } from '../told-once.ts';
 import type { JoinGrant, JoinGrants } from './join-grants.ts';
 import type { Paces } from './paces.ts';
+import type { AskFormer } from './restart.ts';
 
 export interface DoorServices extends ApiServices {
   grants: JoinGrants;
+  /** Whether the former address of a name still answers. */
+  askFormer: AskFormer;
   paces: Paces;
   /** What their clients say again and again is told once. */
   toldOnce(comer: Comer): Telling | undefined;

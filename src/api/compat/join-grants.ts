@@ -1,45 +1,71 @@
 /**
- * Which pool a join token opens, remembered so that a beat needs no query. Whoever holds a token is trusted with its whole pool, and
- * with no other. An expired one still opens it for the names that are known; it lets no new name in, which the registration judges.
+ * Which pool a join token opens, remembered so that a beat needs no query. A token opens its own pool only, until it expires or is
+ * revoked. One with `max_uses` speaks for the machines that joined by it and for no others, so beats need not know whether it is spent.
  */
+import type { TokenId } from '../../base/ids.ts';
 import type { Evidence } from '../../contract/evidence.ts';
 import type { Database } from '../../store/database.ts';
 import { hashSecret } from '../../store/instances.ts';
-import { joinTokenBySecret } from '../../store/tokens.ts';
+import { hasExpired, isSpent, spentProblem } from '../../store/joins/validity.ts';
+import { joinTokenById, joinTokenBySecret } from '../../store/tokens.ts';
 
 export interface JoinGrant {
-  token_id: string;
+  token_id: TokenId;
   pool: string;
+  expires_at: Date | null;
+  /** It lets a number of machines in, and speaks only for those. */
+  is_limited: boolean;
 }
 
+export type GrantState = 'valid' | 'expired' | 'revoked';
+
 export interface JoinGrants {
-  find(secret: string): Promise<JoinGrant | undefined>;
+  /** Undefined for a token that never was one. */
+  find(secret: string, now: Date): Promise<{ grant: JoinGrant; state: GrantState } | undefined>;
+  /** For calls that are about the whole pool; reads the row of a limited token, since every join changes it. */
+  mustHaveUses(grant: JoinGrant): Promise<void>;
   observe(fact: Evidence): void;
+}
+
+interface Known extends JoinGrant {
+  is_revoked: boolean;
 }
 
 const mostRemembered = 10_000;
 
 export function createJoinGrants(db: Database): JoinGrants {
-  const known = new Map<string, JoinGrant>();
+  const known = new Map<string, Known>();
   /** What was read before a revocation was heard of may be older than it. */
   let revocations = 0;
+
+  const read = async (secret: string, key: string): Promise<Known | undefined> => {
+    const before = revocations;
+    const row = await joinTokenBySecret(db, secret);
+    if (!row) return undefined;
+    const { token_id, pool, expires_at, max_uses, revoked_at } = row;
+    const grant = { token_id, pool, expires_at, is_limited: max_uses !== null, is_revoked: revoked_at !== null };
+    if (known.size >= mostRemembered) known.clear();
+    if (before === revocations) known.set(key, grant);
+    return grant;
+  };
+
   return {
-    async find(secret) {
+    async find(secret, now) {
       const key = hashSecret(secret).toString('base64');
-      const remembered = known.get(key);
-      if (remembered) return remembered;
-      const before = revocations;
-      const row = await joinTokenBySecret(db, secret);
-      if (!row || row.revoked_at) return undefined;
-      const grant = { token_id: row.token_id, pool: row.pool };
-      if (known.size >= mostRemembered) known.clear();
-      if (before === revocations) known.set(key, grant);
-      return grant;
+      const grant = known.get(key) ?? (await read(secret, key));
+      if (!grant) return undefined;
+      // Asked each time: a remembered token expires at its moment, too.
+      return { grant, state: grant.is_revoked ? 'revoked' : hasExpired(grant, now) ? 'expired' : 'valid' };
+    },
+    async mustHaveUses(grant) {
+      if (!grant.is_limited) return;
+      const row = await joinTokenById(db, grant.token_id);
+      if (!row || isSpent(row)) throw spentProblem(grant);
     },
     observe({ kind, data }) {
       if (kind !== 'join_token.revoked') return;
       revocations++;
-      for (const [key, { token_id }] of known) if (token_id === data.token_id) known.delete(key);
+      for (const grant of known.values()) if (grant.token_id === data.token_id) grant.is_revoked = true;
     },
   };
 }

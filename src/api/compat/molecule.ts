@@ -1,6 +1,5 @@
 /** molecule's calls, translated. A workspace is bound to its instance by the token that its first registration gave. */
 import { now } from '../../base/clock.ts';
-import type { NodeId } from '../../base/ids.ts';
 import type { AgentClaim } from '../../contract/agent.ts';
 import {
   type BootstrapFailure,
@@ -11,13 +10,14 @@ import {
 import { ApiProblem } from '../../contract/errors.ts';
 import { reportBootFailure } from '../../operations/boot-failure-report.ts';
 import type { AgentSession } from '../../store/agent-sessions.ts';
-import { nameHeld } from '../../store/enrolment.ts';
-import { type InstanceRow, instanceAtDoor, instanceRow } from '../../store/instances.ts';
-import { readNamed } from '../../store/nodes.ts';
+import { instanceRow } from '../../store/instances.ts';
+import { nameHeld } from '../../store/joins/known-name.ts';
+import { nameStanding } from '../../store/joins/name-standing.ts';
 import { takeBeat } from '../take-beat.ts';
 import type { DoorCall, DoorHandlers, DoorServices } from './calls.ts';
 import { fieldsBeside, keptFields } from './kept-fields.ts';
 import { enrol, type Wanted } from './register.ts';
+import { mustBeRestart } from './restart.ts';
 import { tellNewFields, tellSaid } from './tell.ts';
 
 const door = 'molecule';
@@ -41,21 +41,23 @@ function mustBe(session: AgentSession | null, id: string): AgentSession {
 const claimOf = ({ runtime_state }: WorkspaceBeat): AgentClaim => (runtime_state === 'wedged' ? 'degraded' : 'ready');
 
 async function knownOrNew(call: DoorCall, services: DoorServices, wanted: Wanted) {
-  const arrival = { door, announced_interval_seconds: beatsEverySeconds, client_instance: null } as const;
-  const as = (known: InstanceRow | undefined, join_token?: string) =>
-    enrol(call, services, { ...wanted, ...(join_token && { join_token }) }, known, arrival);
+  const client = { door, announced_interval_seconds: beatsEverySeconds, client_instance: null } as const;
   if (call.session) {
     const session = mustBe(call.session, wanted.name);
-    return as(await instanceRow(services.db, session.node_instance_id));
+    const known = await instanceRow(services.db, session.node_instance_id);
+    return enrol(call, services, wanted, known, { ...client, join_token_id: null });
   }
-  const { pool, secret } = call.joined();
-  const known = await instanceAtDoor(services.db, { door, pool, name: wanted.name });
-  if (known && nameHeld.includes(known.node_status))
+  const { pool, secret: join_token, token_id: join_token_id } = call.joined();
+  const standing = await nameStanding(services.db, { pool, name: wanted.name });
+  if (standing?.protocol === door && nameHeld.includes(standing.status))
     throw new ApiProblem(
       'token_missing',
       'This workspace is registered: send the auth_token that its first registration gave, as bearer.',
     );
-  return as(undefined, secret);
+  const claimant = { door, client_instance: null, join_token_id, base_url: wanted.base_url ?? null } as const;
+  const judged = standing && (await mustBeRestart(standing, claimant, services));
+  const arrival = { ...client, join_token_id, ...(judged && { judged }) };
+  return enrol(call, services, { ...wanted, join_token }, undefined, arrival);
 }
 
 export const moleculeHandlers: DoorHandlers<'molecule'> = {
@@ -116,10 +118,13 @@ export const moleculeHandlers: DoorHandlers<'molecule'> = {
   },
   async 'molecule-bootstrap-failed'(call, services) {
     const { error, log_tail } = call.body as BootstrapFailure;
-    const [node] = await readNamed(services.db, call.joined().pool, call.id.toLowerCase());
-    if (!node) throw new ApiProblem('node_not_found', `There is no workspace ${call.id} here.`);
+    const grant = call.joined();
+    await services.grants.mustHaveUses(grant);
+    const node = await nameStanding(services.db, { pool: grant.pool, name: call.id.toLowerCase() });
+    // Only of machines that came through this protocol: those with an agent of ours have a watcher of their own.
+    if (node?.protocol !== door) throw new ApiProblem('node_not_found', `There is no workspace ${call.id} here.`);
     const tail = (log_tail ?? '').slice(-longestLogTail);
-    await reportBootFailure(services, node.node_id as NodeId, { error, log_tail: tail }, call.correlation_id);
+    await reportBootFailure(services, node.node_id, { error, log_tail: tail }, call.correlation_id);
     return { status: 'ok' };
   },
 };

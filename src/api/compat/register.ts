@@ -2,11 +2,14 @@
 import { now } from '../../base/clock.ts';
 import { RegisterRequest } from '../../contract/agent.ts';
 import { ApiProblem } from '../../contract/errors.ts';
-import { nameHeld, register } from '../../store/enrolment.ts';
-import { type InstanceRow, instanceAtDoor } from '../../store/instances.ts';
-import type { Arrival, Registered } from '../../store/registering.ts';
+import { register } from '../../store/enrolment.ts';
+import { type InstanceRow, instanceRow } from '../../store/instances.ts';
+import { nameHeld } from '../../store/joins/known-name.ts';
+import { nameStanding } from '../../store/joins/name-standing.ts';
+import type { Arrival, JudgedName, Registered } from '../../store/registering.ts';
 import { compileCheck } from '../validation.ts';
 import type { DoorCall, DoorServices } from './calls.ts';
+import { mustBeRestart } from './restart.ts';
 
 export type Wanted = Omit<RegisterRequest, 'join_token' | 'enrollment_token'> & { name: string };
 
@@ -28,31 +31,39 @@ export async function enrol(
   return registered;
 }
 
-/**
- * By join token alone, as often as the client likes. A name that is known registers as the instance that it is, and is counted. Only
- * where it says that it is another process, and the former one is gone, does it begin anew.
- */
+/** A name that nobody has joins; one that is known must be a restart of it, and is the same instance unless its process is another. */
 export async function enrolByJoinToken(
   call: DoorCall,
   services: DoorServices,
   wanted: Wanted,
-  arrival: Arrival,
+  client: Omit<Arrival, 'join_token_id' | 'judged'>,
 ): Promise<Registered> {
-  const { pool, secret: join_token } = call.joined();
-  const place = { door: arrival.door, pool, name: wanted.name };
-  const as = (known: InstanceRow | undefined) =>
-    enrol(call, services, known ? wanted : { ...wanted, join_token }, known, arrival);
-  const known = await instanceAtDoor(services.db, place);
-  const isAnother =
-    known?.client_instance && arrival.client_instance && known.client_instance !== arrival.client_instance;
-  if (known && !(isAnother && !nameHeld.includes(known.node_status))) return as(known);
-  try {
-    return await as(undefined);
-  } catch (error) {
-    // Two registrations of the same client met: the second is a repetition of the first.
-    const first =
-      error instanceof ApiProblem && error.code === 'name_taken' && (await instanceAtDoor(services.db, place));
-    if (!first) throw error;
-    return as(first);
+  const { pool, secret: join_token, token_id: join_token_id } = call.joined();
+  const { door, client_instance } = client;
+  const place = { pool, name: wanted.name };
+  const asNew = (judged?: JudgedName) =>
+    enrol(call, services, { ...wanted, join_token }, undefined, {
+      ...client,
+      join_token_id,
+      ...(judged && { judged }),
+    });
+
+  const first = await nameStanding(services.db, place);
+  if (!first) {
+    try {
+      return await asNew();
+    } catch (error) {
+      // Two registrations under one name met: the second one is judged as any other that finds the name known.
+      if (!(error instanceof ApiProblem && error.code === 'name_taken')) throw error;
+    }
   }
+  const standing = first ?? (await nameStanding(services.db, place));
+  if (!standing) throw new ApiProblem('name_taken', `${wanted.name} was let go in this moment; register again.`);
+  const claimant = { door, client_instance, join_token_id, base_url: wanted.base_url ?? null };
+  const judged = await mustBeRestart(standing, claimant, services);
+  const isOther =
+    standing.client_instance !== null && client_instance !== null && standing.client_instance !== client_instance;
+  const known = await instanceRow(services.db, standing.node_instance_id ?? '');
+  if (!known?.registered_at || (isOther && !nameHeld.includes(standing.status))) return asNew(judged);
+  return enrol(call, services, wanted, known, { ...client, join_token_id, judged });
 }

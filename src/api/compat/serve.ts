@@ -18,17 +18,21 @@ import type { DoorCall, DoorHandler, DoorServices } from './calls.ts';
 import { createJoinGrants } from './join-grants.ts';
 import { moleculeHandlers } from './molecule.ts';
 import { createPaces } from './paces.ts';
+import { createAskFormer } from './restart.ts';
 
 const bodyLimitBytes = 256 * 1024;
 const handlers: Record<DoorOperation, DoorHandler> = { ...agentfieldHandlers, ...moleculeHandlers };
 
 type TellRefusal = (request: FastifyRequest, problem: ApiProblem) => Promise<void>;
 
-/** Says what went wrong as their own servers do: one sentence under `error`. */
+/** Says what went wrong as their own servers do, in one sentence under `error`; `code` is that of our catalogue. */
 export function sendDoorError(error: unknown, request: FastifyRequest, reply: FastifyReply): ApiProblem {
   const { problem, body } = problemOf(error, request);
   if (body.retry_after_seconds !== undefined) reply.header('retry-after', Math.ceil(body.retry_after_seconds));
-  reply.status(body.status).header('content-type', 'application/json; charset=utf-8').send({ error: body.detail });
+  reply
+    .status(body.status)
+    .header('content-type', 'application/json; charset=utf-8')
+    .send({ error: body.detail, code: body.code });
   return problem;
 }
 
@@ -100,6 +104,7 @@ export async function serveDoors(app: FastifyInstance, api: ApiServices, tellRef
   const services: DoorServices = {
     ...api,
     grants,
+    askFormer: createAskFormer(api),
     paces: createPaces(api.clock),
     toldOnce: createToldOnce(api.clock),
   };

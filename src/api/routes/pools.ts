@@ -140,12 +140,17 @@ export const poolHandlers: Pick<Handlers, PoolRoutes> = {
     return undefined;
   },
   async 'join-token-create'({ params, body, person, correlation_id }, services) {
+    if (body?.no_expiry && body.ttl_seconds !== undefined)
+      throw new ApiProblem('invalid_request', {
+        detail: '/body/no_expiry does not go with ttl_seconds.',
+        errors: [{ path: '/body/no_expiry', message: 'does not go with ttl_seconds' }],
+      });
     const at = now(services.clock);
     const token = newSecret('swj');
     const row = {
       token_id: newTokenId(services.clock),
       pool: params.pool,
-      expires_at: secondsLater(at, body?.ttl_seconds ?? defaultJoinSeconds),
+      expires_at: body?.no_expiry ? null : secondsLater(at, body?.ttl_seconds ?? defaultJoinSeconds),
       max_uses: body?.max_uses ?? null,
       created_at: at,
     };

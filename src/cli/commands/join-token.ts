@@ -8,20 +8,26 @@ import { printJson, printLines } from '../terminal.ts';
 interface Options {
   ttl?: number;
   maxUses?: number;
+  neverExpires?: boolean;
 }
 
 const makeCreate = (cli: Cli) =>
   new SlipwayCommand('join-token create')
     .description('Make a join token. It is shown once.')
     .argument('<pool>', 'the pool that agents may join with it')
-    .option('--ttl <time>', 'how long new machines may join with it: 12h, 7d', duration)
+    .option('--ttl <time>', 'how long it is valid: 12h, 7d', duration)
+    .option('--never-expires', 'valid until it is revoked; for machines that beat with it')
     .option('--max-uses <n>', 'how many machines may join with it', count)
     .examples('slipway join-token create fleet --ttl 7d --max-uses 50')
     .action(
-      cli.run<Options>(async (session, { ttl, maxUses }, [pool = '']) => {
+      cli.run<Options>(async (session, { ttl, maxUses, neverExpires }, [pool = '']) => {
         const reply = await session.call('join-token-create', {
           params: { pool },
-          body: { ...(ttl !== undefined && { ttl_seconds: ttl }), ...(maxUses !== undefined && { max_uses: maxUses }) },
+          body: {
+            ...(ttl !== undefined && { ttl_seconds: ttl }),
+            ...(neverExpires && { no_expiry: true as const }),
+            ...(maxUses !== undefined && { max_uses: maxUses }),
+          },
           idempotency_key: randomUUID(),
         });
         const { out, err } = session.terminal;

@@ -162,6 +162,8 @@ const foundWhere: Record<Finding['kind'], string> = {
   drift: 'Found',
   'repeat-failure': 'Found',
   'boot-shift': 'Found in its pool',
+  identity: 'Found',
+  'join-token': 'Found in its pool',
 };
 
 export function explanationLines(told: Explanation, node: Node, context: ClosingContext): string[] {

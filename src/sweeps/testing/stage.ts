@@ -50,6 +50,7 @@ export function ruleStage(database: { url: string; drop(): Promise<void> }): Sta
     executor: { replica_id: 'rep_test', epoch: '1' },
     ingest: { isSteady: () => true, tightestStaleSeconds: () => staleSeconds, check: async () => ({ gap: false }) },
     refusals: createRefusals(),
+    log: { warn() {} },
     // Everybody may have fallen silent: who has is what the rule finds out.
     suspects: {
       at: async () => (await placedRows(db)).map(({ node_id }) => ({ node_id, due_ms: 0 })),

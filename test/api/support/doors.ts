@@ -93,7 +93,7 @@ export async function startWorkspace(
 export function expectTheirError(answer: Answer, status: number, what = ''): void {
   expect(answer.status, `${what} ${answer.text}`).toBe(status);
   expect(answer.headers.get('content-type')).toContain('application/json');
-  expect(answer.body, what).toEqual({ error: expect.any(String) });
+  expect(answer.body, what).toEqual({ error: expect.any(String), code: expect.any(String) });
 }
 
 export interface DoorWorld extends TestServer {

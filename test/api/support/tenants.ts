@@ -59,6 +59,22 @@ export async function readyMachine(world: Pick<TenantWorld, 'url' | 'join_token'
   return machine;
 }
 
+/** The node of a machine that said goodbye is enrolled again: the former instance is fenced, and another one serves. */
+export async function enrolledAgain(
+  world: Pick<TenantWorld, 'url' | 'client'>,
+  former: Pick<Machine, 'node_id'>,
+): Promise<Machine> {
+  const { enrollment_token = '', operation } = await world.client.call('node-act', {
+    params: { id: former.node_id, action: 're-enroll' },
+    body: { reason: 'its disk was replaced' },
+  });
+  const machine = await startMachine(world.url, { enrollment_token });
+  await machine.beat('ready');
+  const params = { id: operation?.workflow_id ?? '' };
+  await machine.work(async () => (await world.client.call('operation-get', { params })).status === 'succeeded');
+  return machine;
+}
+
 export const activeOne = (client: Client, id: string): Promise<Allocation> =>
   until('the allocation to be active', async () => {
     const allocation = await client.call('allocation-get', { params: { id } });

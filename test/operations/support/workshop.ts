@@ -143,6 +143,7 @@ export async function openWorkshop(parts: WorkshopParts): Promise<Workshop> {
     ...services,
     ...{ engine: runs, host: 'here', ingest, suspects: createSuspects(db, ingest), isProcessAlive: () => true },
     refusals: createRefusals(),
+    log: { warn() {} },
     onDeclaredDead: (error) => {
       throw error;
     },

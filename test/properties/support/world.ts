@@ -108,6 +108,7 @@ async function openReplica(db: Database, clock: VirtualClock, installation: Inst
     ingest,
     suspects: createSuspects(db, ingest),
     refusals: createRefusals(),
+    log: { warn() {} },
     isProcessAlive: () => true,
     onDeclaredDead: (error) => {
       throw error;

@@ -13,7 +13,13 @@ export interface SdkNode {
   end(signal: NodeJS.Signals): Promise<void>;
 }
 
-export async function startSdkNode(version: string, node_id: string, base_url: string): Promise<SdkNode> {
+/** `port`: where it serves, and so its address; another one at each start unless one is given. */
+export async function startSdkNode(
+  version: string,
+  node_id: string,
+  base_url: string,
+  port?: number,
+): Promise<SdkNode> {
   const sdk = sdkPython(version);
   const child = spawn(sdk.program, [program], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -23,7 +29,7 @@ export async function startSdkNode(version: string, node_id: string, base_url: s
       ...sdk.env,
       NODE_ID: node_id,
       AGENTFIELD_SERVER: base_url,
-      PORT: String(await freePort()),
+      PORT: String(port ?? (await freePort())),
     },
   });
   let text = '';

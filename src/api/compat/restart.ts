@@ -1,0 +1,130 @@
+/**
+ * Whether a registration under a known name is a restart of the machine that has it. Clients of other protocols show a join token
+ * that opens the whole pool, so the address they are reached at, and whether the former one still answers, decides.
+ */
+import { now, secondsLater } from '../../base/clock.ts';
+import type { Door } from '../../contract/compat/door.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import type { PoolDocument } from '../../contract/pool.ts';
+import { type Answered, type ContestReason, judgeReturn, verdictOfAnswer } from '../../lifecycle/joins/contest.ts';
+import { NameContested, noteContested } from '../../store/joins/contested.ts';
+import { nameHeld } from '../../store/joins/known-name.ts';
+import type { NameStanding } from '../../store/joins/name-standing.ts';
+import { currentPool } from '../../store/pools.ts';
+import { probeTargetOf } from '../../store/probes.ts';
+import type { JudgedName } from '../../store/registering.ts';
+import type { DoorServices } from './calls.ts';
+
+export interface Claimant {
+  door: Door;
+  base_url: string | null;
+  client_instance: string | null;
+  join_token_id: string;
+}
+
+/** Spelled in one way, so that a slash at the end is no other address. */
+const placeOf = (url: string | null): string | null => {
+  if (url === null || !URL.canParse(url)) return url;
+  const { origin, pathname, search } = new URL(url);
+  return `${origin}${pathname.replace(/\/+$/, '')}${search}`;
+};
+
+const isBeating = ({ status, last_seen_at, stale_seconds }: NameStanding, at: Date): boolean =>
+  (status === 'starting' || status === 'ready' || status === 'degraded') &&
+  last_seen_at !== null &&
+  secondsLater(last_seen_at, stale_seconds ?? 0) > at;
+
+/** Whoever registers waits for the answer. */
+const maxProbeSeconds = 3;
+const maxProbesAtOnce = 32;
+/** What listens there answered something, be it an error. */
+const answeredCodes = ['bad_status', 'too_large'];
+
+export type AskFormer = (endpoint: string, settings: PoolDocument['probe']) => Promise<Answered>;
+
+/** Asks one address once at a time, and a bounded number of them at once. */
+export function createAskFormer(services: Pick<DoorServices, 'probe'>): AskFormer {
+  const asking = new Map<string, Promise<Answered>>();
+  const ask = async (endpoint: string, settings: PoolDocument['probe']): Promise<Answered> => {
+    const target = probeTargetOf(endpoint, settings ?? null);
+    const timeout_seconds = Math.min(target.timeout_seconds, maxProbeSeconds);
+    const { ok, because = '' } = await services.probe({ ...target, timeout_seconds });
+    if (ok || answeredCodes.includes(because)) return 'yes';
+    // Slow, unresolvable or not to be asked: that says nothing about the process.
+    return because === 'unreachable' ? 'no' : 'unknown';
+  };
+  return (endpoint, settings) => {
+    const under_way = asking.get(endpoint);
+    if (under_way) return under_way;
+    if (asking.size >= maxProbesAtOnce) throw new ApiProblem('server_busy', { retry_after_seconds: 1 });
+    const answer = ask(endpoint, settings).finally(() => asking.delete(endpoint));
+    asking.set(endpoint, answer);
+    return answer;
+  };
+}
+
+const refusals: Record<ContestReason, { code: 'name_taken' | 'identity_unproven'; says(name: string): string }> = {
+  key_unproven: {
+    code: 'identity_unproven',
+    says: (name) => `${name} is a machine with a credential of its own, or one that an operator expects.`,
+  },
+  name_held: { code: 'name_taken', says: (name) => `${name} is held by a live machine with a credential of its own.` },
+  second_process: {
+    code: 'name_taken',
+    says: (name) => `${name} is registered and its former process still runs; stop that one first.`,
+  },
+  other_endpoint: {
+    code: 'identity_unproven',
+    says: (name) =>
+      `${name} serves a tenant at another address. Return at that address, or let an operator re-enrol the node.`,
+  },
+};
+
+/** Answers what was judged, for the registration to check again under its lock. Throws where it is no restart. */
+export async function mustBeRestart(
+  standing: NameStanding,
+  claimant: Claimant,
+  services: DoorServices,
+): Promise<JudgedName> {
+  const at = now(services.clock);
+  const because = await contestOf(standing, claimant, at, services);
+  const { node_instance_id, endpoint, allocation_id } = standing;
+  if (because === null) return { node_instance_id, endpoint, allocation_id };
+  const { code, says } = refusals[because];
+  const { door: protocol, base_url, join_token_id } = claimant;
+  const contested = new NameContested(code, says(standing.name), {
+    node: standing,
+    because,
+    protocol,
+    endpoint: base_url,
+    join_token_id,
+  });
+  await noteContested(services.db, contested.contest, services.clock, at);
+  throw contested;
+}
+
+async function contestOf(
+  standing: NameStanding,
+  claimant: Claimant,
+  at: Date,
+  services: DoorServices,
+): Promise<ContestReason | null> {
+  if (standing.protocol !== claimant.door) return nameHeld.includes(standing.status) ? 'name_held' : 'key_unproven';
+  const document = (await currentPool(services.db, standing.pool))?.document;
+  const former = standing.client_instance;
+  const facts = {
+    endpoint: placeOf(standing.endpoint),
+    claimed_endpoint: placeOf(claimant.base_url),
+    is_other_process: former !== null && claimant.client_instance !== null && former !== claimant.client_instance,
+    is_beating: isBeating(standing, at),
+    serves_tenant: standing.allocation_id !== null,
+    re_enrolled: standing.status === 'provisioning' && !standing.is_registered,
+    allow_takeover: document?.compat?.allow_takeover === true,
+  };
+  const verdict = judgeReturn(facts);
+  const decided =
+    verdict === 'ask_former' && standing.endpoint !== null
+      ? verdictOfAnswer(await services.askFormer(standing.endpoint, document?.probe), facts)
+      : verdict;
+  return decided === 'second_process' || decided === 'other_endpoint' ? decided : null;
+}

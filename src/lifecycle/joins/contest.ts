@@ -1,0 +1,44 @@
+/** Why a registration under a known name was refused, and when one without a credential of its own is a restart. Pure. */
+
+export const contestReasons = {
+  key_unproven: 'it proved neither the credential nor the key of the machine',
+  name_held: 'the machine of that name is live',
+  second_process: 'the former process still runs',
+  other_endpoint: 'the machine serves a tenant at another address',
+} as const;
+export type ContestReason = keyof typeof contestReasons;
+
+/** What an address answered when it was asked whether somebody is there; `unknown` where it could not be asked. */
+export type Answered = 'yes' | 'no' | 'unknown';
+
+export interface ReturnFacts {
+  /** The address on record, and the one that the registration names. */
+  endpoint: string | null;
+  claimed_endpoint: string | null;
+  /** Both processes named themselves, and differently. */
+  is_other_process: boolean;
+  /** Its last heartbeat is younger than its stale time, and it has not said goodbye. */
+  is_beating: boolean;
+  serves_tenant: boolean;
+  /** An operator let the node enrol again, and nobody has since. */
+  re_enrolled: boolean;
+  allow_takeover: boolean;
+}
+
+export type ReturnVerdict = 'restart' | 'ask_former' | Extract<ContestReason, 'second_process' | 'other_endpoint'>;
+
+/** `ask_former`: whether the former address still answers decides, see `verdictOfAnswer`. */
+export function judgeReturn(facts: ReturnFacts): ReturnVerdict {
+  if (facts.allow_takeover || facts.re_enrolled) return 'restart';
+  if (facts.endpoint === facts.claimed_endpoint) {
+    // Two processes cannot listen at one address. Without an address, only heartbeats tell whether the former one runs.
+    return facts.endpoint === null && facts.is_other_process && facts.is_beating ? 'second_process' : 'restart';
+  }
+  if (facts.serves_tenant) return 'other_endpoint';
+  return facts.endpoint === null ? verdictOfAnswer('unknown', facts) : 'ask_former';
+}
+
+export function verdictOfAnswer(answered: Answered, { is_beating }: Pick<ReturnFacts, 'is_beating'>): ReturnVerdict {
+  if (answered === 'unknown') return is_beating ? 'second_process' : 'restart';
+  return answered === 'yes' ? 'second_process' : 'restart';
+}

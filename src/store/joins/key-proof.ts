@@ -1,0 +1,39 @@
+/** Checks that a registration was signed with the key that the instance registered with before. */
+import { secondsBetween } from '../../base/clock.ts';
+import { isSignedWith } from '../../base/ed25519.ts';
+import { canonicalJson } from '../../contract/canonical-json.ts';
+import { keyProofBody } from '../../contract/key-proof.ts';
+import type { InstanceRow } from '../instances.ts';
+import type { JoinRequest } from '../newcomers.ts';
+
+/** A proof is made for the request that carries it; more than this apart, it is a recording or the clock is wrong. */
+const maxSkewSeconds = 300;
+
+export type KeyProofResult =
+  | { proven: true; signed_at: Date }
+  | { proven: false; because: 'missing' | 'unaccepted_key' | 'wrong_key' | 'stale' | 'replayed' };
+
+function isSigned(request: JoinRequest, public_key: string, signed_at: string, signature: string): boolean {
+  const body = keyProofBody({ ...request, agent_public_key: public_key, signed_at });
+  return isSignedWith(public_key, canonicalJson(body), signature);
+}
+
+export function checkKeyProof(
+  request: JoinRequest,
+  instance: Pick<InstanceRow, 'agent_public_key' | 'key_unproven_since' | 'key_proven_at'>,
+  now: Date,
+): KeyProofResult {
+  const { agent_public_key, key_unproven_since, key_proven_at } = instance;
+  const { key_proof } = request;
+  if (!key_proof || !agent_public_key) return { proven: false, because: 'missing' };
+  // A key that replaced another one without its signature may be that of a thief, until an operator accepts it.
+  if (key_unproven_since) return { proven: false, because: 'unaccepted_key' };
+  const isSame = request.agent_public_key === agent_public_key;
+  if (!isSame || !isSigned(request, agent_public_key, key_proof.signed_at, key_proof.signature))
+    return { proven: false, because: 'wrong_key' };
+  const signed_at = new Date(key_proof.signed_at);
+  if (Math.abs(secondsBetween(signed_at, now)) > maxSkewSeconds) return { proven: false, because: 'stale' };
+  // Each proof is newer than the last one that was accepted, so a recorded one is refused.
+  if (key_proven_at && signed_at <= key_proven_at) return { proven: false, because: 'replayed' };
+  return { proven: true, signed_at };
+}
