@@ -28,6 +28,8 @@ export async function enrol(
   const context = { clock, now: now(clock), environment, installation, correlation_id, arrival };
   const registered = await register(db, checkWanted(request) as RegisterRequest, known, context);
   services.sessions.forget(registered.node_instance_id);
+  // A name that came back as another instance must not be answered as the former one until the fact of its fence arrives.
+  if (arrival.judged?.node_instance_id) services.sessions.forget(arrival.judged.node_instance_id);
   return registered;
 }
 

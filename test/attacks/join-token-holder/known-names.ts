@@ -1,0 +1,263 @@
+/** Somebody with a join token of a pool, valid or not, goes after machines that are known there. */
+import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/keys.ts';
+import { moment, systemClock } from '../../../src/base/clock.ts';
+import { keyProofBody } from '../../../src/contract/key-proof.ts';
+import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
+import { callRoute } from '../../api/support/calls.ts';
+import { agentField, molecule } from '../../api/support/doors.ts';
+import { startMachine } from '../../api/support/machine.ts';
+import { freePort } from '../../support/free-port.ts';
+import type { SpawnedServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import type { Attack } from '../support/attack.ts';
+
+const patient = { heartbeat: { stale_after_seconds: 24 * 3600 }, probe: { allow_private: true } };
+const ready = { lifecycle_status: 'ready' };
+
+async function poolOf({ client }: SpawnedServer, pool: string, more: object = {}): Promise<string> {
+  await client.call('pool-put', { params: { pool }, body: { driver: 'external', ...patient, ...more } });
+  return tokenOf({ client }, pool, {});
+}
+
+async function tokenOf({ client }: Pick<SpawnedServer, 'client'>, pool: string, body: object): Promise<string> {
+  const { token = '' } = await client.call('join-token-create', { params: { pool }, body });
+  return token;
+}
+
+async function nodeNamed({ client }: SpawnedServer, pool: string, name: string) {
+  const { items } = await client.call('node-list', { query: { pool } });
+  const node = items.find((each) => each.name === name);
+  if (!node) throw new Error(`no node ${name}`);
+  return node;
+}
+
+/** The one machine of the pool gets a tenant. */
+async function letTo(server: SpawnedServer, pool: string, name: string): Promise<void> {
+  await server.client.call('allocation-create', { body: { pool } });
+  await until(
+    'the machine to serve a tenant',
+    async () => (await nodeNamed(server, pool, name)).allocation_id !== null,
+  );
+}
+
+const register = (url: string, body: object) => callRoute(url, 'agent-register', { body: { version: '1', ...body } });
+
+const expiryIgnored = {
+  file: 'src/api/compat/join-grants.ts',
+  find: "hasExpired(grant, now) ? 'expired' : 'valid'",
+  replace: "'valid'",
+};
+
+/** Until the token is refused, or a second after it should have been. */
+async function expired(server: SpawnedServer, pool: string, use: (token: string) => Promise<unknown>): Promise<string> {
+  const ttl_seconds = 2;
+  const token = await tokenOf(server, pool, { ttl_seconds });
+  const started = systemClock.monotonicMs();
+  await use(token);
+  await until('the token to have expired', async () => systemClock.monotonicMs() - started > (ttl_seconds + 1) * 1000);
+  return token;
+}
+
+export const knownNameAttacks: Attack[] = [
+  {
+    name: "2: takes a tenant's AgentField machine offline with an expired join token that is remembered",
+    without: [expiryIgnored],
+    async succeeds(server) {
+      const pool = 'expired-beats';
+      await poolOf(server, pool);
+      const token = await expired(server, pool, (fresh) => agentField(server.url, fresh).register('victim', ready));
+      await letTo(server, pool, 'victim');
+      await agentField(server.url, token).call('POST', '/nodes/victim/shutdown', {});
+      return (await nodeNamed(server, pool, 'victim')).status === 'offline';
+    },
+  },
+  {
+    name: "2: takes over a tenant's machine by its name",
+    without: [
+      {
+        file: 'src/store/enrolment.ts',
+        find: 'if (!arrival) return byKey(tx, existing, join, asked, context);',
+        replace: 'if (!arrival) return asNewInstance(tx, existing, join, asked, context);',
+      },
+    ],
+    async succeeds(server) {
+      const pool = 'native-takeover';
+      const join_token = await poolOf(server, pool);
+      const victim = await startMachine(server.url, { join_token, name: 'victim' });
+      await victim.beat('ready');
+      await letTo(server, pool, 'victim');
+      await victim.beat('stopping');
+      const { status, body } = await register(server.url, { join_token, name: 'victim', base_url: 'http://6.6.6.6' });
+      return status === 201 && body.node_id === victim.node_id;
+    },
+  },
+  {
+    name: '2: takes over a machine with an expired join token',
+    without: [
+      {
+        file: 'src/store/joins/validity.ts',
+        find: '  if (hasExpired(join, now)) throw expiredProblem(join);\n',
+        replace: '',
+      },
+      {
+        file: 'src/store/enrolment.ts',
+        find: 'if (!arrival) return byKey(tx, existing, join, asked, context);',
+        replace: 'if (!arrival) return asNewInstance(tx, existing, join, asked, context);',
+      },
+    ],
+    async succeeds(server) {
+      const pool = 'expired-takeover';
+      const valid = await poolOf(server, pool);
+      const victim = await startMachine(server.url, { join_token: valid, name: 'victim' });
+      await victim.beat('ready');
+      await victim.beat('stopping');
+      const join_token = await expired(server, pool, async () => {});
+      return (await register(server.url, { join_token, name: 'victim' })).status === 201;
+    },
+  },
+  {
+    name: '2: repeats the recorded proof of a key',
+    without: [
+      {
+        file: 'src/store/joins/key-proof.ts',
+        find: 'if (key_proven_at && signed_at <= key_proven_at)',
+        replace: 'if (key_proven_at === undefined)',
+      },
+    ],
+    async succeeds(server) {
+      const join_token = await poolOf(server, 'replayed');
+      const private_key = newKeyPair();
+      const asked = { join_token, name: 'victim', agent_public_key: publicKeyOf(private_key) };
+      await register(server.url, asked);
+      const signed_at = moment(systemClock.nowMs()).toISOString();
+      const key_proof = { signed_at, signature: signed(private_key, keyProofBody({ ...asked, signed_at })) };
+      const lawful = await register(server.url, { ...asked, key_proof });
+      if (lawful.status !== 200) throw new Error(`the machine itself was refused: ${lawful.text}`);
+      return (await register(server.url, { ...asked, key_proof })).status === 200;
+    },
+  },
+  {
+    name: '2: returns as another AgentField machine with a spent join token',
+    without: [
+      {
+        file: 'src/store/joins/known-name.ts',
+        find: 'if (known.length === 0 && !(await spendJoinToken(tx, join.token_id, 1))) throw spentProblem(join);',
+        replace: 'if (known.length < 0) throw spentProblem(join);',
+      },
+    ],
+    async succeeds(server) {
+      const pool = 'spent';
+      const valid = await poolOf(server, pool);
+      const spent = await tokenOf(server, pool, { max_uses: 1 });
+      const base_url = `http://127.0.0.1:${await freePort()}`;
+      await agentField(server.url, valid).register('victim', { ...ready, base_url });
+      const attacker = agentField(server.url, spent);
+      await attacker.register('own', ready);
+      return (await attacker.register('victim', { ...ready, base_url })).status === 201;
+    },
+  },
+  {
+    name: "2: moves a tenant's AgentField machine to its own address",
+    without: [
+      {
+        file: 'src/lifecycle/joins/contest.ts',
+        find: "  if (facts.serves_tenant) return 'other_endpoint';\n",
+        replace: '',
+      },
+    ],
+    async succeeds(server) {
+      const pool = 'moved';
+      const token = await poolOf(server, pool);
+      const client = agentField(server.url, token);
+      const own = `http://127.0.0.1:${await freePort()}`;
+      await client.register('victim', { ...ready, base_url: own });
+      await letTo(server, pool, 'victim');
+      await client.register('victim', { ...ready, instance_id: 'x', base_url: 'http://127.0.0.1:1' });
+      return (await nodeNamed(server, pool, 'victim')).endpoint !== own;
+    },
+  },
+  {
+    name: '2: takes the name of an AgentField process that runs',
+    without: [
+      {
+        file: 'src/lifecycle/joins/contest.ts',
+        find: "return answered === 'yes' ? 'second_process' : 'restart';",
+        replace: "return 'restart';",
+      },
+    ],
+    async succeeds(server) {
+      const pool = 'live-name';
+      const client = agentField(server.url, await poolOf(server, pool));
+      const { port } = await httpServer((_, reply) => reply.end('well'));
+      await client.register('victim', { ...ready, instance_id: 'first', base_url: `http://127.0.0.1:${port}` });
+      const second = { ...ready, instance_id: 'second', base_url: `http://127.0.0.1:${await freePort()}` };
+      return (await client.register('victim', second)).status === 201;
+    },
+  },
+  {
+    name: '2: takes the name of a machine with a credential through AgentField',
+    without: [
+      {
+        file: 'src/api/compat/restart.ts',
+        find: "if (standing.protocol !== claimant.door) return nameHeld.includes(standing.status) ? 'name_held' : 'key_unproven';",
+        replace: '',
+      },
+    ],
+    async succeeds(server) {
+      const pool = 'through-agentfield';
+      const join_token = await poolOf(server, pool);
+      const victim = await startMachine(server.url, { join_token, name: 'victim' });
+      await victim.beat('ready');
+      await victim.beat('stopping');
+      return (await agentField(server.url, join_token).register('victim', ready)).status === 201;
+    },
+  },
+  {
+    name: '10: joins a pool beyond max_nodes',
+    without: [
+      {
+        file: 'src/store/newcomers.ts',
+        find: 'const refused = await withoutRoom(tx, valid);',
+        replace: 'const refused = await withoutRoom(tx, valid.slice(0, 0));',
+      },
+    ],
+    async succeeds(server) {
+      const join_token = await poolOf(server, 'small', { max_nodes: 2 });
+      const names = Array.from({ length: 6 }, (_, place) => `machine-${place}`);
+      const answers = await Promise.all(names.map((name) => register(server.url, { join_token, name })));
+      return answers.filter(({ status }) => status === 201).length > 2;
+    },
+  },
+  {
+    name: '16: reports that a machine with an agent failed to boot, as a watcher of molecule',
+    without: [
+      {
+        file: 'src/api/compat/molecule.ts',
+        find: 'if (node?.protocol !== door)',
+        replace: 'if (!node)',
+      },
+    ],
+    async succeeds(server) {
+      const name = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7e01';
+      const join_token = await poolOf(server, 'watched-native');
+      await startMachine(server.url, { join_token, name });
+      const body = { error: 'Kernel panic - not syncing' };
+      const path = `/admin/workspaces/${name}/bootstrap-failed`;
+      return (await molecule(server.url, join_token, path, { body })).status === 200;
+    },
+  },
+  {
+    name: '16: reports a failed boot with an expired join token',
+    without: [expiryIgnored],
+    async succeeds(server) {
+      const pool = 'watched-expired';
+      const id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7e02';
+      await poolOf(server, pool);
+      const token = await expired(server, pool, (fresh) =>
+        molecule(server.url, fresh, '/registry/register', { body: { id } }),
+      );
+      const path = `/admin/workspaces/${id}/bootstrap-failed`;
+      return (await molecule(server.url, token, path, { body: { error: 'it failed' } })).status === 200;
+    },
+  },
+];
