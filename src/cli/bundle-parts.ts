@@ -62,7 +62,7 @@ const aboutNode =
 export const parts: readonly Part[] = [
   {
     name: 'timeline.ndjson',
-    says: 'evidence of every layer, oldest first',
+    says: 'evidence of every layer, oldest first; origin says whose statement each is',
     ask: (session, { node_id, id, since }) => timelineOf(session, node_id ?? id, since),
   },
   { name: 'logs.ndjson', says: 'what the machine wrote, every instance', ask: aboutNode(logsOf) },

@@ -41,8 +41,15 @@ export const printLines = (surface: Surface, lines: string[]): void => {
   if (lines.length > 0) surface.write(`${lines.join('\n')}\n`);
 };
 
-export const printJson = (surface: Surface, value: unknown): void =>
-  surface.write(`${JSON.stringify(value, null, 2)}\n`);
+/** JSON leaves these as they are: DEL, the C1 controls, which some terminals obey, and marks that turn the writing direction. */
+const unsafeInJson = /[\u{7f}-\u{9f}\u{2028}-\u{202e}\u{2066}-\u{2069}]/gu;
+const escaped = (mark: string) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`;
+
+/** The same value to every parser, and nothing in it that a terminal acts on. */
+const jsonText = (value: unknown, indent?: number): string =>
+  (JSON.stringify(value, null, indent) ?? 'null').replace(unsafeInJson, escaped);
+
+export const printJson = (surface: Surface, value: unknown): void => surface.write(`${jsonText(value, 2)}\n`);
 
 /** One line of NDJSON. */
-export const printJsonLine = (surface: Surface, value: unknown): void => surface.write(`${JSON.stringify(value)}\n`);
+export const printJsonLine = (surface: Surface, value: unknown): void => surface.write(`${jsonText(value)}\n`);

@@ -2,8 +2,9 @@
  * Every kind of fact that the server writes. `Fact.kind` is typed by this registry, so a kind that is missing here does
  * not compile. The nouns of these kinds are reserved: nobody outside can post one of them.
  */
+
+import type { Origin, OwnOrigin } from '../lifecycle/evidence-origins.ts';
 import { allocationStatusNames, nodeStatusNames, operationStatuses, stepStatuses } from '../lifecycle/states.ts';
-import type { Origin, OwnOrigin } from './evidence-origins.ts';
 
 /** What the control plane decides, does or sees itself. */
 const internalKinds = [

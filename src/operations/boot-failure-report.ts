@@ -38,6 +38,7 @@ export function reportBootFailure(
         at,
         layer: 'provider' as const,
         kind: 'bootstrap.diagnosis' as const,
+        origin: 'report' as const,
         summary: `its watcher says: ${says}`.slice(0, 1024),
         data: { code, certain, line, ...failure, watching_until: deadline_at },
         node_id,

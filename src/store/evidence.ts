@@ -2,7 +2,7 @@
 import type { KnownIds } from '../base/ids.ts';
 import type { Actor, Evidence, EvidenceLayer } from '../contract/evidence.ts';
 import { type EvidenceKind, isReservedKind, originOf } from '../contract/evidence-kinds.ts';
-import type { Origin, OutsideOrigin } from '../contract/evidence-origins.ts';
+import type { Origin, OutsideOrigin } from '../lifecycle/evidence-origins.ts';
 import type { Queryable } from './database.ts';
 import { isOwn } from './own-facts.ts';
 
@@ -13,10 +13,12 @@ export interface Fact extends KnownIds {
   summary: string;
   data?: Record<string, unknown>;
   actor?: Actor | null;
+  /** Set where the words of a program outside are passed on in a layer that is not the machine's. */
+  origin?: 'report';
 }
 
 /** A fact that somebody outside chose the kind and the words of. */
-export interface OutsideRow extends Omit<Fact, 'kind'> {
+export interface OutsideRow extends Omit<Fact, 'kind' | 'origin'> {
   kind: string;
 }
 
@@ -36,7 +38,7 @@ async function insertFacts(db: Queryable, facts: readonly (OutsideRow & { origin
 export const recordEvidence = (db: Queryable, facts: readonly Fact[]): Promise<void> =>
   insertFacts(
     db,
-    facts.map((fact) => ({ ...fact, origin: originOf(fact) })),
+    facts.map((fact) => ({ ...fact, origin: fact.origin ?? originOf(fact) })),
   );
 
 /** Writes facts from outside. The kinds that the server writes are refused here too, whatever the caller has checked. */
@@ -196,6 +198,8 @@ export async function readTimeline(
   const where = ['xid < pg_snapshot_xmin(pg_current_snapshot())'];
   for (const column of equalColumns)
     if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
+  // Rows of a kind that the server writes are the server's, also for consoles and programs that ask by kind.
+  if (filter.kind && isReservedKind(filter.kind)) where.push(isOwn('evidence'));
   for (const name of auditFilters)
     if (filter[name] !== undefined) where.push(`${bind(filter[name])} in (${audit[name].join(', ')})`);
   if (filter.kinds) where.push(`kind = any(${bind(filter.kinds)})`, isOwn('evidence'));

@@ -7,7 +7,7 @@ import { type TestStore, testStore } from '../../test/support/store.ts';
 import { until } from '../../test/support/until.ts';
 import { secondsLater } from '../base/clock.ts';
 import type { NodeInstanceId } from '../base/ids.ts';
-import type { Origin } from '../contract/evidence-origins.ts';
+import type { Origin } from '../lifecycle/evidence-origins.ts';
 import { evidenceFor } from './because.ts';
 import { type OutsideRow, recordOutsideFacts } from './evidence.ts';
 import { knownAbsent } from './machine-looks.ts';

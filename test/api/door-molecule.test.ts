@@ -216,6 +216,7 @@ it('has a watcher whose findings are attached, and reach only its own pool', asy
   expect((await molecule(world.url, token, failed, { body: found })).status).toBe(200);
   const { node_id, status } = await world.node(id);
   const diagnosis = await world.fact(node_id, 'bootstrap.diagnosis');
+  expect(diagnosis.origin).toBe('report');
   expect(diagnosis.data).toMatchObject({ code: 'disk_full', certain: false, error: found.error });
   expect(String(diagnosis.data.log_tail).length).toBe(8192);
   expect(status).toBe('ready');

@@ -108,6 +108,7 @@ describe('facts from outside', () => {
       expectProblem(await world.acme.machine.call('agent-evidence', { body }), 'invalid_request', kind);
     }
     expectProblem(await tell(world.token, fact({ layer: 'rule' })), 'invalid_request');
+    expectProblem(await tell(world.token, fact({ origin: 'internal' })), 'invalid_request');
     expectProblem(await tell(world.token, fact({ data: { long: 'x'.repeat(1024 * 1024) } })), 'body_too_large');
   });
 });

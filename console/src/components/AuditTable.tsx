@@ -9,6 +9,7 @@ import styles from './AuditTable.module.css';
 import { CopyId, shortId } from './CopyId.tsx';
 import { type Column, DataTable } from './DataTable.tsx';
 import { StatusBadge } from './StatusBadge.tsx';
+import { Voice } from './Voice.tsx';
 
 const refused = { tone: 'bad', icon: IconBan, letter: 'R' } as const;
 
@@ -36,7 +37,8 @@ const columnsFor = (onFilter: Props['onFilter']): Column<Evidence>[] => [
     cell: (fact) => (
       <div className={styles.what}>
         <span>
-          {codeOf(fact) && <StatusBadge look={refused} status="refused" />} {withLocalTimes(fact.summary)}
+          {codeOf(fact) && <StatusBadge look={refused} status="refused" />} <Voice fact={fact} />
+          {withLocalTimes(fact.summary)}
         </span>
         <span className={styles.dim}>
           <code>{fact.kind}</code>

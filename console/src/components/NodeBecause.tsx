@@ -24,6 +24,7 @@ import { Because, BudgetLine } from './Because.tsx';
 import { Countdown } from './Countdown.tsx';
 import { DoubtNotice } from './DoubtNotice.tsx';
 import { AllocationStatusBadge, NodeStatusBadge } from './StatusBadges.tsx';
+import { Voice } from './Voice.tsx';
 
 interface Props {
   node: Node;
@@ -91,6 +92,7 @@ function Reason({ explanation }: { explanation: Explanation }) {
         ))}
         {findings(explanation).map((fact) => (
           <li key={fact.cursor}>
+            <Voice fact={fact} />
             {withLocalTimes(fact.summary)}, <Ago at={fact.at} />
           </li>
         ))}

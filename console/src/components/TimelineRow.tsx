@@ -2,6 +2,7 @@
 import { IconChevronRight } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { Evidence } from '../../../src/contract/evidence.ts';
+import { originMeans } from '../../../src/lifecycle/evidence-origins.ts';
 import { layerLooks, layerNames } from '../layer-looks.ts';
 import { toneStyle } from '../theme.ts';
 import { absolute, timeOfDay, withLocalTimes } from '../words/times.ts';
@@ -9,6 +10,7 @@ import { Ago } from './Ago.tsx';
 import { CopyId } from './CopyId.tsx';
 import { Facts } from './Facts.tsx';
 import styles from './Timeline.module.css';
+import { Voice } from './Voice.tsx';
 
 export function TimelineRow({ fact }: { fact: Evidence }) {
   const [opened, setOpened] = useState(false);
@@ -29,8 +31,9 @@ export function TimelineRow({ fact }: { fact: Evidence }) {
             <span className={styles.layer}>{fact.layer}</span>
           </span>
           <span className={styles.what}>
+            <Voice fact={fact} />
             {withLocalTimes(fact.summary)}
-            {fact.actor && <span className={styles.actor}> · {fact.actor.name}</span>}
+            {fact.actor && fact.origin !== 'person' && <span className={styles.actor}> · {fact.actor.name}</span>}
           </span>
           <IconChevronRight size={14} className={styles.chevron} aria-hidden />
         </summary>
@@ -48,6 +51,7 @@ const Opened = ({ fact }: { fact: Evidence }) => (
       facts={[
         ['when', <Ago key="at" at={fact.at} />],
         ['kind', <code key="kind">{fact.kind}</code>],
+        ['origin', `${fact.origin}: ${originMeans[fact.origin]}`],
         ['actor', fact.actor && `${fact.actor.name} (${fact.actor.kind})`],
         ['node_instance_id', id(fact.node_instance_id)],
         ['allocation_id', id(fact.allocation_id)],

@@ -1,6 +1,7 @@
 /** Evidence and log lines as a person reads them: one below the other in the order of time, all in UTC. */
 import type { Evidence } from '../../contract/evidence.ts';
 import type { LogLine } from '../../contract/node.ts';
+import { voiceOf } from '../../lifecycle/evidence-origins.ts';
 import type { Tone } from './palette.ts';
 import type { Fit } from './table.ts';
 import { displayWidth, pad, printable, wrap } from './text.ts';
@@ -23,6 +24,13 @@ const ruler = (text: string, { paint }: Fit) => paint('quiet', `── ${text} �
 export const inOrderOfTime = (items: Evidence[]): Evidence[] =>
   items.toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at));
 
+/** Marks what others say, so that it is not taken for what the control plane knows. */
+export function statementOf(item: Pick<Evidence, 'summary' | 'origin' | 'layer' | 'actor'>): string {
+  const voice = voiceOf(item);
+  const by = item.actor && item.origin !== 'person' ? ` — by ${item.actor.name}` : '';
+  return printable(`${voice === null ? '' : `[${voice}] `}${item.summary}${by}`);
+}
+
 /** The least room a summary gets before it is left to run over the edge. */
 const narrowestSummary = 20;
 
@@ -32,8 +40,7 @@ export function timelineLines(items: Evidence[], fit: Fit): string[] {
   const left = 12 + 2 + layerWidth + 2 + kindWidth + 2;
   let heading = noHeading;
   return items.flatMap((item) => {
-    const actor = item.actor ? ` — by ${item.actor.name}` : '';
-    const text = printable(item.summary + actor);
+    const text = statementOf(item);
     const [first = '', ...rest] = wrap(text, Math.max(narrowestSummary, fit.width - left));
     const prefix = `${fit.paint('quiet', timeOf(item.at))}  ${fit.paint(layerTones[item.layer], pad(item.layer, layerWidth))}`;
     const lines = [`${prefix}  ${pad(item.kind, kindWidth)}  ${first}`, ...rest.map((line) => ' '.repeat(left) + line)];

@@ -7,6 +7,7 @@ import type { Progress } from '../../contract/progress.ts';
 import { openActionLines } from './actions.ts';
 import { type ClosingContext, hintLines } from './closing.ts';
 import { age, ageSince, elapsed, momentInFull, momentsInFull, relative, secondsSince } from './duration.ts';
+import { statementOf } from './evidence.ts';
 import { bothSides } from './finding.ts';
 import { heldSentences, wouldHaveSentence } from './held.ts';
 import { nodeTone, titleLine } from './node.ts';
@@ -119,9 +120,9 @@ function runsOf(evidence: Evidence[]): { last: Evidence; count: number }[] {
 }
 
 const evidenceFacts = (evidence: Evidence[], nowMs: number): Fact[] =>
-  runsOf(evidence.toReversed()).map(({ last: { at, summary, actor }, count }) => [
-    relative(at, nowMs),
-    readable(summary) + (actor ? ` — by ${printable(actor.name)}` : '') + (count > 1 ? `  (the last of ${count})` : ''),
+  runsOf(evidence.toReversed()).map(({ last, count }) => [
+    relative(last.at, nowMs),
+    momentsInFull(statementOf(last)) + (count > 1 ? `  (the last of ${count})` : ''),
   ]);
 
 export function section(title: string, lines: string[], { paint }: ClosingContext): string[] {

@@ -1,4 +1,4 @@
--- Whose statement a fact is: internal, report, node or person (contract/evidence-origins.ts). The server sets it from the
+-- Whose statement a fact is: internal, report, node or person (lifecycle/evidence-origins.ts). The server sets it from the
 -- route that the fact came by. A row written before this column existed, or by a replica that does not know it yet, keeps
 -- 'unknown'. The default is metadata: no row is rewritten.
 alter table evidence add column if not exists origin text not null default 'unknown';

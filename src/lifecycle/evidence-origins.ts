@@ -1,0 +1,28 @@
+/** Whose statement a fact of evidence is. Pure, so that the console and the command line can use it. */
+export const originMeans = {
+  internal: 'the control plane decided or saw it',
+  report: 'a machine, or a program that watches it, reported it in a call whose shape the control plane sets',
+  node: 'a machine posted it in its own words',
+  person: 'a person or a program posted it',
+  unknown: 'recorded before origins were kept',
+} as const;
+
+export type Origin = keyof typeof originMeans;
+export const origins = Object.keys(originMeans) as Origin[];
+
+/** The server sets the origin from the route a fact came by. Only these two are for facts from outside. */
+export type OutsideOrigin = Extract<Origin, 'node' | 'person'>;
+export type OwnOrigin = Extract<Origin, 'internal' | 'report'>;
+
+interface Voiced {
+  origin: Origin;
+  layer: string;
+  actor: { name: string } | null;
+}
+
+/** How every surface marks a statement that is not the control plane's own; null for its own. */
+export function voiceOf({ origin, layer, actor }: Voiced): string | null {
+  if (origin === 'report' && layer !== 'node') return 'reported by a watcher';
+  if (origin === 'report' || origin === 'node') return 'machine says';
+  return origin === 'person' ? `reported by ${actor?.name ?? 'an unknown caller'}` : null;
+}

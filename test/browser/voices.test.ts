@@ -1,0 +1,40 @@
+/** A timeline and an explanation mark what a machine or an outside program states. */
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { callRoute } from '../api/support/calls.ts';
+import { startMachine } from '../api/support/machine.ts';
+import { inProcessServer, type TestServer } from '../support/server.ts';
+import { openBrowser, signIn, visit } from './support/console.ts';
+
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
+
+let server: TestServer;
+let browser: Awaited<ReturnType<typeof openBrowser>>;
+beforeAll(async () => {
+  [server, browser] = await Promise.all([inProcessServer(), openBrowser()]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+it('marks the statements of others, and none of its own', async () => {
+  const heartbeat = { stale_after_seconds: 24 * 3600 };
+  await server.client.call('pool-put', { params: { pool: 'pier' }, body: { driver: 'external', heartbeat } });
+  const { token: join_token = '' } = await server.client.call('join-token-create', { params: { pool: 'pier' } });
+  const machine = await startMachine(server.url, { join_token, name: 'talks' });
+  await machine.beat('ready');
+  const fact = { at: '2026-01-01T00:00:00Z', layer: 'transport', summary: 'a call failed', data: {} };
+  await machine.call('agent-evidence', { body: { facts: [{ ...fact, kind: 'agent_call_failed' }] } });
+  const ingress = { layer: 'transport', kind: 'ingress.refused', summary: 'a 502', node_id: machine.node_id };
+  await callRoute(server.url, 'evidence-create', { body: { facts: [ingress] } }, { bearer: server.token });
+
+  const { page, complaints } = await visit(browser);
+  await signIn(page, server, `/nodes/${machine.node_id}?tab=timeline`);
+  const row = (summary: string) => page.locator('summary', { hasText: summary }).first();
+  await row('a 502').waitFor();
+  if (process.env.SLIPWAY_TEST_SHOT) await page.screenshot({ path: process.env.SLIPWAY_TEST_SHOT, fullPage: true });
+  await expect.poll(() => row('a call failed').innerText()).toContain('machine says');
+  expect(await row('a 502').innerText()).toContain('reported by');
+  expect(await row('provisioning → starting').innerText()).not.toMatch(/machine says|reported by/);
+  expect(complaints).toEqual([]);
+});
