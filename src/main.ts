@@ -20,7 +20,7 @@ import { openKeyRing } from './base/key-ring.ts';
 import { createLog, type Log } from './base/log.ts';
 import { openTracer } from './base/open-tracer.ts';
 import { publicAuthority } from './base/public-authority.ts';
-import { createRedactor, type Redactor } from './base/redact.ts';
+import { createRedactor, type LearningRedactor } from './base/redact.ts';
 import { readSettings, type ServerSettings, SettingsError, serverUsage } from './base/settings.ts';
 import { welcome } from './cli/render/welcome.ts';
 import { readServerFile, type ServerFileSettings } from './contract/server-file.ts';
@@ -44,6 +44,7 @@ import { openInstallation } from './store/installation.ts';
 import { applicationRole, migrate } from './store/migrate.ts';
 import { startEmbeddedPostgres } from './store/postgres/embedded.ts';
 import { announceReplica, endReplica, leaseSeconds, otherAddresses, registerReplica } from './store/replicas.ts';
+import { followSecrets } from './store/secrets/known-values.ts';
 import { startTail } from './store/tail.ts';
 import { openIngestWatch } from './sweeps/ingest-watch.ts';
 import { operationWaker } from './sweeps/operation-waker.ts';
@@ -56,13 +57,14 @@ import type { Sweep } from './sweeps/sweep.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const agentBundle = join(root, 'dist', 'agent.mjs');
+const builtFiles = { console_dir: join(root, 'dist', 'console'), agent_bundle: agentBundle };
 
 async function versionOf(): Promise<string> {
   return (JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }).version;
 }
 
 /** What everybody strikes out, what the file adds to it, and what this server was started with. */
-const redactorOf = ({ redact }: ServerFileSettings, { admin_token }: ServerSettings): Redactor =>
+const redactorOf = ({ redact }: ServerFileSettings, { admin_token }: ServerSettings): LearningRedactor =>
   createRedactor(redact.patterns, admin_token === null ? [] : [admin_token]);
 
 export interface RunningServer {
@@ -83,7 +85,7 @@ interface Opening {
   parts: AsyncDisposableStack;
   composition: Composition;
   file: ServerFileSettings;
-  redact: Redactor;
+  redact: LearningRedactor;
   onError(what: string): (error: unknown) => void;
 }
 
@@ -249,7 +251,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
   const api: ApiServices = {
     ...services,
     log,
-    settings: apiSettings(settings, version, { console_dir: join(root, 'dist', 'console'), agent_bundle: agentBundle }),
+    settings: apiSettings(settings, version, builtFiles, opening.file.operators_may),
     sessions,
     tokenFailures: createFailureThrottle(clock, settings.token_failures),
     beats,
@@ -295,6 +297,8 @@ export async function startServer(
   settings: ServerSettings,
   log: Log,
   composition: Composition = {},
+  /** The one that the log uses as well, so that both know the stored secrets. */
+  redact?: LearningRedactor,
 ): Promise<RunningServer> {
   await using parts = new AsyncDisposableStack();
   const file = await readServerFile(settings.config);
@@ -306,13 +310,14 @@ export async function startServer(
     parts,
     composition,
     file,
-    redact: redactorOf(file, settings),
+    redact: redact ?? redactorOf(file, settings),
     onError: (what) => (error) => log.error({ error }, what),
   };
   let url = '';
   const store = await openStore(opening);
   const operating = await openOperations(opening, store, () => url);
   const { services, runner, ingest, declaredDead } = operating;
+  await followSecrets(services, store.tail, log);
   const { app, settings: api, scheme } = await openApi(opening, store, operating);
 
   const { data_dir } = opening;
@@ -349,7 +354,7 @@ async function serve(): Promise<void> {
   const settings = readSettings(argv, process.env);
   const redact = redactorOf(await readServerFile(settings.config), settings);
   const log = createLog({ level: settings.log_level, redact });
-  const server = await startServer(settings, log);
+  const server = await startServer(settings, log, {}, redact);
   process.stdout.write(welcome(server));
   server.lost.then((reason) => {
     log.fatal({ error: reason }, 'this server must not go on');

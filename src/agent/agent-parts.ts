@@ -56,13 +56,13 @@ export function agentParts(config: AgentConfig, { clock, timing, env, print }: A
     return { node_id, node_instance_id, correlation_id: config.correlation_id, workflow_id: config.workflow_id };
   };
   const childEnv = () => childEnvironment(config, known(), env);
-  const log = agentLog({ clock, spool, ids, print, strike: strikeKnown(childEnv()) });
+  const log = agentLog({ clock, spool, ids, print, strike: strikeKnown(childEnv(), config.secret_env) });
   if (lost) log.warn('dropped lines, nobody knows how many: the spool that held them is gone');
   const time = serverTime(clock);
   const stages = bootStages(clock, state, time);
   const said = claims(stages.current);
   const { isCrowded } = spool;
-  const shell = { clock, log, isCrowded, cwd: config.work_dir, env: childEnv };
+  const shell = { clock, log, isCrowded, cwd: config.work_dir, env: childEnv, secret_env: config.secret_env };
   const shared = { config, clock, timing, state, facts, log, stages, claims: said };
   const work = workload({ ...shared, isCrowded, env: childEnv });
   return { ...shared, spool, time, findings: findings(), work, shell };

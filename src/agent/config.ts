@@ -45,6 +45,8 @@ export interface AgentConfig {
   command: string[] | null;
   clean: string | null;
   env: Record<string, string>;
+  /** Of `env`: variables whose values are secret, whatever their names. */
+  secret_env: string[];
   boot_stages: SimulatedStage[];
   requires: Prerequisite[];
   base_url: string | null;
@@ -95,6 +97,7 @@ export function configFrom(value: unknown): AgentConfig {
     command: optional(value, 'command', isCommand, 'a list with at least the program'),
     clean: optionalText(value, 'clean'),
     env: optional(value, 'env', isTextRecord, 'an object of texts') ?? {},
+    secret_env: optional(value, 'secret_env', isTexts, 'a list of names') ?? [],
     boot_stages: optional(value, 'boot_stages', isStages, 'a list of {name, seconds}') ?? [],
     requires: optional(value, 'requires', isPrerequisites, 'a list of {name, check}') ?? [],
     base_url: optionalText(value, 'base_url'),

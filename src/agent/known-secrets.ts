@@ -1,13 +1,20 @@
-/** What the machine's work is given under a name that says it is secret is struck out of what is printed, before it is written anywhere. */
+/**
+ * Strikes out of what a workload prints what it was given as secret, before it is written anywhere: values of stored secrets, and
+ * whatever stands under a name that says it is one.
+ */
 import { isSecretName, struckOut } from '../base/redact.ts';
 
 /** Shorter ones are words that mean something elsewhere as well. */
 const leastLength = 8;
 
-export function strikeKnown(env: NodeJS.ProcessEnv): (text: string) => string {
-  const values = Object.entries(env).flatMap(([name, value = '']) =>
-    isSecretName(name) && value.trim().length >= leastLength ? [value.trim()] : [],
-  );
+/** A value of several lines is printed line by line. */
+const printedForms = (value: string): string[] => [value, ...value.split(/\r?\n/)].map((part) => part.trim());
+
+/** `secret_env` are variables that are secret whatever their names. */
+export function strikeKnown(env: NodeJS.ProcessEnv, secret_env: readonly string[] = []): (text: string) => string {
+  const values = Object.entries(env)
+    .filter(([name]) => isSecretName(name) || secret_env.includes(name))
+    .flatMap(([, value = '']) => printedForms(value).filter((form) => form.length >= leastLength));
   const forms = values.flatMap((value) => [value, JSON.stringify(value).slice(1, -1)]);
   // The longest first: one may be a part of another.
   const known = [...new Set(forms)].sort((a, b) => b.length - a.length);

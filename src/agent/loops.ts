@@ -1,5 +1,6 @@
 /** Everything that a registered agent does at once, until its life ends. */
 import { mkdirSync } from 'node:fs';
+import { withoutScripts } from '../base/hidden-scripts.ts';
 import type { Tracer } from '../base/trace.ts';
 import type { AgentParts } from './agent-parts.ts';
 import { bootShipper } from './boot-stages.ts';
@@ -9,6 +10,7 @@ import { tenantForgetting } from './former-tenant.ts';
 import { heartbeatLoop } from './heartbeat.ts';
 import { type LogShipper, logShipper } from './log-shipper.ts';
 import { prerequisiteShipper } from './prerequisite-shipper.ts';
+import { requiredNow } from './prerequisites.ts';
 import { runShell, type ShellParts } from './shell.ts';
 import { agentDirectory } from './state-file.ts';
 import { keepStream, type Stream } from './stream.ts';
@@ -65,8 +67,8 @@ export function startLoops(parts: LoopParts): Loops {
   return { shipper, done: Promise.all([beats.done, tasks.done, shipper.done, ...others]) };
 }
 
-function machineOf({ config, clock, work, shell, stages, spool }: AgentParts): Omit<Machine, 'forgetTenant'> {
-  const { clean, setup, workload_dirs } = config;
+function machineOf({ config, clock, work, shell, stages, spool, state }: AgentParts): Omit<Machine, 'forgetTenant'> {
+  const { clean, setup, command, workload_dirs } = config;
   return {
     clock,
     dir: config.dir,
@@ -75,6 +77,13 @@ function machineOf({ config, clock, work, shell, stages, spool }: AgentParts): O
     workload_dirs,
     setUp: (signal) => (setup ? run(shell, 'setup', setup, signal) : null),
     processes: work.processes,
+    hideScripts: (commandLine) =>
+      withoutScripts([
+        setup,
+        clean,
+        command?.slice(1).join(' '),
+        ...requiredNow(config, state).map(({ check }) => check),
+      ])(commandLine),
     bootStages: stages.all,
     lastLines: spool.tail,
   };
@@ -83,5 +92,5 @@ function machineOf({ config, clock, work, shell, stages, spool }: AgentParts): O
 async function run(shell: ShellParts, stream: 'setup' | 'clean', script: string, signal: AbortSignal) {
   // The workload may have removed even the place where it ran.
   mkdirSync(shell.cwd, { recursive: true, mode: 0o700 });
-  return { ...(await runShell(shell, { script, stream, signal })), script };
+  return runShell(shell, { script, stream, signal });
 }

@@ -18,6 +18,8 @@ export interface ShellParts extends OutputParts {
   cwd: string;
   /** Asked at each run. */
   env(): NodeJS.ProcessEnv;
+  /** Variables that are secret whatever their names. */
+  secret_env?: readonly string[];
 }
 
 export interface ShellRun {
@@ -55,7 +57,7 @@ export function runShell(parts: ShellParts, { script, stream, signal, timeout_ms
       signal.removeEventListener('abort', abort);
       cancel?.();
       // They go where the log does not, and carry no more secrets there than the log does.
-      resolve({ ok, how: ended_because ?? how, last_lines: last_lines.map(strikeKnown(env)) });
+      resolve({ ok, how: ended_because ?? how, last_lines: last_lines.map(strikeKnown(env, parts.secret_env)) });
     };
     for (const output of [child.stdout, child.stderr]) carryOutput(output, stream, { ...parts, onLine });
     child.on('error', (error) => finish(false, `could not be started: ${error.message}`));

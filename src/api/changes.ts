@@ -2,7 +2,7 @@
  * A person's change is one transaction: its idempotency key, its work, its answer and the evidence of who asked. A crash
  * leaves all of it or nothing, so a repeat neither does the work twice nor finds it done without an answer.
  */
-import { createHash } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { now } from '../base/clock.ts';
 import type { KnownIds } from '../base/ids.ts';
@@ -24,10 +24,15 @@ function scopeOf(request: FastifyRequest, person: Person): KeyScope | undefined 
   return { token_id: person.token_id, key };
 }
 
-const hashOf = (request: FastifyRequest): Buffer =>
-  createHash('sha256')
-    .update(`${request.method} ${request.url}\n${canonicalJson(request.body ?? null)}`)
-    .digest();
+const contentOf = (request: FastifyRequest): string =>
+  `${request.method} ${request.url}\n${canonicalJson(request.body ?? null)}`;
+
+/** Keyed by what the database does not hold: a plain hash would let its readers guess what a body held. */
+const hashOf = (request: FastifyRequest, { key }: KeyScope): Buffer =>
+  createHmac('sha256', key).update(contentOf(request)).digest();
+
+/** As versions before wrote it; a key is kept for a day. */
+const formerHashOf = (request: FastifyRequest): Buffer => createHash('sha256').update(contentOf(request)).digest();
 
 interface Answer {
   status: number;
@@ -41,7 +46,7 @@ async function answeredBefore(
   request: FastifyRequest,
   services: ApiServices,
 ): Promise<Answer | undefined> {
-  const found = await claimKey(tx, scope, hashOf(request), now(services.clock));
+  const found = await claimKey(tx, scope, [hashOf(request, scope), formerHashOf(request)], now(services.clock));
   switch (found.state) {
     case 'new':
       return undefined;

@@ -17,6 +17,7 @@ import { poolHandlers } from './routes/pools.ts';
 import { recoveryHandlers } from './routes/recovery.ts';
 import { replayHandlers } from './routes/replay.ts';
 import { residueHandlers } from './routes/residue.ts';
+import { secretHandlers } from './routes/secrets.ts';
 import { serverHandlers } from './routes/server.ts';
 import { sessionHandlers } from './routes/sessions.ts';
 import { supervisionHandlers } from './routes/supervision.ts';
@@ -29,6 +30,7 @@ export const handlers: Handlers = {
   ...sessionHandlers,
   ...tokenHandlers,
   ...poolHandlers,
+  ...secretHandlers,
   ...bootHandlers,
   ...allocationHandlers,
   ...nodeHandlers,

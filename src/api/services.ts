@@ -6,6 +6,7 @@ import type { Tracer } from '../base/trace.ts';
 import type { TrustedProxies } from '../base/trusted-proxies.ts';
 import type { DoorOperation } from '../contract/compat/routes.ts';
 import type { Actor } from '../contract/evidence.ts';
+import type { OperatorsMay } from '../contract/pool-fields/privileged.ts';
 import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from '../contract/route.ts';
 import type { OperationName, Routes } from '../contract/routes.ts';
 import type { Role } from '../contract/token.ts';
@@ -32,6 +33,8 @@ export interface ApiSettings {
   /** Their X-Forwarded-* headers count; nobody else's do. */
   proxies: TrustedProxies;
   allow_host_bound_pools: boolean;
+  /** Privileged fields of pools that operators may set, and to which values. */
+  operators_may: OperatorsMay;
   secure_cookies: boolean;
   session_idle_seconds: number;
   session_max_seconds: number;

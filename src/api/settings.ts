@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { isLoopback, type ServerSettings } from '../base/settings.ts';
 import { trustedProxies } from '../base/trusted-proxies.ts';
+import type { OperatorsMay } from '../contract/pool-fields/privileged.ts';
 import type { ApiSettings } from './services.ts';
 
 /** An address without who signs in there. */
@@ -25,6 +26,7 @@ export function apiSettings(
   settings: ServerSettings,
   version: string,
   { console_dir, agent_bundle }: BuiltFiles,
+  operators_may: OperatorsMay = {},
 ): ApiSettings {
   const loopback = isLoopback(settings.host);
   const { admin_token: _secret, sources, ...shown } = settings;
@@ -34,6 +36,7 @@ export function apiSettings(
     loopback_only: loopback && !settings.behind_proxy,
     proxies: trustedProxies(settings.trusted_proxies),
     allow_host_bound_pools,
+    operators_may,
     secure_cookies: settings.tls_cert !== null || settings.behind_proxy,
     session_idle_seconds: settings.session_idle_seconds,
     session_max_seconds: settings.session_max_seconds,

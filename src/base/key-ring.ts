@@ -27,6 +27,8 @@ export interface RingKey {
 }
 
 export interface KeyRing {
+  /** The file, for messages to whoever must copy or restore it. */
+  readonly path: string;
   /** Encrypts and signs. */
   readonly current: RingKey;
   /** Newest first; all of them decrypt and verify. */
@@ -157,6 +159,7 @@ export function openKeyRing(path: string, clock: Clock): KeyRing {
     }
   };
   return {
+    path,
     get current() {
       return present()[0] as RingKey;
     },

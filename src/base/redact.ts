@@ -23,7 +23,7 @@ export interface Redactor {
 
 /** A redactor that is told of further secrets while it is in use. */
 export interface LearningRedactor extends Redactor {
-  /** Replaces the literals that were learned before. */
+  /** Adds to the literals. They stay known: what was replaced since may still be printed. */
   learn(literals: readonly string[]): void;
 }
 
@@ -77,6 +77,7 @@ export function createRedactor(
   expressions: readonly string[] = [],
   literals: readonly string[] = [],
 ): LearningRedactor {
+  const known = new Set(literals);
   let search = searchWith(expressions, literals);
 
   const text = (given: string): string => {
@@ -121,7 +122,10 @@ export function createRedactor(
     value: <T>(value: T) => walk(value) as T,
     json: (written) => (search(written) ? JSON.stringify(walk(JSON.parse(written))) : written),
     learn(learned) {
-      search = searchWith(expressions, [...literals, ...learned]);
+      const fresh = learned.filter((literal) => !known.has(literal));
+      if (fresh.length === 0) return;
+      for (const literal of fresh) known.add(literal);
+      search = searchWith(expressions, [...known]);
     },
   };
 }

@@ -2,6 +2,7 @@
 
 import { RequestRefused } from '../contract/client.ts';
 import type { LogLine, LogPage } from '../contract/node.ts';
+import { maskPool } from '../contract/pool-fields/masked.ts';
 import { fieldOfId } from './commands/timeline.ts';
 import { collect } from './pages.ts';
 import type { Session } from './session.ts';
@@ -98,8 +99,8 @@ export const parts: readonly Part[] = [
   },
   {
     name: 'pool.json',
-    says: 'the pool’s document, without the values of its environment',
-    ask: async (session, { pool }) => (pool ? session.call('pool-get', { params: { pool } }) : null),
+    says: 'the pool’s document, with its environment, scripts and commands masked',
+    ask: async (session, { pool }) => (pool ? maskPool(await session.call('pool-get', { params: { pool } })) : null),
   },
   { name: 'server/settings.json', says: 'versions and settings', ask: (session) => session.call('settings-get', {}) },
   { name: 'server/overview.json', says: 'counts and replicas', ask: (session) => session.call('overview-get', {}) },

@@ -56,6 +56,7 @@ export const catalogue: { heading: string; commands: Record<string, Loading> }[]
       tokens: async () => (await import('./commands/tokens.ts')).makeTokens,
       keys: async () => (await import('./commands/keys.ts')).makeKeys,
       sessions: async () => (await import('./commands/sessions.ts')).makeSessions,
+      secrets: async () => (await import('./commands/secrets.ts')).makeSecrets,
       'join-token': async () => (await import('./commands/join-token.ts')).makeJoinToken,
       completion: async () => (await import('./commands/completion.ts')).makeCompletion,
     },

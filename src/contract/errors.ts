@@ -4,6 +4,7 @@
  */
 import { agentErrors } from './agent-errors.ts';
 import { authErrors } from './auth-errors.ts';
+import { poolErrors } from './pool-errors.ts';
 import type { OwnerLayer } from './problem.ts';
 
 export interface ErrorEntry {
@@ -298,6 +299,7 @@ export const errorCatalogue = {
     remedy: 'Choose another name, or stop the other machine first.',
   },
   ...agentErrors,
+  ...poolErrors,
 
   store_unavailable: {
     status: 503,

@@ -10,6 +10,7 @@ export const ownerLayers = [
   'transport',
   'store',
   'control_plane',
+  'operator',
 ] as const;
 export const OwnerLayer = Type.Enum([...ownerLayers]);
 export type OwnerLayer = (typeof ownerLayers)[number];

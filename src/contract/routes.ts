@@ -9,6 +9,7 @@ import { operationRoutes } from './routes/operations.ts';
 import { poolRoutes } from './routes/pools.ts';
 import { replayRoutes } from './routes/replay.ts';
 import { residueRoutes } from './routes/residue.ts';
+import { secretRoutes } from './routes/secrets.ts';
 import { serverRoutes } from './routes/server.ts';
 import { supervisionRoutes } from './routes/supervision.ts';
 import { tokenRoutes } from './routes/tokens.ts';
@@ -17,6 +18,7 @@ export const routes = {
   ...serverRoutes,
   ...tokenRoutes,
   ...poolRoutes,
+  ...secretRoutes,
   ...allocationRoutes,
   ...nodeRoutes,
   ...checkupRoutes,

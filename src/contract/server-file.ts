@@ -18,6 +18,7 @@ import { defaultOrphanSettings, type OrphanSettings } from '../lifecycle/residue
 import { defaultKeepSeconds, type KeepSeconds } from '../lifecycle/retention.ts';
 import { evidenceLayers } from './evidence-layers.ts';
 import { Budgets } from './pool.ts';
+import { type OperatorsMay, operatorLists } from './pool-fields/privileged.ts';
 import { Name, PositiveSeconds, strict } from './primitives.ts';
 
 /** What a pool may say of its budgets, but for what only a pool can: its policy and its switches. */
@@ -42,6 +43,17 @@ const Expression = Type.Refine(
   Type.String({ minLength: 1, maxLength: 1000 }),
   isExpression,
   () => 'must be a regular expression that does not fit an empty text',
+);
+
+/** Values of privileged pool fields that operators may set; `*` allows every value. */
+const OperatorsMayFile = Type.Object(
+  Object.fromEntries(
+    operatorLists.map((list) => [
+      list,
+      Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 4096 }), { maxItems: 1000 })),
+    ]),
+  ),
+  strict,
 );
 
 export const ServerFile = Type.Object(
@@ -97,6 +109,7 @@ export const ServerFile = Type.Object(
       Type.Object({ most_bytes_per_node: Type.Optional(Type.Integer({ minimum: 1024 * 1024 })) }, strict),
     ),
     redact: Type.Optional(Type.Object({ patterns: Type.Optional(Type.Array(Expression, { maxItems: 100 })) }, strict)),
+    operators_may: Type.Optional(OperatorsMayFile),
     orphans: Type.Optional(Type.Object({ every_seconds: Type.Optional(PositiveSeconds) }, strict)),
   },
   { ...strict, $id: 'ServerFile' },
@@ -115,6 +128,7 @@ export interface ServerFileSettings {
   evidence: { keep_seconds: KeepSeconds };
   logs: LogSettings;
   redact: { patterns: string[] };
+  operators_may: OperatorsMay;
 }
 
 const validator = Compile(ServerFile);
@@ -140,6 +154,7 @@ export function settingsOf(file: ServerFile): ServerFileSettings {
     evidence: { keep_seconds: { ...defaultKeepSeconds, ...file.evidence?.keep_seconds } },
     logs: { ...defaultLogSettings, ...file.logs },
     redact: { patterns: file.redact?.patterns ?? [] },
+    operators_may: (file.operators_may ?? {}) as OperatorsMay,
   };
 }
 

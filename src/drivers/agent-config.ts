@@ -14,5 +14,6 @@ export function agentIdentity({ bootstrap, ...target }: EnsureTarget) {
     name: target.name,
     correlation_id: target.correlation_id,
     workflow_id: target.workflow_id,
+    secret_env: bootstrap.secret_env ?? [],
   };
 }

@@ -40,6 +40,8 @@ export interface EnsureTarget extends DriverTarget {
     enrollment_token: string;
     deadline_at: string;
     requires: { name: string; check: string }[];
+    /** Variables of the environment whose values come from stored secrets, whatever their names. */
+    secret_env?: string[];
   };
 }
 

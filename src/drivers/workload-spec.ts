@@ -1,5 +1,6 @@
 /** What pools say about the workload of a machine, whichever driver launches it: the same words with the same bounds. */
 import { Type } from 'typebox';
+import { isSecretReference, SecretReference } from '../contract/pool-fields/references.ts';
 
 /** A NUL would end an argument or a variable early, so it is refused before anything is launched. */
 export const plainText = (maxLength: number, minLength = 0) =>
@@ -18,12 +19,25 @@ export const workloadCommand = Type.Optional(
 
 export const workloadEnv = (description: string) =>
   Type.Optional(
-    Type.Record(Type.String({ pattern: variableName }), plainText(32_768), {
+    Type.Record(Type.String({ pattern: variableName }), Type.Union([plainText(32_768), SecretReference]), {
       maxProperties: 256,
       additionalProperties: false,
       description,
     }),
   );
+
+export type WorkloadEnv = Record<string, string | SecretReference>;
+
+/** The variables that are written out in the pool, without those that name a secret. */
+export const literalEnv = (env: WorkloadEnv = {}): Record<string, string> =>
+  Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (isSecretReference(value) ? [] : [[name, value]])));
+
+/** The environment of a machine that is launched now: by then every secret has been read. */
+export function launchEnv(env: WorkloadEnv = {}): Record<string, string> {
+  const named = Object.values(env).find(isSecretReference);
+  if (named) throw new TypeError(`the secret ${named.secret} was not read before the launch`);
+  return literalEnv(env);
+}
 
 export const shellText = (description: string) => Type.Optional(Type.String({ ...plainText(65_536), description }));
 

@@ -17,6 +17,7 @@ import { anotherAttempt } from './attempts.ts';
 import { bootstrapWatcher } from './bootstrap-watcher.ts';
 import { keepClock } from './capacity.ts';
 import { freezeFromDriver } from './freeze-evidence.ts';
+import { launchSpec } from './launch-secrets.ts';
 import { ensured, isObserved, promoteIfReady } from './observed-start.ts';
 import type { OperationServices } from './services.ts';
 import { drive, skipStage, stage, stageOf } from './stage.ts';
@@ -63,8 +64,11 @@ async function launch(context: OperationContext, services: OperationServices): P
   const ensure = async () => {
     const current = await subjectOf(services, context);
     if (isFenced(current.node.status)) return givenUp(current);
+    const launching = await launchSpec(services, current.target.spec);
+    if (launching.outcome === 'failed') return launching;
     const answer = await current.driver.ensure({
       ...current.target,
+      spec: launching.spec,
       bootstrap: {
         server_url: services.server_url(),
         ca: services.public_ca,
@@ -73,6 +77,7 @@ async function launch(context: OperationContext, services: OperationServices): P
         enrollment_token: services.installation.enrollmentToken(current.target),
         deadline_at: (current.node.deadline_at ?? now(services.clock)).toISOString(),
         requires: current.pool.requires ?? [],
+        secret_env: launching.secret_env,
       },
     });
     await keepClock(services, current, answer);

@@ -1,7 +1,7 @@
 /** The door to PostgreSQL: one pool of connections, transactions, and errors told apart by whose fault they are. */
 import { createHash } from 'node:crypto';
 import pg from 'pg';
-import { builtInRedactor, type Redactor } from '../base/redact.ts';
+import { createRedactor, type LearningRedactor, type Redactor } from '../base/redact.ts';
 import { types } from './timestamps.ts';
 
 export type Row = object;
@@ -28,6 +28,7 @@ export interface Transaction extends Queryable {
 
 export interface Database extends Queryable {
   readonly url: string;
+  readonly redact: LearningRedactor;
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Called after each commit that wrote evidence. */
   whenEvidence(listener: () => void): void;
@@ -81,10 +82,10 @@ export function openDatabase(options: {
   url: string;
   max_connections?: number;
   /** What this installation strikes out; by default what every one does. */
-  redact?: Redactor;
+  redact?: LearningRedactor;
   on_idle_error?: (error: Error) => void;
 }): Database {
-  const { redact = builtInRedactor } = options;
+  const { redact = createRedactor() } = options;
   const pool = new pg.Pool({
     connectionString: options.url,
     max: options.max_connections ?? 16,

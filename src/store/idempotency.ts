@@ -66,9 +66,15 @@ async function insertKey(tx: Transaction, scope: KeyScope, request_hash: Buffer,
   return claimed.length > 0;
 }
 
-export async function claimKey(tx: Transaction, scope: KeyScope, request_hash: Buffer, now: Date): Promise<KeyState> {
+/** The first hash is written; a row that holds any of them is of the same request. */
+export async function claimKey(
+  tx: Transaction,
+  scope: KeyScope,
+  hashes: readonly [Buffer, ...Buffer[]],
+  now: Date,
+): Promise<KeyState> {
   try {
-    if (await insertKey(tx, scope, request_hash, now)) return { state: 'new' };
+    if (await insertKey(tx, scope, hashes[0], now)) return { state: 'new' };
   } catch (error) {
     if (isLockTimeout(error)) return { state: 'in_progress' };
     throw error;
@@ -78,7 +84,7 @@ export async function claimKey(tx: Transaction, scope: KeyScope, request_hash: B
     [scope.token_id, storedKey(scope)],
   );
   if (!row) return { state: 'in_progress' };
-  if (!row.request_hash.equals(request_hash)) return { state: 'mismatch' };
+  if (!hashes.some((hash) => row.request_hash.equals(hash))) return { state: 'mismatch' };
   return { state: 'answered', status: row.status, reply: unseal(scope, row.reply) };
 }
 

@@ -19,6 +19,13 @@ export const collectDiagnostics: TaskType = async ({ machine }) =>
       .processes()
       .slice(0, most_processes)
       .map(({ pid, ppid, group, state, rss_bytes }) => {
-        return { pid, ppid, group, state, rss_bytes, command: commandLine(pid).slice(0, most_text) };
+        return {
+          pid,
+          ppid,
+          group,
+          state,
+          rss_bytes,
+          command: machine.hideScripts(commandLine(pid)).slice(0, most_text),
+        };
       }),
   });

@@ -20,8 +20,8 @@ type Seen = { what: string; seen: string };
 /** What was seen, and up to which number its log is the former tenant's. */
 type MadeAsNew = { seen: Seen[]; last_log_seq: number };
 
-const scriptFailed = (name: 'clean' | 'setup', end: ShellEnd & { script: string }) =>
-  failed(`${name}_failed`, scriptEnd(name, end.script, end.how, end.last_lines).slice(0, mostText));
+const scriptFailed = (name: 'clean' | 'setup', end: ShellEnd) =>
+  failed(`${name}_failed`, scriptEnd(name, end.how, end.last_lines).slice(0, mostText));
 
 export const releaseClean: TaskType = async ({ task, machine, signal }) => {
   const nonce = textOf(task.params.nonce);

@@ -15,15 +15,17 @@ export interface Machine {
   /** Ends the command and everything else of the instance, and keeps it down; what is still there after that. */
   stopCommand(grace_ms: number | null): Promise<ProcessRow[]>;
   /** Null when the pool has nothing to clean. */
-  clean(signal: AbortSignal): Promise<ShellEnd & { script: string }> | null;
+  clean(signal: AbortSignal): Promise<ShellEnd> | null;
   /** Made for the workload alone; none where the machine is somebody else's. */
   workload_dirs: readonly string[];
   /** Ships all that was said while its tenant had the machine, and removes every trace of it. What was done, or why it was not. */
   forgetTenant(signal: AbortSignal): Promise<{ forgotten: string; last_log_seq: number } | { kept: string }>;
   /** Null when the pool has nothing to set up. */
-  setUp(signal: AbortSignal): Promise<ShellEnd & { script: string }> | null;
+  setUp(signal: AbortSignal): Promise<ShellEnd> | null;
   /** Everything of the instance that runs besides the agent. */
   processes(): ProcessRow[];
+  /** A command line without the text of the pool's scripts. */
+  hideScripts(commandLine: string): string;
   bootStages(): BootStage[];
   lastLines(count: number): KeptLine[];
 }

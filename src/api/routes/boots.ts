@@ -2,6 +2,7 @@
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
+import { poolFor } from '../../contract/pool-fields/masked.ts';
 import type { SamplePhase } from '../../lifecycle/boot-samples.ts';
 import type { BudgetPhase } from '../../lifecycle/states.ts';
 import { bandedCompletion, estimateSurvival } from '../../lifecycle/survival.ts';
@@ -155,6 +156,6 @@ export const bootHandlers: Pick<Handlers, 'pool-boots' | 'pool-what-if' | 'pool-
     });
     const pool = await readPool(services.db, params.pool);
     if (!pool) throw notFound(params.pool);
-    return pool;
+    return poolFor(person().role, pool);
   },
 };

@@ -4,9 +4,14 @@ import { now, secondsLater } from '../../base/clock.ts';
 import { newTokenId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
+import { poolFor, unmaskPool } from '../../contract/pool-fields/masked.ts';
+import { refusedFields } from '../../contract/pool-fields/privileged.ts';
+import { referencesIn } from '../../contract/pool-fields/references.ts';
+import type { Transaction } from '../../store/database.ts';
 import { recordEvidence } from '../../store/evidence.ts';
 import { newSecret } from '../../store/instances.ts';
 import { currentPool, declarePool, deletePool, hasLiveNodes, listPools, readPool } from '../../store/pools.ts';
+import { holdSecrets } from '../../store/secrets/secrets.ts';
 import { createJoinToken, joinTokenWire, listJoinTokens, revokeJoinToken } from '../../store/tokens.ts';
 import { type ApiServices, actorOf, type Handlers, type Person } from '../services.ts';
 import { type Check, compileCheck } from '../validation.ts';
@@ -50,7 +55,13 @@ function checkBudgets({ budgets }: PoolDocument): void {
   });
 }
 
-function checkDocument(name: string, document: PoolDocument, person: Person, services: ApiServices): void {
+function checkDocument(
+  name: string,
+  document: PoolDocument,
+  before: PoolDocument | undefined,
+  person: Person,
+  services: ApiServices,
+): void {
   if (document.name !== undefined && document.name !== name) {
     throw new ApiProblem('invalid_request', {
       detail: `The document names ${document.name}, the address ${name}.`,
@@ -65,14 +76,62 @@ function checkDocument(name: string, document: PoolDocument, person: Person, ser
       'driver_unknown',
       `There is no driver ${document.driver}; this server has ${[...services.drivers.keys()].join(', ')}.`,
     );
-  if (driver.host_bound && (person.role !== 'admin' || !services.settings.allow_host_bound_pools))
+  const isAdmin = person.role === 'admin';
+  if (driver.host_bound && ((!isAdmin && !before) || !services.settings.allow_host_bound_pools))
     throw new ApiProblem('host_bound_pool_refused');
+  if (!isAdmin) checkPrivileged(before, document, services);
   if (driver.supervision === 'observe' && (document.requires ?? []).length > 0)
     throw new ApiProblem('invalid_request', {
       detail: `What a pool requires is checked by the agent, and none runs on machines of the driver ${driver.name}.`,
       errors: [{ path: '/body/requires', message: 'needs a driver whose machines run the agent' }],
     });
   checkSpec(driver.spec_schema, document.spec ?? {});
+}
+
+/** The one place that decides who may set what: every surface declares pools through this route. */
+function checkPrivileged(before: PoolDocument | undefined, document: PoolDocument, { settings }: ApiServices): void {
+  const refused = refusedFields(before, document, settings.operators_may);
+  const [first] = refused;
+  if (!first) return;
+  const who = first.allowed_by
+    ? `an admin may set it, or an operator to a value listed under operators_may.${first.allowed_by}`
+    : 'only an admin may set it';
+  throw new ApiProblem('pool_field_privileged', {
+    detail: `${first.field}: ${first.reason}; ${who}.`,
+    errors: refused.map(({ path, reason, allowed_by }) => ({
+      path,
+      message: `${reason}; ${allowed_by ? `only admins, or a value of operators_may.${allowed_by}` : 'only admins'}`,
+    })),
+  });
+}
+
+/** A marker that came back stands for what is stored. */
+function unmasked(sent: PoolDocument, before: PoolDocument | undefined): PoolDocument {
+  const { document, unknown } = unmaskPool(sent, before);
+  if (unknown.length > 0)
+    throw new ApiProblem('masked_value_unknown', {
+      detail: `${unknown[0]} holds the marker of a masked value, and nothing is stored there.`,
+      errors: unknown.map((path) => ({ path, message: 'must be the value itself, or the name of a secret' })),
+    });
+  return document;
+}
+
+async function checkSecrets(tx: Transaction, { spec }: PoolDocument): Promise<void> {
+  const references = referencesIn(spec);
+  if (references.length === 0) return;
+  const stored = await holdSecrets(
+    tx,
+    references.map(({ secret }) => secret),
+  );
+  const missing = references.filter(({ secret }) => !stored.has(secret));
+  if (missing.length === 0) return;
+  throw new ApiProblem('invalid_spec', {
+    detail: `There is no secret ${missing[0]?.secret}. Set it first: slipway secrets set ${missing[0]?.secret}.`,
+    errors: missing.map(({ variable, secret }) => ({
+      path: `/body/spec/env/${variable}`,
+      message: `names the secret ${secret}, which is not stored`,
+    })),
+  });
 }
 
 async function mustExist(name: string, services: ApiServices) {
@@ -94,13 +153,15 @@ type PoolRoutes =
 
 export const poolHandlers: Pick<Handlers, PoolRoutes> = {
   async 'pool-put'({ params, body, person, correlation_id }, services) {
-    checkDocument(params.pool, body, person(), services);
     const at = now(services.clock);
     await services.db.transaction(async (tx) => {
       const before = await currentPool(tx, params.pool, 'for update of pool');
       if (before && before.driver !== body.driver)
         throw new ApiProblem('driver_fixed', `The pool ${params.pool} uses ${before.driver}.`);
-      const { changed, generation } = await declarePool(tx, params.pool, { ...body, name: params.pool }, at);
+      const document = unmasked(body, before?.document);
+      checkDocument(params.pool, document, before?.document, person(), services);
+      await checkSecrets(tx, document);
+      const { changed, generation } = await declarePool(tx, params.pool, { ...document, name: params.pool }, at);
       if (!changed) return;
       await recordEvidence(tx, [
         {
@@ -114,10 +175,13 @@ export const poolHandlers: Pick<Handlers, PoolRoutes> = {
         },
       ]);
     });
-    return mustExist(params.pool, services);
+    return poolFor(person().role, await mustExist(params.pool, services));
   },
-  'pool-get': ({ params }, services) => mustExist(params.pool, services),
-  'pool-list': async (_, services) => ({ items: await listPools(services.db), next_cursor: null }),
+  'pool-get': async ({ params, person }, services) => poolFor(person().role, await mustExist(params.pool, services)),
+  async 'pool-list'({ person }, services) {
+    const { role } = person();
+    return { items: (await listPools(services.db)).map((pool) => poolFor(role, pool)), next_cursor: null };
+  },
   async 'pool-delete'({ params, person, correlation_id }, services) {
     const at = now(services.clock);
     await services.db.transaction(async (tx) => {

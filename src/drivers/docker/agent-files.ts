@@ -5,6 +5,7 @@ import { moment } from '../../base/clock.ts';
 import { archived, type Entry } from '../../base/tar.ts';
 import { agentIdentity } from '../agent-config.ts';
 import type { EnsureTarget } from '../driver.ts';
+import { launchEnv } from '../workload-spec.ts';
 import { dockerSpec } from './spec.ts';
 
 const home = '/var/lib/slipway';
@@ -28,7 +29,7 @@ function agentConfig(target: EnsureTarget) {
     workload_dirs: [inContainer.temporary, inContainer.work],
     dir_keeps: ['tmp', 'work'],
     command: command ?? null,
-    env: env ?? {},
+    env: launchEnv(env),
     requires: target.bootstrap.requires,
   };
 }

@@ -1,6 +1,7 @@
 /** What the provider, its client and a machine's console say, without what must not be told. */
 import { createRedactor, isSecretName, struckOut } from '../../base/redact.ts';
 import type { DriverTarget, EnsureTarget } from '../driver.ts';
+import { literalEnv } from '../workload-spec.ts';
 import { isEc2Spec } from './spec.ts';
 
 export interface AccountSecrets {
@@ -21,11 +22,12 @@ const ofRequests = [
 
 const shortest_secret = 8;
 
-/** What a machine was given for its workload under a name that says it is secret. */
-function ofWorkload({ spec }: DriverTarget): string[] {
-  const env = isEc2Spec(spec) ? (spec.env ?? {}) : {};
+/** What a machine was given for its workload from stored secrets, or under a name that says it is secret. */
+function ofWorkload({ spec, ...target }: DriverTarget | EnsureTarget): string[] {
+  const secret_env = 'bootstrap' in target ? (target.bootstrap.secret_env ?? []) : [];
+  const env = isEc2Spec(spec) ? literalEnv(spec.env) : {};
   return Object.entries(env).flatMap(([name, value]) =>
-    isSecretName(name) && value.length >= shortest_secret ? [value] : [],
+    (isSecretName(name) || secret_env.includes(name)) && value.length >= shortest_secret ? [value] : [],
   );
 }
 

@@ -8,6 +8,7 @@
 import { join } from 'node:path/posix';
 import { agentIdentity } from '../agent-config.ts';
 import type { EnsureTarget } from '../driver.ts';
+import { launchEnv } from '../workload-spec.ts';
 import { type Ec2Spec, ec2Spec } from './spec.ts';
 
 /** The provider's own limit, before base64. */
@@ -41,7 +42,7 @@ function agentConfig(target: EnsureTarget, { setup, command, clean, env }: Ec2Sp
     setup: setup ?? null,
     command: command ?? null,
     clean: clean ?? null,
-    env: env ?? {},
+    env: launchEnv(env),
     requires: target.bootstrap.requires,
   };
 }

@@ -6,7 +6,9 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kindOf } from '../../base/remove-tree.ts';
 import { scriptEnd } from '../../base/script-end.ts';
+import { referencesIn } from '../../contract/pool-fields/references.ts';
 import type { DriverFailure, DriverOutcome, DriverTarget } from '../driver.ts';
+import { literalEnv } from '../workload-spec.ts';
 import { lastLines } from './agent-end.ts';
 import { exclusively } from './exclusive.ts';
 import { environmentOf, type LocalHost, lockName } from './local-host.ts';
@@ -52,7 +54,6 @@ async function cleanAlone(
     return stillRunning(
       host,
       directory,
-      script,
       all.filter((row) => row.session === shell.session),
     );
   const ours = await isOf(target, join(directory, files.clean_run));
@@ -62,7 +63,7 @@ async function cleanAlone(
     if (status.trim() === '0') await writeRecord(cleaned, { workflow_id: target.workflow_id });
     await rm(join(directory, files.clean_status));
     if (status.trim() === '0') return { outcome: 'done', message: 'cleaned' };
-    return failed(directory, script, 'clean_failed', `exited with code ${status.trim()}`);
+    return failed(directory, 'clean_failed', `exited with code ${status.trim()}`);
   }
   await start(host, target, directory, script);
   return { outcome: 'wait', retry_seconds: soon_seconds, message: 'clean has started' };
@@ -84,17 +85,24 @@ async function start(host: LocalHost, target: DriverTarget, directory: string, s
   await spawnDetached({
     argv: ['/bin/sh', '-c', shellText, shellName, directory],
     cwd: join(directory, files.work),
-    env: environmentOf(host, target, directory, localSpec(target.spec).env),
+    env: environmentOf(host, target, directory, await cleanEnv(target, directory)),
     output: join(directory, files.clean_output),
   });
 }
 
-async function stillRunning(
-  host: LocalHost,
-  directory: string,
-  script: string,
-  run: ProcessRow[],
-): Promise<DriverOutcome> {
+/** Secrets are read at the launch only, so their values come from the configuration that the agent was launched with. */
+async function cleanEnv({ spec }: DriverTarget, directory: string): Promise<Record<string, string>> {
+  const { env = {} } = localSpec(spec);
+  const secret = new Set(referencesIn({ env }).map(({ variable }) => variable));
+  if (secret.size === 0) return literalEnv(env);
+  const launched = (await readRecord(join(directory, files.agent_config)))?.env;
+  const kept = Object.entries(typeof launched === 'object' && launched !== null ? launched : {}).filter(
+    (entry): entry is [string, string] => secret.has(entry[0]) && typeof entry[1] === 'string',
+  );
+  return { ...literalEnv(env), ...Object.fromEntries(kept) };
+}
+
+async function stillRunning(host: LocalHost, directory: string, run: ProcessRow[]): Promise<DriverOutcome> {
   const record = await readRecord(join(directory, files.clean_run));
   const started_at_ms = typeof record?.started_at_ms === 'number' ? record.started_at_ms : host.clock.nowMs();
   const seconds = (host.clock.nowMs() - started_at_ms) / 1000;
@@ -102,16 +110,16 @@ async function stillRunning(
     return { outcome: 'wait', retry_seconds: soon_seconds, message: 'clean runs' };
   }
   host.processes.signal(run, 'SIGKILL');
-  return failed(directory, script, 'clean_timed_out', `was ended after ${host.clean_timeout_seconds} s`);
+  return failed(directory, 'clean_timed_out', `was ended after ${host.clean_timeout_seconds} s`);
 }
 
-async function failed(directory: string, script: string, code: string, how: string): Promise<DriverFailure> {
+async function failed(directory: string, code: string, how: string): Promise<DriverFailure> {
   const lines = await lastLines(join(directory, files.clean_output), 5);
   return {
     outcome: 'failed',
     owner_layer: 'node',
     code,
-    message: scriptEnd('clean', script, how, lines.split('\n')),
+    message: scriptEnd('clean', how, lines.split('\n')),
     retryable: true,
   };
 }

@@ -1,6 +1,7 @@
 /** What only the machine knows: the last lines it wrote, its processes, how its agent ended. Works on a dead machine too. */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { withoutScripts } from '../../base/hidden-scripts.ts';
 import { kindOf } from '../../base/remove-tree.ts';
 import type { Diagnosis, DriverTarget } from '../driver.ts';
 import { agentEnd, processesLeft } from './agent-end.ts';
@@ -9,6 +10,7 @@ import { readLaunch } from './launch-record.ts';
 import type { LocalHost } from './local-host.ts';
 import { directoryOf, files } from './node-directory.ts';
 import { tailOf } from './small-file.ts';
+import { localSpec } from './spec.ts';
 
 type Attachment = Diagnosis['attachments'][number];
 
@@ -35,7 +37,7 @@ async function look(host: LocalHost, target: DriverTarget): Promise<Diagnosis> {
     return {
       summary: 'the directory of this instance does not exist',
       certain: false,
-      attachments: processList(found),
+      attachments: processList(found, target.spec),
     };
   }
   const { launches } = await readLaunch(directory);
@@ -46,7 +48,7 @@ async function look(host: LocalHost, target: DriverTarget): Promise<Diagnosis> {
     // Nobody starts an agent again while its registration is waited for, so waiting longer cannot help.
     certain: launches > 0 && !found.agent && !asked_to_stop,
     ...(!found.agent && end?.code && { code: end.code }),
-    attachments: [...(await outputs(directory)), ...(await nodeLog(directory)), ...processList(found)],
+    attachments: [...(await outputs(directory)), ...(await nodeLog(directory)), ...processList(found, target.spec)],
   };
 }
 
@@ -80,8 +82,11 @@ async function nodeLog(directory: string): Promise<Attachment[]> {
   return text ? [{ name: 'node.log', text }] : [];
 }
 
-function processList({ all }: InstanceProcesses): Attachment[] {
+/** Commands and scripts of the pool are shown to admins only, and this is read by everybody. */
+function processList({ all }: InstanceProcesses, spec: unknown): Attachment[] {
   if (all.length === 0) return [];
-  const lines = all.map(({ pid, ppid, session, argv }) => `${pid}\t${ppid}\t${session}\t${argv.join(' ')}`);
+  const { setup, clean, command = [] } = localSpec(spec);
+  const hide = withoutScripts([setup, clean, command.slice(1).join(' ')]);
+  const lines = all.map(({ pid, ppid, session, argv }) => `${pid}\t${ppid}\t${session}\t${hide(argv.join(' '))}`);
   return [{ name: 'processes', text: ['pid\tparent\tsession\tcommand', ...lines].join('\n') }];
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { now } from '../../base/clock.ts';
 import { agentIdentity } from '../agent-config.ts';
 import type { DriverOutcome, EnsureTarget } from '../driver.ts';
+import { launchEnv } from '../workload-spec.ts';
 import { errorCode } from './host-failure.ts';
 import { readLaunch } from './launch-record.ts';
 import { environmentOf, idsOf, type LocalHost } from './local-host.ts';
@@ -39,7 +40,7 @@ function agentConfig(target: EnsureTarget, directory: string) {
     setup: spec.setup ?? null,
     command: spec.command ?? null,
     clean: spec.clean ?? null,
-    env: spec.env ?? {},
+    env: launchEnv(spec.env),
     boot_stages: spec.boot_stages ?? [],
     requires: target.bootstrap.requires,
   };

@@ -6,7 +6,6 @@ import type { DriverTarget } from '../driver.ts';
 import type { ProcessTable } from './instance-processes.ts';
 import { files } from './node-directory.ts';
 import { tagNames } from './procfs.ts';
-import type { LocalSpec } from './spec.ts';
 
 export type DriverLog = (message: string, facts: Record<string, unknown>) => void;
 
@@ -36,7 +35,12 @@ export const idsOf = ({ node_id, node_instance_id, workflow_id, correlation_id }
 });
 
 /** The whole environment of a node's processes. Nothing else of the server's is in it, so no secret of ours leaks. */
-export function environmentOf(host: LocalHost, target: DriverTarget, directory: string, env: LocalSpec['env'] = {}) {
+export function environmentOf(
+  host: LocalHost,
+  target: DriverTarget,
+  directory: string,
+  env: Record<string, string> = {},
+) {
   return {
     PATH: host.inherited.PATH,
     LANG: host.inherited.LANG,

@@ -236,6 +236,7 @@ test('a key that the former one introduced is trusted by those who trust the for
     await own.sealAll();
     const fresh = { ...memoryKeyRing().current, kid: 'key_second' };
     const rotated = {
+      path: ring.path,
       current: fresh,
       all: [fresh, ring.current],
       byId: (kid: string) => [fresh, ring.current].find((key) => key.kid === kid),

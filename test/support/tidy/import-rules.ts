@@ -28,6 +28,7 @@ const contractWithoutSchemas = [
   'evidence-layers.ts',
   'integrity',
   'path-faults.ts',
+  'pool-fields/masked.ts',
   'roles.ts',
 ].map((name) => `contract/${name}`);
 
@@ -48,8 +49,8 @@ const mayImport: Record<string, Allowed> = {
   relay: { any: ['contract'] },
   // Loading the validators takes longer than most commands do.
   cli: { any: ['lifecycle', 'doctor', ...contractWithoutSchemas], types: ['contract'] },
-  // The typed client carries no schema, so the console may run it; the rest of the contract would bring its validators.
-  console: { any: ['lifecycle', 'contract/client.ts'], types: ['contract'] },
+  // The typed client and the masks carry no schema, so the console may run them; the rest of the contract would bring its validators.
+  console: { any: ['lifecycle', 'contract/client.ts', 'contract/pool-fields/masked.ts'], types: ['contract'] },
 };
 
 /** The composition root; what it knows of the drivers is a file of its own. */

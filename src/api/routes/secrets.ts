@@ -1,0 +1,93 @@
+/** Secrets: stored, listed by name, deleted, encrypted anew. Their values are in no answer and no evidence. */
+import { now } from '../../base/clock.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import { recordEvidence } from '../../store/evidence.ts';
+import { printedForms } from '../../store/secrets/known-values.ts';
+import {
+  allSecrets,
+  deleteSecret,
+  poolsBySecret,
+  putSecret,
+  rotateSecrets,
+  secretWire,
+} from '../../store/secrets/secrets.ts';
+import { actorOf, type Handlers } from '../services.ts';
+
+type SecretRoutes = 'secret-put' | 'secret-list' | 'secret-delete' | 'secret-rotate';
+
+export const secretHandlers: Pick<Handlers, SecretRoutes> = {
+  async 'secret-put'({ params, body, person, correlation_id }, services) {
+    const at = now(services.clock);
+    const { name } = params;
+    services.db.redact.learn(printedForms(body.value));
+    const row = await services.db.transaction(async (tx) => {
+      const stored = await putSecret(tx, services.key_ring, name, body.value, at);
+      await recordEvidence(tx, [
+        {
+          at,
+          layer: 'operator',
+          kind: 'secret.set',
+          summary: `secret ${name} was set (version ${stored.version})`,
+          data: { name, version: stored.version, kid: stored.kid },
+          actor: actorOf(person()),
+          correlation_id,
+        },
+      ]);
+      return stored;
+    });
+    const used = await poolsBySecret(services.db, [name]);
+    return secretWire(row, services.key_ring, used.get(name) ?? []);
+  },
+  async 'secret-list'(_, services) {
+    const rows = await allSecrets(services.db);
+    const used = await poolsBySecret(
+      services.db,
+      rows.map(({ name }) => name),
+    );
+    const items = rows.map((row) => secretWire(row, services.key_ring, used.get(row.name) ?? []));
+    return { items, next_cursor: null };
+  },
+  async 'secret-delete'({ params, query, person, correlation_id }, services) {
+    const at = now(services.clock);
+    const { name } = params;
+    await services.db.transaction(async (tx) => {
+      // Deleted first: a pool that is declared meanwhile with this secret waits for the row, and is seen here or refused there.
+      if (!(await deleteSecret(tx, name))) throw new ApiProblem('secret_not_found', `There is no secret ${name}.`);
+      const used_by = (await poolsBySecret(tx, [name])).get(name) ?? [];
+      if (used_by.length > 0 && !query.force)
+        throw new ApiProblem('secret_in_use', `The secret ${name} is named by the pools ${used_by.join(', ')}.`);
+      await recordEvidence(tx, [
+        {
+          at,
+          layer: 'operator',
+          kind: 'secret.deleted',
+          summary: `secret ${name} was deleted`,
+          data: { name, used_by },
+          actor: actorOf(person()),
+          correlation_id,
+        },
+      ]);
+    });
+    return undefined;
+  },
+  async 'secret-rotate'({ person, correlation_id }, services) {
+    const at = now(services.clock);
+    const { kid } = services.key_ring.current;
+    const rotation = await services.db.transaction(async (tx) => {
+      const done = await rotateSecrets(tx, services.key_ring);
+      await recordEvidence(tx, [
+        {
+          at,
+          layer: 'operator',
+          kind: 'secret.rotated',
+          summary: `${done.rotated} secrets were encrypted anew with the key ${kid}`,
+          data: { kid, ...done },
+          actor: actorOf(person()),
+          correlation_id,
+        },
+      ]);
+      return done;
+    });
+    return { kid, ...rotation };
+  },
+};

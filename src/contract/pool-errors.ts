@@ -1,0 +1,32 @@
+/** The part of the catalogue that is about pool fields and secrets. */
+export const poolErrors = {
+  pool_field_privileged: {
+    status: 403,
+    title: 'Only an admin may set this field of a pool',
+    owner_layer: 'auth',
+    cause: 'The field gives machines or people more rights than an operator has; `errors` names each and says why.',
+    remedy:
+      'Leave the field as it is, let an admin declare the pool, or list the value under `operators_may` in the settings file.',
+  },
+  masked_value_unknown: {
+    status: 400,
+    title: 'A masked value stands where nothing is stored',
+    owner_layer: 'request',
+    cause: 'The document holds the marker that stands for a stored value, in a place where none is stored.',
+    remedy: 'Write the value itself, or name a stored secret: `{secret: NAME}`.',
+  },
+  secret_not_found: {
+    status: 404,
+    title: 'There is no such secret',
+    owner_layer: 'request',
+    cause: 'No secret of this name is stored.',
+    remedy: 'List the secrets; set the one that is missing.',
+  },
+  secret_in_use: {
+    status: 409,
+    title: 'Pools name this secret',
+    owner_layer: 'request',
+    cause: 'Launches of these pools would fail without it.',
+    remedy: 'Change the pools first, or delete it with `force`.',
+  },
+} as const;

@@ -1,0 +1,86 @@
+/**
+ * Fields of a pool that often hold secrets: an environment, scripts, commands. Below admin their literal values are replaced by a
+ * marker. A document that comes back with the marker keeps the stored value in that place, whoever sends it.
+ */
+import type { Pool, PoolDocument } from '../pool.ts';
+
+export const maskedValue = '[masked: admins only]';
+
+/** By name in `spec`, whichever the driver. A variable that names a stored secret shows that name. */
+const scriptFields = ['setup', 'prepare', 'clean'] as const;
+
+type Spec = Record<string, unknown>;
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const maskEnv = (env: unknown): unknown =>
+  isRecord(env)
+    ? Object.fromEntries(Object.entries(env).map(([name, value]) => [name, isRecord(value) ? value : maskedValue]))
+    : maskedValue;
+
+function maskSpec(spec: Spec): Spec {
+  const masked: Spec = { ...spec };
+  if (masked.env !== undefined) masked.env = maskEnv(masked.env);
+  if (masked.command !== undefined) masked.command = [maskedValue];
+  for (const name of scriptFields) if (masked[name] !== undefined) masked[name] = maskedValue;
+  return masked;
+}
+
+type Maskable = Pick<PoolDocument, 'spec' | 'requires'>;
+
+/** The pool as everyone below admin sees it. */
+export function maskPool<T extends Maskable>(pool: T): T {
+  return {
+    ...pool,
+    ...(pool.spec && { spec: maskSpec(pool.spec) }),
+    ...(pool.requires && { requires: pool.requires.map((each) => ({ ...each, check: maskedValue })) }),
+  };
+}
+
+export const poolFor = (role: string, pool: Pool): Pool => (role === 'admin' ? pool : maskPool(pool));
+
+const isMasked = (value: unknown): boolean =>
+  value === maskedValue || (Array.isArray(value) && value.length === 1 && value[0] === maskedValue);
+
+export interface Unmasked<T> {
+  document: T;
+  /** Places that hold the marker although nothing is stored there. */
+  unknown: string[];
+}
+
+/** Puts what is stored in the place of every marker. */
+export function unmaskPool<T extends Maskable>(sent: T, stored: Maskable | undefined): Unmasked<T> {
+  const unknown: string[] = [];
+  const restore = (place: string, value: unknown, kept: unknown): unknown => {
+    if (!isMasked(value)) return value;
+    if (kept === undefined) unknown.push(place);
+    return kept;
+  };
+  const unmaskSpec = (spec: Spec): Spec => {
+    const before = (stored?.spec ?? {}) as Spec;
+    const env = isRecord(before.env) ? before.env : {};
+    return Object.fromEntries(
+      Object.entries(spec).map(([name, value]) => {
+        if (name !== 'env' || !isRecord(value)) return [name, restore(`/body/spec/${name}`, value, before[name])];
+        const variables = Object.entries(value).map(([variable, inner]) => [
+          variable,
+          restore(`/body/spec/env/${variable}`, inner, Object.hasOwn(env, variable) ? env[variable] : undefined),
+        ]);
+        return [name, Object.fromEntries(variables)];
+      }),
+    );
+  };
+  const checks = new Map((stored?.requires ?? []).map(({ name, check }) => [name, check]));
+  const document = {
+    ...sent,
+    ...(sent.spec && { spec: unmaskSpec(sent.spec) }),
+    ...(sent.requires && {
+      requires: sent.requires.map((each, at) => ({
+        ...each,
+        check: restore(`/body/requires/${at}/check`, each.check, checks.get(each.name)) as string,
+      })),
+    }),
+  };
+  return { document, unknown };
+}

@@ -1,0 +1,144 @@
+/**
+ * Fields of a pool that give whoever sets them more than an operator has: a role in a cloud, a shell on machines, a way into a
+ * network. Only an admin sets or changes them, or an operator to values that the settings file lists under `operators_may`.
+ */
+import { canonicalJson } from '../canonical-json.ts';
+import type { PoolDocument } from '../pool.ts';
+
+interface PrivilegedField {
+  /** Null: of every driver. */
+  driver: string | null;
+  path: readonly string[];
+  /** Of a list of objects: the field that is compared with the list of allowed values. */
+  item?: string;
+  /** The list under `operators_may` that allows values; null where only an admin may set it. */
+  allowed_by: OperatorList | null;
+  reason: string;
+}
+
+export const operatorLists = [
+  'requires',
+  'private_probes',
+  'scripts',
+  'iam_instance_profiles',
+  'image_ids',
+  'subnet_ids',
+  'security_group_ids',
+  'key_names',
+  'metadata_tokens',
+  'tags',
+  'subscription_ids',
+  'resource_groups',
+  'role_definition_ids',
+] as const;
+export type OperatorList = (typeof operatorLists)[number];
+
+/** What operators may set without an admin; `*` in a list allows every value. */
+export type OperatorsMay = Partial<Record<OperatorList, readonly string[]>>;
+
+const ec2 = (field: string, allowed_by: OperatorList, reason: string): PrivilegedField => ({
+  driver: 'ec2',
+  path: ['spec', field],
+  allowed_by,
+  reason,
+});
+const runsOnMachine = "it runs on machines that hold the pool's cloud role";
+const onThisHost = "it runs on the control plane's own host";
+
+export const privilegedFields: readonly PrivilegedField[] = [
+  {
+    driver: null,
+    path: ['requires'],
+    item: 'check',
+    allowed_by: 'requires',
+    reason: 'checks are shell commands that the agent runs on each machine',
+  },
+  {
+    driver: null,
+    path: ['probe', 'allow_private'],
+    allowed_by: 'private_probes',
+    reason: 'it lets the server send requests into private networks',
+  },
+  { driver: 'local', path: ['spec'], allowed_by: null, reason: onThisHost },
+  { driver: 'docker', path: ['spec'], allowed_by: null, reason: onThisHost },
+  ec2('iam_instance_profile', 'iam_instance_profiles', 'it gives the machines a role of the cloud account'),
+  ec2('image_id', 'image_ids', 'the image decides what runs on the machines'),
+  ec2('subnet_id', 'subnet_ids', 'it decides which network the machines are in'),
+  ec2('security_group_ids', 'security_group_ids', 'they decide who reaches the machines, and whom those reach'),
+  ec2('key_name', 'key_names', 'its owner may sign in to the machines'),
+  ec2('metadata_tokens', 'metadata_tokens', "it decides how easily the machines' role is taken from them"),
+  ec2('tags', 'tags', 'access policies of the account may go by tags'),
+  ...['prepare', 'setup', 'command', 'clean', 'env'].map((field) => ec2(field, 'scripts', runsOnMachine)),
+  {
+    driver: 'aks',
+    path: ['spec', 'subscription_id'],
+    allowed_by: 'subscription_ids',
+    reason: "it decides where the server's account creates clusters",
+  },
+  {
+    driver: 'aks',
+    path: ['spec', 'resource_group'],
+    allowed_by: 'resource_groups',
+    reason: 'it puts clusters beside what others own',
+  },
+  {
+    driver: 'aks',
+    path: ['spec', 'roles'],
+    item: 'role_definition_id',
+    allowed_by: 'role_definition_ids',
+    reason: "they are assigned with the server's own rights",
+  },
+];
+
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
+
+const at = (document: unknown, path: readonly string[]): unknown =>
+  path.reduce<unknown>((value, name) => (isRecord(value) ? value[name] : undefined), document);
+
+const asText = (value: unknown): string => (typeof value === 'string' ? value : canonicalJson(value));
+
+/** The single values of a field, as they stand in a list of allowed ones. */
+function valuesOf(value: unknown, item?: string): string[] {
+  if (!Array.isArray(value)) return [asText(value)];
+  return value.map((each) => asText(item !== undefined && isRecord(each) ? each[item] : each));
+}
+
+function isAllowed({ allowed_by, item }: PrivilegedField, value: unknown, may: OperatorsMay): boolean {
+  const list = allowed_by === null ? [] : (may[allowed_by] ?? []);
+  if (list.includes('*')) return true;
+  return value !== undefined && valuesOf(value, item).every((each) => list.includes(each));
+}
+
+/** Nothing to grant: absent, empty or off is how a new pool starts. */
+const isNothing = (value: unknown): boolean =>
+  value === undefined || value === false || (isRecord(value) && Object.keys(value).length === 0);
+
+const sameValue = (a: unknown, b: unknown): boolean =>
+  (isNothing(a) && isNothing(b)) || (a !== undefined && b !== undefined && canonicalJson(a) === canonicalJson(b));
+
+export interface RefusedField {
+  field: string;
+  path: string;
+  reason: string;
+  allowed_by: OperatorList | null;
+}
+
+/** The privileged fields that an operator must not set like this; a field that stays as it is stored is not one of them. */
+export function refusedFields(
+  before: PoolDocument | undefined,
+  after: PoolDocument,
+  may: OperatorsMay,
+): RefusedField[] {
+  return privilegedFields
+    .filter(({ driver }) => driver === null || driver === after.driver)
+    .filter((field) => {
+      const value = at(after, field.path);
+      return !sameValue(at(before, field.path), value) && !isAllowed(field, value, may);
+    })
+    .map(({ path, reason, allowed_by }) => ({
+      field: path.join('.'),
+      path: `/body/${path.join('/')}`,
+      reason,
+      allowed_by,
+    }));
+}

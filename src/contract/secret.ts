@@ -1,0 +1,50 @@
+/** Secrets: written once, never shown again. Pools name them in their environment. */
+import { type Static, Type } from 'typebox';
+import { Name, nullable, pageOf, strict, Timestamp } from './primitives.ts';
+
+/** Shorter values would strike ordinary words out of logs. */
+const shortestValue = 8;
+
+export const SecretParams = Type.Object({ name: Name }, strict);
+
+export const SecretRequest = Type.Object(
+  {
+    value: Type.String({
+      minLength: shortestValue,
+      maxLength: 32_768,
+      pattern: '^[^\\u0000]*$',
+      description: 'Kept encrypted and shown to nobody. At least 8 characters, so that it can be struck out of logs.',
+    }),
+  },
+  { ...strict, $id: 'SecretRequest' },
+);
+
+export const Secret = Type.Object(
+  {
+    name: Name,
+    version: Type.Integer({ description: 'Counts up with every new value.' }),
+    kid: Type.String({ description: 'The key of the key file that it is encrypted with.' }),
+    readable: Type.Boolean({ description: 'Whether the key file of this server holds that key.' }),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    last_used_at: nullable(Timestamp),
+    used_by: Type.Array(Name, { description: 'Pools that name it, now or for machines that are up.' }),
+  },
+  { $id: 'Secret' },
+);
+export type Secret = Static<typeof Secret>;
+export const SecretPage = pageOf(Secret, 'SecretPage');
+
+export const SecretDeletion = Type.Object(
+  { force: Type.Optional(Type.Boolean({ description: 'Delete it although pools name it; their launches fail.' })) },
+  strict,
+);
+
+export const SecretRotation = Type.Object(
+  {
+    kid: Type.String({ description: 'The current key.' }),
+    rotated: Type.Integer({ description: 'Secrets that were encrypted with an older key.' }),
+    unreadable: Type.Array(Name, { description: 'Secrets whose key this server does not have; left as they are.' }),
+  },
+  { $id: 'SecretRotation' },
+);

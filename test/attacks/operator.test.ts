@@ -1,0 +1,5 @@
+/** Attacks by somebody who holds a token for the whole fleet that is not an admin's: an operator or a viewer. */
+import { poolFieldAttacks } from './operator/pool-fields.ts';
+import { describeAttacks } from './support/attack.ts';
+
+describeAttacks('operator', poolFieldAttacks);
