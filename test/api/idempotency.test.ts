@@ -57,6 +57,20 @@ describe('a key', () => {
     expect(await allocationsNamed('other')).toBe(0);
   });
 
+  it('is stored with a hash that nobody without the key can check a guess against', async () => {
+    const path = `/v1/secrets/${'hashed'}`;
+    const body = { value: 'quince bramble 4' };
+    const answer = await keyed('secret-put', { params: { name: 'hashed' }, body }, 'guessed');
+    expect(answer.status).toBe(200);
+    const stored = await server.tables.query<{ request_hash: Buffer }>('select request_hash from idempotency_keys');
+    const guess = createHash('sha256')
+      .update(`PUT ${path}\n${JSON.stringify(body)}`)
+      .digest();
+    expect(stored.length).toBeGreaterThan(0);
+    expect(stored.some(({ request_hash }) => request_hash.equals(guess))).toBe(false);
+    expect((await keyed('secret-put', { params: { name: 'hashed' }, body }, 'guessed')).text).toBe(answer.text);
+  });
+
   it('belongs to its token', async () => {
     const { token } = await server.tokenFor('operator');
     const [first, second] = [await allocate('shared'), await allocate('shared', 'shared', token)];

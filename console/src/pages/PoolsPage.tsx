@@ -3,6 +3,7 @@ import { IconStack2 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Pool } from '../../../src/contract/pool.ts';
+import { maskPool } from '../../../src/contract/pool-fields/masked.ts';
 import { poolsQuery } from '../api/pools.ts';
 import { Ago } from '../components/Ago.tsx';
 import { Empty } from '../components/Empty.tsx';
@@ -116,7 +117,11 @@ function PoolCard({ pool }: { pool: Pool }) {
       {pool.spec && Object.keys(pool.spec).length > 0 && (
         <details className={styles.spec}>
           <summary>Spec</summary>
-          <pre>{JSON.stringify(pool.spec, null, 2)}</pre>
+          {/* Masked for admins as well: a screen is seen by more people than its owner. */}
+          <pre>{JSON.stringify(maskPool(pool).spec, null, 2)}</pre>
+          <p>
+            Values, scripts and commands are masked. Admins read them with <code>slipway pools --json</code>.
+          </p>
         </details>
       )}
     </Panel>

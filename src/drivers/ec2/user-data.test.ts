@@ -56,3 +56,21 @@ it('says on the console whom it cannot reach, and goes on trying', async () => {
   expect(instance.console).toContain('it is tried again');
   expect(instance.console).not.toContain('boot failed');
 });
+
+it('hands the agent the values of secrets, and says which they are; a secret that was not read is a mistake of ours', () => {
+  machines = bootingMachines();
+  const target = newTarget('installation-a', { env: { GREETING: 'quince bramble 5', MODE: 'fast' } });
+  const { secret_env, env } = configIn(
+    userData({ ...target, bootstrap: { ...target.bootstrap, secret_env: ['GREETING'] } }),
+  );
+  expect({ secret_env, env }).toEqual({
+    secret_env: ['GREETING'],
+    env: { GREETING: 'quince bramble 5', MODE: 'fast' },
+  });
+  const unread = newTarget('installation-a', { env: { GREETING: { secret: 'greeting' } } });
+  expect(() => userData(unread)).toThrow('greeting');
+});
+
+/** The agent's configuration is one line of JSON between its marks. */
+const configIn = (script: string): Record<string, unknown> =>
+  JSON.parse(/<<'SLIPWAY_CONFIG'\n(.*)\nSLIPWAY_CONFIG/.exec(script)?.[1] ?? '{}');
