@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { beatRefusals, isStillRefused, refusalToldEverySeconds, refusedIn } from './refused-beats.ts';
+import { beatRefusals, isStillRefused, joinRefusals, refusalToldEverySeconds, refusedIn } from './refused-beats.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
 const refused = { at: at(100), in_short: 's', why: 'w', way_out: 'o' };
@@ -25,6 +25,16 @@ test.each(Object.entries(beatRefusals))('%s in short names no token and no pool'
   expect(in_short).not.toMatch(/rack-7|metal|gpu/);
   const ofLaterVersion = { ...fact, data: { ...fact.data, code: 'not_yet_known' } };
   expect(refusedIn(ofLaterVersion, 'gpu')?.in_short).toBe('its relay may not pass them on');
+});
+
+test.each(Object.entries(joinRefusals))('%s of a join token that the machine beats with', (code, refusal) => {
+  const data = { code, shown: 'join_token', join_token_id: 'tok_1', why_not: 'forged', way_out: 'forged' };
+  const fact = { kind: 'beat.refused', origin: 'internal', at: at(0).toISOString(), data };
+  const { in_short, why, way_out } = refusal;
+  expect(refusedIn(fact, 'gpu')).toEqual({ at: at(0), in_short, why: why('tok_1'), way_out: way_out('gpu') });
+  expect(in_short).not.toMatch(/tok_1|gpu/);
+  expect(refusedIn({ ...fact, origin: 'node' }, 'gpu')).toBeNull();
+  expect(refusedIn({ ...fact, data: { ...data, shown: 'name' } }, 'gpu')).toBeNull();
 });
 
 test('the sentences come from the table, and only a fact of the control plane counts', () => {

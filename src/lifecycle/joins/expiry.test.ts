@@ -1,0 +1,14 @@
+import { expect, test } from 'vitest';
+import { noticeFrom } from './expiry.ts';
+
+const hour = 3_600_000;
+const created_at = new Date(Date.UTC(2026, 0, 1));
+const after = (hours: number) => new Date(created_at.getTime() + hours * hour);
+
+test.each([
+  ['a tenth of its life ahead', 10, 9],
+  ['a tenth of a month', 720, 648],
+  ['at most a week ahead', 10_000, 10_000 - 7 * 24],
+])('%s', (_, lives, noticed) => {
+  expect(noticeFrom({ created_at, expires_at: after(lives) })).toEqual(after(noticed));
+});
