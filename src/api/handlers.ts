@@ -5,9 +5,11 @@ import { agentHandlers } from './routes/agent.ts';
 import { agentTaskHandlers } from './routes/agent-tasks.ts';
 import { allocationHandlers } from './routes/allocations.ts';
 import { bootHandlers } from './routes/boots.ts';
+import { certificateHandlers } from './routes/certificates.ts';
 import { checkupHandlers } from './routes/checkup.ts';
 import { driftHandlers } from './routes/drift.ts';
 import { evidenceHandlers } from './routes/evidence.ts';
+import { evidenceExportHandlers } from './routes/evidence-export.ts';
 import { evidenceSealHandlers } from './routes/evidence-seals.ts';
 import { explanationHandlers } from './routes/explanations.ts';
 import { findHandlers } from './routes/find.ts';
@@ -37,7 +39,9 @@ export const handlers: Handlers = {
   ...fleetHandlers,
   ...checkupHandlers,
   ...evidenceHandlers,
+  ...evidenceExportHandlers,
   ...evidenceSealHandlers,
+  ...certificateHandlers,
   ...explanationHandlers,
   ...findHandlers,
   ...recoveryHandlers,

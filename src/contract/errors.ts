@@ -5,6 +5,7 @@
 import { agentErrors } from './agent-errors.ts';
 import { authErrors } from './auth-errors.ts';
 import { poolErrors } from './pool-errors.ts';
+import { certificateErrors } from './certificate-errors.ts';
 import type { OwnerLayer } from './problem.ts';
 
 export interface ErrorEntry {
@@ -300,6 +301,7 @@ export const errorCatalogue = {
   },
   ...agentErrors,
   ...poolErrors,
+  ...certificateErrors,
 
   store_unavailable: {
     status: 503,

@@ -121,7 +121,9 @@ describe.each(withAccess('person'))('$name', ({ name, access }) => {
   const { method } = routes[name];
   if (method === 'GET' && name !== 'stream-open')
     it('answers whom it is for', async () => {
-      expect((await callRoute(world.url, name, examples[name], { bearer: bearers[access.role] })).status).toBe(200);
+      // The example is in use; a certificate is about a release (evidence-seals.test.ts).
+      const answer = name === 'allocation-certificate' ? 409 : 200;
+      expect((await callRoute(world.url, name, examples[name], { bearer: bearers[access.role] })).status).toBe(answer);
     });
 
   // What makes something new for the caller has nothing of another tenant to show; the stream has its own test.

@@ -1,8 +1,10 @@
 /** Sealed evidence end to end: a server seals by itself, and the command names what somebody did to the database. */
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { runCli } from '../../src/cli/testing/run-cli.ts';
+import { runCli, startCli } from '../../src/cli/testing/run-cli.ts';
+import type { Certificate } from '../../src/contract/certificate.ts';
+import type { Client } from '../../src/contract/client.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -100,3 +102,147 @@ test('after a rotation the former public key still verifies: it vouches for the 
   const keys = await server.client.call('key-list', {});
   expect(keys.keys.map(({ held }) => held)).toEqual([true, true]);
 });
+
+let tenant: Client;
+async function acme(): Promise<Client> {
+  if (!tenant) {
+    const made = await server.client.call('token-create', { body: { name: 'acme', role: 'operator', tenant: 'acme' } });
+    tenant = server.as(made.token ?? '');
+  }
+  return tenant;
+}
+
+async function released(pool: string): Promise<string> {
+  const { allocation } = await (await acme()).call('allocation-create', { body: { pool } });
+  const id = allocation.allocation_id;
+  if (pool === 'local')
+    await until(
+      'the allocation to be active',
+      async () => {
+        const { status } = await server.client.call('allocation-get', { params: { id } });
+        return status === 'active';
+      },
+      { seconds: 60 },
+    );
+  await server.client.call('allocation-release', { params: { id }, body: { reason: 'for a test' } });
+  await until(
+    'the allocation to be released',
+    async () => {
+      const { status } = await server.client.call('allocation-get', { params: { id } });
+      return status === 'released';
+    },
+    { seconds: 60 },
+  );
+  return id;
+}
+
+test('a released allocation has a certificate that verifies offline, and one flipped byte fails', async () => {
+  const id = await released('local');
+  const file = join(server.data_dir, 'certificate.json');
+  expect(await slipway('certificate', id, '--output', file)).toMatchObject({ code: 0 });
+  const bytes = await readFile(file);
+  const certificate = JSON.parse(bytes.toString()) as Certificate;
+  expect(certificate).toMatchObject({
+    allocation_id: id,
+    tenant: 'acme',
+    pool: 'local',
+    release: 'proven',
+    residue: [],
+    instances: [{ driver: 'local', spec_sha256: expect.stringMatching(/^[0-9a-f]{64}$/) }],
+  });
+  expect(certificate.proofs.length).toBeGreaterThan(0);
+  // Nobody is asked: the address leads nowhere.
+  const offline = (path: string) =>
+    runCli(['verify', path, '--public-key', key_file], { server: 'http://127.0.0.1:9' });
+  expect(await offline(file)).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(`Valid: ${id} of tenant acme`),
+  });
+  const broken = Buffer.from(bytes);
+  broken[bytes.length >> 1] = (broken[bytes.length >> 1] ?? 0) ^ 1;
+  await writeFile(`${file}.broken`, broken);
+  expect(await offline(`${file}.broken`)).toMatchObject({ code: 1, stdout: expect.stringContaining('INVALID') });
+  // The place in the chain that it names is the one in the store.
+  const [row] = await dba.query<{ kind: string; allocation_id: string }>(
+    `select kind, allocation_id from evidence where layer = $1 and xid || '-' || seq = $2`,
+    [certificate.chain.partition, certificate.chain.cursor],
+  );
+  expect(row).toEqual({ kind: 'allocation.released', allocation_id: id });
+}, 120_000);
+
+test('there is no certificate before the release, and a tenant gets its own', async () => {
+  const { allocation } = await (await acme()).call('allocation-create', { body: { pool: 'outside' } });
+  const params = { id: allocation.allocation_id };
+  await expect(server.client.call('allocation-certificate', { params })).rejects.toMatchObject({
+    problem: { code: 'allocation_not_released', status: 409 },
+  });
+  const id = await released('outside');
+  const certificate = await until('the certificate to be issued', async () =>
+    (await acme()).call('allocation-certificate', { params: { id } }).catch(() => undefined),
+  );
+  expect(certificate).toMatchObject({ release: 'no_machine', node_id: null, proofs: [] });
+});
+
+test('an export verifies offline, goes on where it ended, and names a line that was changed, removed or moved', async () => {
+  await sealed();
+  const file = join(server.data_dir, 'evidence.jsonl');
+  expect((await slipway('export', '--output', file)).code).toBe(0);
+  const offline = async (path: string) => {
+    const { code, stdout } = await runCli(['verify', path, '--public-key', key_file, '--json'], {
+      server: 'http://127.0.0.1:9',
+    });
+    return {
+      code,
+      ...(JSON.parse(stdout) as { faults: { code: string; cursor: string }[]; rows: number; uncovered: number }),
+    };
+  };
+  const whole = await offline(file);
+  expect(whole).toMatchObject({ code: 0, faults: [], uncovered: 0 });
+
+  const lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
+  const last = JSON.parse(lines.at(-1) ?? '') as { type: string; body: string };
+  expect(last.type).toBe('checkpoint');
+  await server.client.call('pool-put', { params: { pool: 'later' }, body: { driver: 'external' } });
+  await sealed();
+  const { through } = JSON.parse(last.body) as { through: string };
+  expect((await slipway('export', '--since', through, '--output', file)).code).toBe(0);
+  const more = await offline(file);
+  expect(more).toMatchObject({ code: 0, faults: [] });
+  expect(more.rows).toBeGreaterThan(whole.rows);
+
+  const rowAt = lines.findIndex((line) => line.startsWith('{"type":"row"'));
+  const cursor = (JSON.parse(lines[rowAt] ?? '') as { cursor: string }).cursor;
+  const changed = async (edit: (all: string[]) => string[]) => {
+    await writeFile(`${file}.changed`, `${edit([...lines]).join('\n')}\n`);
+    return offline(`${file}.changed`);
+  };
+  expect(await changed((all) => all.toSpliced(rowAt, 1))).toMatchObject({
+    code: 1,
+    faults: [{ code: 'row_deleted', cursor }],
+  });
+  expect(
+    await changed((all) => all.with(rowAt, (all[rowAt] ?? '').replace('"summary":"', '"summary":"x'))),
+  ).toMatchObject({ code: 1, faults: [{ code: 'row_changed', cursor }] });
+  expect(
+    await changed((all) => all.with(rowAt, (all[rowAt] ?? '').replace(/"number":\d+/, '"number":99999'))),
+  ).toMatchObject({ code: 1, faults: [{ code: 'row_changed', cursor }] });
+  expect((await changed((all) => all.slice(0, rowAt + 1))).code).toBe(1);
+});
+
+test('the other formats have one line for each record', async () => {
+  const count = async (format: string) => (await slipway('export', '--format', format)).stdout.trimEnd().split('\n');
+  const cef = await count('cef');
+  const syslog = await count('syslog');
+  expect(cef.length).toBeGreaterThan(10);
+  expect(cef.every((line) => line.startsWith('CEF:0|Slipway|Slipway|'))).toBe(true);
+  expect(syslog.every((line) => /^<\d+>1 \S+ slipway-\w+ slipway - \S+ \[slipway@32473 /.test(line))).toBe(true);
+});
+
+test('a followed export goes on with what is sealed later', async () => {
+  const running = startCli(['export', '--follow'], { server: server.url, env: { SLIPWAY_TOKEN: server.token } });
+  await running.printed('"type":"checkpoint"');
+  await server.client.call('pool-put', { params: { pool: 'followed' }, body: { driver: 'external' } });
+  await running.printed('"pool": "followed"');
+  running.interrupt();
+  await running.finished;
+}, 60_000);

@@ -73,6 +73,8 @@ export const remedies: Record<string, string> = {
   masked_value_unknown: "Write the value itself, or name a stored secret: `{secret: NAME}`.",
   secret_not_found: "List the secrets; set the one that is missing.",
   secret_in_use: "Change the pools first, or delete it with `force`.",
+  allocation_not_released: "Release it and wait until it is released, then ask again.",
+  certificate_not_sealed: "Wait `retry_after_seconds`, then repeat. If it lasts, `slipway sweeps` shows whether evidence-seal fails.",
   store_unavailable: "Repeat after `retry_after_seconds`; nothing was changed.",
   not_ready: "Repeat after `retry_after_seconds`.",
   internal_error: "Report it with the correlation id.",

@@ -100,6 +100,14 @@ const AllocationFacts = ({ allocation }: { allocation: Allocation }) => (
           ['Requested', <Ago key="created" at={allocation.created_at} />],
           ['Active', allocation.active_at && <Ago at={allocation.active_at} />],
           ['Released', allocation.released_at && <Ago at={allocation.released_at} />],
+          [
+            'Certificate',
+            allocation.status === 'released' && (
+              <a href={`/v1/allocations/${allocation.allocation_id}/certificate`} download>
+                Download certificate
+              </a>
+            ),
+          ],
           ['Labels', Object.keys(allocation.labels).length > 0 && <Labels labels={allocation.labels} />],
         ]}
       />

@@ -42,7 +42,8 @@ export interface ChainWalk {
   readonly kids: ReadonlySet<string>;
 }
 
-const publicKeyOf = (base64: string): KeyObject | undefined => {
+/** Undefined where the text is no key. */
+export const publicKeyOf = (base64: string): KeyObject | undefined => {
   try {
     return createPublicKey({ key: Buffer.from(base64, 'base64'), format: 'der', type: 'spki' });
   } catch {

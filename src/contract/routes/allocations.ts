@@ -3,6 +3,7 @@
 import { operator, viewer } from '../access.ts';
 import * as allocation from '../allocation.ts';
 import * as action from '../allocation-action.ts';
+import { Certificate } from '../certificate.ts';
 import { IdParams } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
 
@@ -36,6 +37,16 @@ export const allocationRoutes = {
     params: IdParams,
     success: 200,
     reply: allocation.Allocation,
+  },
+  'allocation-certificate': {
+    method: 'GET',
+    path: '/v1/allocations/{id}/certificate',
+    summary: 'The signed release certificate, byte for byte',
+    tag: 'allocations',
+    access: viewer,
+    params: IdParams,
+    success: 200,
+    reply: Certificate,
   },
   'allocation-release': {
     method: 'POST',

@@ -2,6 +2,7 @@
 import { Type } from 'typebox';
 import { fleetOperator, fleetViewer, open, operator, viewer } from '../access.ts';
 import * as evidence from '../evidence.ts';
+import * as exported from '../evidence-export.ts';
 import * as seals from '../evidence-seals.ts';
 import * as find from '../find.ts';
 import { Id, Name, paging, strict } from '../primitives.ts';
@@ -65,6 +66,16 @@ export const evidenceRoutes = {
     query: seals.EvidenceVerifyQuery,
     success: 200,
     reply: seals.EvidenceVerified,
+  },
+  'evidence-export': {
+    method: 'GET',
+    path: '/v1/evidence/export',
+    summary: 'Sealed evidence with its place in the chain, and the checkpoints that sign it',
+    tag: 'evidence',
+    access: fleetOperator,
+    query: exported.EvidenceExportQuery,
+    success: 200,
+    reply: exported.EvidenceExport,
   },
   'key-list': {
     method: 'GET',

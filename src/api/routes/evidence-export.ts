@@ -1,0 +1,40 @@
+/** Sealed evidence for a SIEM, in pages. */
+import { moment } from '../../base/clock.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import type { EvidenceExportQuery } from '../../contract/evidence-export.ts';
+import type { Database } from '../../store/database.ts';
+import { parseCursor, startCursor } from '../../store/evidence.ts';
+import {
+  type ExportPlace,
+  exportPage,
+  formatPlace,
+  parsePlace,
+  placeAfter,
+  placeSince,
+} from '../../store/integrity/export-page.ts';
+import type { Handlers } from '../services.ts';
+
+const pageRows = 500;
+
+async function placeOf(db: Database, query: EvidenceExportQuery): Promise<ExportPlace> {
+  if (query.cursor !== undefined) {
+    const place = parsePlace(query.cursor);
+    if (!place) throw new ApiProblem('invalid_cursor');
+    return place;
+  }
+  if (query.since_cursor !== undefined) {
+    const cursor = parseCursor(query.since_cursor);
+    if (!cursor) throw new ApiProblem('invalid_cursor');
+    return placeAfter(db, cursor);
+  }
+  if (query.since !== undefined) return placeSince(db, moment(Date.parse(query.since)));
+  return { position: 1, after: startCursor };
+}
+
+export const evidenceExportHandlers: Pick<Handlers, 'evidence-export'> = {
+  async 'evidence-export'({ query }, { db }) {
+    const page = await exportPage(db, await placeOf(db, query ?? {}), query?.limit ?? pageRows);
+    const resume_cursor = formatPlace(page.next);
+    return { items: page.records, next_cursor: page.at_end ? null : resume_cursor, resume_cursor };
+  },
+};

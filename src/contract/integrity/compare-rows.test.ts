@@ -1,0 +1,72 @@
+/** Random tampering: each row that was touched is named with what happened to it, and no other. */
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { compareRows, type RowFault, type SealedEntry } from './compare-rows.ts';
+import { cursorOf } from './entries.ts';
+
+const hashOf = (content: string) => createHash('sha256').update(content).digest();
+const entry = (seq: number, content: string): SealedEntry => ({
+  xid: 700n + BigInt(seq),
+  seq: BigInt(seq),
+  at: 0n,
+  hash: hashOf(content),
+  partition: seq % 2 === 0 ? 'rule' : 'node',
+});
+
+type Act = 'keep' | 'delete' | 'change' | 'swap';
+const acts = fc.array(fc.constantFrom<Act>('keep', 'keep', 'keep', 'delete', 'change', 'swap'), {
+  minLength: 1,
+  maxLength: 60,
+});
+const inserted = fc.uniqueArray(fc.integer({ min: 0, max: 59 }), { maxLength: 5 });
+
+test('every deleted, changed, swapped and inserted row is named, and nothing else', () => {
+  fc.assert(
+    fc.property(acts, inserted, (plan, extra) => {
+      const sealed = plan.map((_, seq) => entry(seq, `row ${seq}`));
+      const present: SealedEntry[] = [];
+      const expected: string[] = [];
+      const name = (code: RowFault['code'], at: SealedEntry, to = '') =>
+        `${code} ${at.partition} ${cursorOf(at)} ${to}`;
+      for (let at = 0; at < plan.length; at++) {
+        const here = sealed[at] as SealedEntry;
+        const other = sealed[at + 2];
+        if (plan[at] === 'delete') expected.push(name('row_deleted', here));
+        else if (plan[at] === 'change') {
+          present.push({ ...here, hash: hashOf(`other ${at}`) });
+          expected.push(name('row_changed', here));
+        } else if (plan[at] === 'swap' && other && plan[at + 1] === 'keep') {
+          // Two rows of one partition exchange their places; the one between stays.
+          present.push({ ...here, hash: other.hash }, sealed[at + 1] as SealedEntry, { ...other, hash: here.hash });
+          expected.push(name('row_moved', here, cursorOf(other)), name('row_moved', other, cursorOf(here)));
+          at += 2;
+        } else present.push(here);
+      }
+      for (const seq of extra) {
+        const forged = { ...entry(seq, `forged ${seq}`), xid: 5_000n };
+        present.push(forged);
+        expected.push(name('row_inserted', forged));
+      }
+      const { faults, matched } = compareRows(sealed, present, () => false);
+      expect(
+        faults.map((fault) => `${fault.code} ${fault.partition} ${fault.cursor} ${fault.moved_to ?? ''}`).sort(),
+      ).toEqual(expected.sort());
+      expect(matched).toBe(present.length - expected.filter((each) => !each.startsWith('row_deleted')).length);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('a missing row is excused only by a cut that covers it', () => {
+  const sealed = [entry(0, 'a'), entry(2, 'b')];
+  const { faults, cut } = compareRows(sealed, [], ({ seq }) => seq === 0n);
+  expect(faults.map(({ code, cursor }) => [code, cursor])).toEqual([['row_deleted', '702-2']]);
+  expect(cut.map(cursorOf)).toEqual(['700-0']);
+});
+
+test('a cursor that two rows share, as a fact and its snapshot do, is no fault', () => {
+  const fact = entry(2, 'fact');
+  const snapshot: SealedEntry = { ...fact, partition: 'store', hash: hashOf('snapshot') };
+  expect(compareRows([fact, snapshot], [snapshot, fact], () => false)).toMatchObject({ faults: [], matched: 2 });
+});
