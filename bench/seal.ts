@@ -42,7 +42,7 @@ const loadBefore = loadavg();
 const server = await startBenchServer(1);
 try {
   const db = await server.database('seal');
-  const sealer = createSealer({ db, key_ring: memoryKeyRing(), installation_id: 'bench' });
+  const sealer = createSealer({ db, key_ring: memoryKeyRing(), installation: { installation_id: 'bench' } });
   const sealAll = async () => {
     while ((await sealer.sealBatch(now(systemClock))).more);
   };

@@ -4,8 +4,8 @@
  */
 import { agentErrors } from './agent-errors.ts';
 import { authErrors } from './auth-errors.ts';
-import { poolErrors } from './pool-errors.ts';
 import { certificateErrors } from './certificate-errors.ts';
+import { poolErrors } from './pool-errors.ts';
 import type { OwnerLayer } from './problem.ts';
 
 export interface ErrorEntry {

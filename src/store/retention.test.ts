@@ -55,7 +55,7 @@ beforeAll(async () => {
   owner = openDatabase({ url: as(roles.owner) });
   db = openDatabase({ url: as(roles.application) });
   fleet = await testFleet(db);
-  sealer = createSealer({ db, key_ring: ring, installation_id: 'slipway-test' });
+  sealer = createSealer({ db, key_ring: ring, installation: { installation_id: 'slipway-test' } });
 });
 
 afterAll(async () => {

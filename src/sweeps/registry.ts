@@ -36,8 +36,7 @@ import type { Sweep } from './sweep.ts';
 import { taskLease } from './task-lease.ts';
 
 export function sweepRegistry(services: SweepServices): Sweep[] {
-  const { db, key_ring, installation } = services;
-  const sealer = createSealer({ db, key_ring, installation_id: installation.installation_id });
+  const sealer = createSealer(services);
   return [
     ingestWatch(services),
     replicaTakeover(services),

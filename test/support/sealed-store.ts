@@ -15,6 +15,7 @@ import { until } from './until.ts';
 export interface Verified {
   rows: number;
   faults: Pick<EvidenceFault, 'code' | 'partition' | 'cursor' | 'moved_to' | 'checkpoint'>[];
+  more_faults: number;
   unsealed: number;
   head: string | undefined;
 }
@@ -42,7 +43,7 @@ export async function sealedStore(ring: KeyRing = memoryKeyRing()): Promise<Seal
   const db = openDatabase({ url: database.application_url });
   const dba = openDatabase({ url: database.url });
   const signer = evidenceSigner(ring);
-  const sealer = createSealer({ db, key_ring: ring, installation_id: 'slipway-test' });
+  const sealer = createSealer({ db, key_ring: ring, installation: { installation_id: 'slipway-test' } });
   let written = 0;
 
   const store: SealedStore = {
@@ -84,6 +85,7 @@ export async function sealedStore(ring: KeyRing = memoryKeyRing()): Promise<Seal
       const faults: Verified['faults'] = [];
       let rows = 0;
       let unsealed = 0;
+      let more_faults = 0;
       for (let from: number | null = 1; from !== null; ) {
         const page: Awaited<ReturnType<typeof verifyPage>> = await verifyPage(db, signer, from);
         for (const checkpoint of page.checkpoints)
@@ -91,6 +93,7 @@ export async function sealedStore(ring: KeyRing = memoryKeyRing()): Promise<Seal
         faults.push(...page.faults);
         for (const cut of page.cuts) walk.countCut(cut.checkpoint, cut.rows);
         rows += page.rows;
+        more_faults += page.more_faults;
         unsealed = page.tail?.rows ?? unsealed;
         from = page.next;
       }
@@ -102,7 +105,7 @@ export async function sealedStore(ring: KeyRing = memoryKeyRing()): Promise<Seal
         moved_to,
         checkpoint,
       }));
-      return { rows, faults: brief, unsealed, head: walk.head?.hash };
+      return { rows, faults: brief, more_faults, unsealed, head: walk.head?.hash };
     },
     async close() {
       await db.close();

@@ -1,5 +1,6 @@
 /** Sealed evidence: verification and public keys. */
 import { ApiProblem } from '../../contract/errors.ts';
+import type { Database } from '../../store/database.ts';
 import { evidenceSigner, exportPublicKey } from '../../store/integrity/signer.ts';
 import { sealedKeys, verifyPage } from '../../store/integrity/verify-chain.ts';
 import type { ApiServices, Handlers } from '../services.ts';
@@ -34,6 +35,23 @@ async function publicKeys({ db, key_ring }: ApiServices) {
   return [...held, ...others];
 }
 
+type PublicKeys = Awaited<ReturnType<typeof publicKeys>>;
+
+/** Anybody may ask, so the database is asked at most once in this time. */
+const keysKeptMs = 5_000;
+const keptKeys = new WeakMap<Database, { at_ms: number; keys: Promise<PublicKeys> }>();
+
+function recentPublicKeys(services: ApiServices): Promise<PublicKeys> {
+  const nowMs = services.clock.monotonicMs();
+  const kept = keptKeys.get(services.db);
+  if (kept && nowMs - kept.at_ms < keysKeptMs) return kept.keys;
+  const keys = publicKeys(services);
+  keptKeys.set(services.db, { at_ms: nowMs, keys });
+  // A failure is not kept: the next caller asks again.
+  keys.catch(() => keptKeys.delete(services.db));
+  return keys;
+}
+
 export const evidenceSealHandlers: Pick<Handlers, 'evidence-verify' | 'key-list'> = {
   async 'evidence-verify'({ query }, { db, key_ring }) {
     const page = await verifyPage(db, evidenceSigner(key_ring), positionFrom(query?.cursor));
@@ -48,6 +66,6 @@ export const evidenceSealHandlers: Pick<Handlers, 'evidence-verify' | 'key-list'
     };
   },
   async 'key-list'(_call, services) {
-    return { installation: services.installation.installation_id, keys: await publicKeys(services) };
+    return { installation: services.installation.installation_id, keys: await recentPublicKeys(services) };
   },
 };

@@ -10,6 +10,7 @@ import {
 import { chainHead, cursorOf, type Entry, emptyHead, packEntries } from '../../contract/integrity/entries.ts';
 import type { Queryable, Transaction } from '../database.ts';
 import { type Cursor, formatCursor, parseCursor, startCursor } from '../evidence.ts';
+import type { Installation } from '../installation.ts';
 import { type EvidenceSigner, exportPublicKey } from './signer.ts';
 
 export interface ChainEnd {
@@ -111,7 +112,7 @@ export interface ChainWriter {
   append(tx: Transaction, start: ChainStart, draft: Draft, now: Date): Promise<ChainEnd>;
 }
 
-export function chainWriter(signer: EvidenceSigner, installation: string): ChainWriter {
+export function chainWriter(signer: EvidenceSigner, installation: Pick<Installation, 'installation_id'>): ChainWriter {
   const introduced = new Set<string>();
   /** A committed checkpoint that this process has seen. A database that no longer holds it was truncated or restored. */
   let remembered: ChainEnd | undefined;
@@ -140,7 +141,7 @@ export function chainWriter(signer: EvidenceSigner, installation: string): Chain
 
   const bodyAfter = (end: ChainEnd, kind: CheckpointKind, kid: string, now: Date): CheckpointBody => ({
     type: 'slipway.checkpoint.1',
-    installation,
+    installation: installation.installation_id,
     position: end.position + 1,
     previous: end.position === 0 ? null : end.hash,
     at: now.toISOString(),

@@ -7,6 +7,7 @@ import { type Entry, entryOf, packEntries } from '../../contract/integrity/entri
 import type { RowText } from '../../contract/integrity/row-hash.ts';
 import type { Database, Transaction } from '../database.ts';
 import { type Cursor, isAfter } from '../evidence.ts';
+import type { Installation } from '../installation.ts';
 import { chainWriter, lockChain, tryLockChain } from './checkpoints.ts';
 import { rowTextColumns } from './row-text.ts';
 import { evidenceSigner } from './signer.ts';
@@ -56,9 +57,13 @@ function byPartition(rows: readonly RowText[]): Map<string, Entry[]> {
 
 const cursorOf = ({ xid, seq }: RowText): Cursor => ({ xid, seq });
 
-export function createSealer(options: { db: Database; key_ring: KeyRing; installation_id: string }): Sealer {
+export function createSealer(options: {
+  db: Database;
+  key_ring: KeyRing;
+  installation: Pick<Installation, 'installation_id'>;
+}): Sealer {
   const { db } = options;
-  const chain = chainWriter(evidenceSigner(options.key_ring), options.installation_id);
+  const chain = chainWriter(evidenceSigner(options.key_ring), options.installation);
   return {
     sealBatch: (now) =>
       db.transaction(async (tx) => {

@@ -195,7 +195,7 @@ describe('a checkpoint', () => {
         all: [],
         byId: () => ({ ...other.current, kid: 'key_other' }),
       },
-      installation_id: 'slipway-test',
+      installation: { installation_id: 'slipway-test' },
     });
     await store.facts(1);
     await expect.poll(() => stranger.sealBatch(now)).toEqual({ rows: 1, more: false });
@@ -242,7 +242,7 @@ test('a key that the former one introduced is trusted by those who trust the for
       byId: (kid: string) => [fresh, ring.current].find((key) => key.kid === kid),
     };
     await own.facts(1);
-    const second = createSealer({ db: own.db, key_ring: rotated, installation_id: 'slipway-test' });
+    const second = createSealer({ db: own.db, key_ring: rotated, installation: { installation_id: 'slipway-test' } });
     await expect.poll(() => second.sealBatch(now)).toEqual({ rows: 1, more: false });
     expect((await own.verify()).faults).toEqual([]);
   } finally {
