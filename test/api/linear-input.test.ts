@@ -136,7 +136,8 @@ describe('other parsers', () => {
   });
 
   it.for(each(hostileBootReports))('of boot reports: %s', async ([what, shape]) => {
-    await expectLinear(what, size, shape, (text) => tried(() => readBootReport(text)));
+    // From the limit of its route on: below it, what is quadratic per line is still cheap.
+    await expectLinear(what, 5 * size, shape, (text) => tried(() => readBootReport(text)));
   });
 
   // Up to its limit, a quarter of which is the smaller input.

@@ -67,6 +67,8 @@ export const hostileYaml: Record<string, Shape> = {
 export const hostileBootReports: Record<string, Shape> = {
   'finished stages': (size) => fill('Finished stage: (a) 0.1 seconds\n', size),
   'stages that begin': (size) => fill('Starting stage: a\n', size),
+  'stages that begin, then others that end': (size) =>
+    fill('Starting stage: a\n', size / 2) + fill('Finished stage: (b) 0.1 seconds\n', size / 2),
   'different stages': (size) => listOf(size, 36, (i) => `Finished stage: (s${i}) 0.1 seconds`).join('\n'),
   'boot records': (size) => fill('-- Boot Record 01 --\n', size),
   'blamed parts': (size) => listOf(size, 20, (i) => `0.1s (a/b${i})`).join('\n'),
