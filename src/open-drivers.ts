@@ -1,6 +1,7 @@
 /** The part of the composition root that knows the drivers: each with its settings, and with what it may ask the store. */
 import { homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
+import { keepBundle, keptBundlesDir } from './base/agent-bundle.ts';
 import type { Clock } from './base/clock.ts';
 import type { Log } from './base/log.ts';
 import type { ServerSettings } from './base/settings.ts';
@@ -73,6 +74,7 @@ export function openDrivers({
   const ec2 = createEc2Driver({
     endpoint: settings.ec2_endpoint,
     clock,
+    bundleDigest: () => keepBundle({ path: agent_bundle, kept_dir: keptBundlesDir(data_dir) }),
     regionsInUse: async () => (await namedInSpecs(db, 'ec2', 'region')).filter((region) => region !== null),
   });
   return new Map<string, Driver>([local, docker, aks, ec2, external].map((driver) => [driver.name, driver]));

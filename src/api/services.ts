@@ -1,5 +1,6 @@
 /** What the API is given to work with, and what it knows about one request. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { AgentBundleFiles } from '../base/agent-bundle.ts';
 import type { CorrelationId, KnownIds } from '../base/ids.ts';
 import type { Log } from '../base/log.ts';
 import type { Tracer } from '../base/trace.ts';
@@ -39,8 +40,7 @@ export interface ApiSettings {
   session_idle_seconds: number;
   session_max_seconds: number;
   console_dir: string | null;
-  /** The agent's one file, as it is built. */
-  agent_bundle: string;
+  agent_bundle: AgentBundleFiles;
   /** What the server was started with, without what is secret. */
   started_with: Record<string, unknown>;
   /** Where each of those came from. */

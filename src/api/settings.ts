@@ -1,6 +1,7 @@
 /** What of the server's settings concerns the API, and what of them may be shown. */
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { keptBundlesDir } from '../base/agent-bundle.ts';
 import { isLoopback, type ServerSettings } from '../base/settings.ts';
 import { trustedProxies } from '../base/trusted-proxies.ts';
 import type { OperatorsMay } from '../contract/pool-fields/privileged.ts';
@@ -41,7 +42,7 @@ export function apiSettings(
     session_idle_seconds: settings.session_idle_seconds,
     session_max_seconds: settings.session_max_seconds,
     console_dir: existsSync(join(console_dir, 'index.html')) ? console_dir : null,
-    agent_bundle,
+    agent_bundle: { path: agent_bundle, kept_dir: keptBundlesDir(resolve(settings.data_dir)) },
     started_with: {
       ...shown,
       allow_local_driver: allow_host_bound_pools,

@@ -249,3 +249,15 @@ export const AgentEvidence = Type.Object(
 
 export const CredentialReply = Type.Object({ credential: Type.String() }, { $id: 'CredentialReply' });
 export const Acknowledged = Type.Object({ ok: Type.Literal(true) }, { $id: 'Acknowledged' });
+
+export const BundleQuery = Type.Object(
+  {
+    sha256: Type.Optional(
+      Type.String({
+        pattern: '^[0-9a-f]{64}$',
+        description: 'Only the file with this digest, also if it is not the newest.',
+      }),
+    ),
+  },
+  { ...strict, $id: 'BundleQuery' },
+);

@@ -1,5 +1,5 @@
 /** What agents say: registration, heartbeats, logs, boot stages, facts. */
-import { readFile } from 'node:fs/promises';
+import { readBundle } from '../../base/agent-bundle.ts';
 import { now } from '../../base/clock.ts';
 import { ShippedLine } from '../../contract/agent.ts';
 import { ApiProblem } from '../../contract/errors.ts';
@@ -76,12 +76,15 @@ type AgentRoutes =
   | 'agent-credential-rotate';
 
 export const agentHandlers: Pick<Handlers, AgentRoutes> = {
-  /** Read anew each time, so that one built anew under a running server is handed out whole. */
-  async 'agent-bundle'({ reply }, { settings }) {
-    const bundle = await readFile(settings.agent_bundle).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ENOENT') throw error;
-      throw new ApiProblem('not_found', 'This server was started without the agent: run node scripts/setup.mjs there.');
-    });
+  async 'agent-bundle'({ query, reply }, { settings }) {
+    const bundle = await readBundle(settings.agent_bundle, query?.sha256);
+    if (!bundle)
+      throw new ApiProblem(
+        'not_found',
+        query?.sha256
+          ? 'This server has no agent with that SHA-256; another replica may have it.'
+          : 'This server was started without the agent: run node scripts/setup.mjs there.',
+      );
     await reply.type('text/javascript; charset=utf-8').send(bundle);
     return undefined;
   },

@@ -24,6 +24,7 @@ export const agentRoutes = {
     summary: "The agent's one file, for machines that fetch it at their first boot",
     tag: 'agent',
     access: open,
+    query: agent.BundleQuery,
     success: 200,
     reply_type: 'text/javascript',
   },

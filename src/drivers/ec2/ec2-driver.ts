@@ -37,6 +37,7 @@ export interface Ec2DriverOptions {
   clock: Clock;
   /** What pools name as `region`; empty where no pool uses this driver. */
   regionsInUse: Ec2Host['regionsInUse'];
+  bundleDigest: Ec2Host['bundleDigest'];
   stop_grace_seconds?: number;
   poll_seconds?: number;
 }
@@ -80,6 +81,7 @@ export function createEc2Driver(options: Ec2DriverOptions): Driver {
     on_this_host: endpoint !== null && isLoopback(endpoint),
     cloudAt: openOnce((region) => openCloud({ region, endpoint, clock })),
     regionsInUse: options.regionsInUse,
+    bundleDigest: options.bundleDigest,
     list: sharedLists(
       clock,
       ({ region }: Cloud) => region,

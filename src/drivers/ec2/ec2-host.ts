@@ -7,6 +7,8 @@ import { isEc2Spec } from './spec.ts';
 import { carries, instanceTags } from './tags.ts';
 
 export interface Ec2Host {
+  /** Of the agent's file that machines fetch; undefined where this server has none. */
+  bundleDigest(): Promise<string | undefined>;
   clock: Clock;
   /** How soon something that changes within seconds is looked at again. */
   poll_seconds: number;

@@ -52,7 +52,12 @@ export async function ensure(host: Ec2Host, target: EnsureTarget): Promise<Drive
   if (disowned.length > 0) return disownedFailure(disowned);
   const id = keptId(target);
   if (id !== null) return notListed(host, target, id);
-  const user_data = userData(target);
+  const digest = await host.bundleDigest();
+  if (digest === undefined)
+    return failedForGood('agent_missing', 'this server has no agent to hand out: run node scripts/setup.mjs there', {
+      owner_layer: 'control_plane',
+    });
+  const user_data = userData(target, digest);
   const problem = cannotWork(host, target, user_data);
   if (problem) return problem;
   return noteOrLaunch(host, target, spec, user_data);

@@ -1,5 +1,5 @@
 /** What a machine does with its user-data where the whole way to a node is not needed to see it: systemd, and a server that is not there yet. */
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
@@ -8,15 +8,19 @@ import { type BootingMachines, bootingMachines } from '../../../test/support/ec2
 import { newTarget } from '../../../test/support/ec2/ec2-world.ts';
 import { freePort } from '../../../test/support/free-port.ts';
 import { until } from '../../../test/support/until.ts';
+import { sha256 } from '../../base/agent-bundle.ts';
 import { bundlePath, userData } from './user-data.ts';
 
 let machines: BootingMachines;
 afterEach(() => machines.close());
 
+const agent = '// the agent';
+const digest = sha256(Buffer.from(agent));
+
 function boots(server_url: string, other_server_urls: string[] = []): FakeInstance {
   const target = newTarget('installation-a', { prepare: 'exit 0' });
   Object.assign(target.bootstrap, { server_url, other_server_urls });
-  const fields = new URLSearchParams({ UserData: Buffer.from(userData(target)).toString('base64') });
+  const fields = new URLSearchParams({ UserData: Buffer.from(userData(target, digest)).toString('base64') });
   const instance = { id: 'i-1', fields, console: '' } as FakeInstance;
   machines.launched?.(instance);
   return instance;
@@ -31,7 +35,7 @@ it('makes the agent a service that comes back with the machine, fetched from whi
   const asked: (string | undefined)[] = [];
   const server = createServer((request, reply) => {
     asked.push(request.url);
-    reply.writeHead(200, { 'content-type': 'text/javascript; charset=utf-8' }).end('// the agent');
+    reply.writeHead(200, { 'content-type': 'text/javascript; charset=utf-8' }).end(agent);
   });
   const port = await freePort();
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
@@ -39,9 +43,9 @@ it('makes the agent a service that comes back with the machine, fetched from whi
   const instance = boots(gone, [`http://127.0.0.1:${port}/`]);
   await says(instance, 'systemctl enable --now slipway-agent.service');
   server.close();
-  expect(asked).toEqual([bundlePath]);
+  expect(asked).toEqual([`${bundlePath}?sha256=${digest}`]);
   const disk = machines.diskOf(instance);
-  expect(readFileSync(join(disk, '/opt/slipway/agent.mjs'), 'utf8')).toBe('// the agent');
+  expect(readFileSync(join(disk, '/opt/slipway/agent.mjs'), 'utf8')).toBe(agent);
   const unit = join(disk, '/etc/systemd/system/slipway-agent.service');
   expect(readFileSync(unit, 'utf8')).toMatch(/^ExecStart=\S+\/bin\/node \S+agent\.mjs --config \S+agent\.json$/m);
   expect(readFileSync(unit, 'utf8')).not.toContain('SLIPWAY_NODE');
@@ -61,16 +65,34 @@ it('hands the agent the values of secrets, and says which they are; a secret tha
   machines = bootingMachines();
   const target = newTarget('installation-a', { env: { GREETING: 'quince bramble 5', MODE: 'fast' } });
   const { secret_env, env } = configIn(
-    userData({ ...target, bootstrap: { ...target.bootstrap, secret_env: ['GREETING'] } }),
+    userData({ ...target, bootstrap: { ...target.bootstrap, secret_env: ['GREETING'] } }, digest),
   );
   expect({ secret_env, env }).toEqual({
     secret_env: ['GREETING'],
     env: { GREETING: 'quince bramble 5', MODE: 'fast' },
   });
   const unread = newTarget('installation-a', { env: { GREETING: { secret: 'greeting' } } });
-  expect(() => userData(unread)).toThrow('greeting');
+  expect(() => userData(unread, digest)).toThrow('greeting');
 });
 
 /** The agent's configuration is one line of JSON between its marks. */
 const configIn = (script: string): Record<string, unknown> =>
   JSON.parse(/<<'SLIPWAY_CONFIG'\n(.*)\nSLIPWAY_CONFIG/.exec(script)?.[1] ?? '{}');
+
+it('runs nothing but the file that was announced', async () => {
+  machines = bootingMachines();
+  machines.giveSystemd();
+  let sent = '// an agent of somebody else';
+  const server = createServer((_, reply) => {
+    reply.writeHead(200, { 'content-type': 'text/javascript; charset=utf-8' }).end(sent);
+  });
+  const port = await freePort();
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  const instance = boots(`http://127.0.0.1:${port}`);
+  await says(instance, 'another file than was announced (SHA-256); it is tried again');
+  expect(existsSync(join(machines.diskOf(instance), '/opt/slipway/agent.mjs'))).toBe(false);
+  expect(instance.console).not.toContain('starting the agent');
+  sent = agent;
+  await says(instance, 'starting the agent');
+  server.close();
+});

@@ -30,6 +30,7 @@ const onMachine = {
   unit: '/etc/systemd/system/slipway-agent.service',
 } as const;
 
+const maxBundleBytes = 64 * 1024 * 1024;
 export const bundlePath = '/v1/agent/bundle';
 
 function agentConfig(target: EnsureTarget, { setup, command, clean, env }: Ec2Spec) {
@@ -50,18 +51,28 @@ function agentConfig(target: EnsureTarget, { setup, command, clean, env }: Ec2Sp
 /** A text as a file, word for word. No line of it is the mark that ends it: JSON has no line breaks, programs are ours, and a pool does not know the mark. */
 const written = (path: string, mark: string, text: string) => `cat > ${path} <<'${mark}'\n${text}\n${mark}`;
 
-/** Asks each address of the control plane once; what it says when none answers is told on the console. */
-const fetchProgram = `const { readFileSync, renameSync, writeFileSync } = require('node:fs');
+/** Asks each address of the control plane once. What it fetched must have the digest that came with the launch. */
+const fetchProgram = (digest: string) => `const { createHash } = require('node:crypto');
+const { readFileSync, renameSync, writeFileSync } = require('node:fs');
 const { rootCertificates } = require('node:tls');
 const { server_url, other_server_urls, ca } = JSON.parse(readFileSync('${onMachine.config}', 'utf8'));
 const get = (base) => new Promise((resolve, reject) => {
-  const url = new URL(base.replace(/\\/+$/, '') + '${bundlePath}');
+  const url = new URL(base.replace(/\\/+$/, '') + '${bundlePath}?sha256=${digest}');
   const { get: ask } = require(url.protocol === 'https:' ? 'node:https' : 'node:http');
   const asked = ask(url, { timeout: 10000, ...(ca && { ca: [...rootCertificates, ca] }) }, (reply) => {
     const parts = [];
     const isAgent = reply.statusCode === 200 && /javascript/.test(reply.headers['content-type']);
-    reply.on('data', (part) => parts.push(part)).on('error', reject);
-    reply.on('end', () => (isAgent ? resolve(Buffer.concat(parts)) : reject(new Error('it answered ' + reply.statusCode))));
+    let bytes = 0;
+    reply.on('error', reject).on('data', (part) => {
+      if ((bytes += part.length) > ${maxBundleBytes}) asked.destroy(new Error('it sends too much'));
+      parts.push(part);
+    });
+    reply.on('end', () => {
+      const whole = Buffer.concat(parts);
+      if (!isAgent) reject(new Error('it answered ' + reply.statusCode));
+      else if (createHash('sha256').update(whole).digest('hex') !== '${digest}') reject(new Error('it sent another file than was announced (SHA-256)'));
+      else resolve(whole);
+    });
   });
   asked.on('timeout', () => asked.destroy(new Error('no answer'))).on('error', reject);
 });
@@ -102,7 +113,8 @@ RestartPreventExitStatus=2 3 10 11 12 13 14
 [Install]
 WantedBy=multi-user.target`;
 
-export function userData(target: EnsureTarget): string {
+/** `digest`: the SHA-256 of the agent's file, in hexadecimal digits. */
+export function userData(target: EnsureTarget, digest: string): string {
   const spec = ec2Spec(target.spec);
   const prepare =
     spec.prepare === undefined
@@ -120,7 +132,7 @@ ${written(onMachine.config, 'SLIPWAY_CONFIG', JSON.stringify(agentConfig(target,
 ${prepare}PATH="$PATH:/usr/local/bin:/snap/bin"
 node=$(command -v node || command -v nodejs) || failed node_missing "there is no Node on this machine: use an image with Node 20 or newer, or install it in the pool's prepare"
 "$node" -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' || failed node_too_old "the agent wants Node 20 or newer, and this is $("$node" --version)"
-${written(onMachine.fetch, 'SLIPWAY_FETCH', fetchProgram)}
+${written(onMachine.fetch, 'SLIPWAY_FETCH', fetchProgram(digest))}
 ${written(onMachine.last_word, 'SLIPWAY_LAST_WORD', lastWordProgram)}
 said=
 until why=$("$node" ${onMachine.fetch} 2>&1); do

@@ -52,6 +52,7 @@ export async function ec2World(): Promise<Ec2World> {
       endpoint: server.endpoint,
       clock: systemClock,
       regionsInUse: async () => [region],
+      bundleDigest: async () => 'a'.repeat(64),
       poll_seconds: 0.01,
       ...options,
     });

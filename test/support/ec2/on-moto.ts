@@ -16,7 +16,13 @@ Object.assign(process.env, accountSecrets);
 
 const installation_id = 'on-moto';
 const make = () =>
-  createEc2Driver({ endpoint, clock: systemClock, regionsInUse: async () => [region], poll_seconds: 0.2 });
+  createEc2Driver({
+    endpoint,
+    clock: systemClock,
+    regionsInUse: async () => [region],
+    bundleDigest: async () => 'a'.repeat(64),
+    poll_seconds: 0.2,
+  });
 // An image that moto knows; the machine never runs, so nobody phones home.
 const target = newTarget(installation_id, { image_id: 'ami-12c6146b' });
 

@@ -1,0 +1,41 @@
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type AgentBundleFiles, keepBundle, readBundle, sha256 } from './agent-bundle.ts';
+
+let files: AgentBundleFiles;
+let dir: string;
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'slipway-bundle-'));
+  files = { path: join(dir, 'agent.mjs'), kept_dir: join(dir, 'kept') };
+});
+afterEach(() => rm(dir, { recursive: true }));
+
+it('hands out the one that a machine was told of, also after an upgrade', async () => {
+  expect(await readBundle(files)).toBeUndefined();
+  expect(await keepBundle(files)).toBeUndefined();
+  await writeFile(files.path, 'old');
+  const old = (await keepBundle(files)) ?? '';
+  expect(old).toBe(sha256(Buffer.from('old')));
+  await writeFile(files.path, 'new');
+  expect(String(await readBundle(files))).toBe('new');
+  expect(String(await readBundle(files, old))).toBe('old');
+  expect(await readBundle(files, sha256(Buffer.from('neither')))).toBeUndefined();
+});
+
+it('never hands out a copy that was changed', async () => {
+  await writeFile(files.path, 'old');
+  const old = (await keepBundle(files)) ?? '';
+  await writeFile(files.path, 'new');
+  await writeFile(join(files.kept_dir, `${old}.mjs`), 'tampered');
+  expect(await readBundle(files, old)).toBeUndefined();
+});
+
+it('keeps a few', async () => {
+  for (let version = 0; version < 9; version++) {
+    await writeFile(files.path, `version ${version}`);
+    await keepBundle(files);
+  }
+  expect(await readdir(files.kept_dir)).toHaveLength(5);
+});
