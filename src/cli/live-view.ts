@@ -1,5 +1,6 @@
 /** A block of lines at the bottom of the terminal that is redrawn in place until it is closed. */
 import type { Clock } from '../base/clock.ts';
+import { safeLine } from './render/palette.ts';
 import { displayWidth } from './render/text.ts';
 import type { Surface } from './terminal.ts';
 
@@ -30,7 +31,7 @@ export function openLiveView(surface: Surface, clock: Clock, compose: () => stri
     shown.reduce((rows, line) => rows + Math.max(1, Math.ceil(displayWidth(line) / surface.columns())), 0);
 
   const draw = (lines: string[]) => {
-    const body = lines.map((line) => `${line}${clearToLineEnd}\n`).join('');
+    const body = lines.map((line) => `${safeLine(line, surface.paint)}${clearToLineEnd}\n`).join('');
     surface.write(`${up(rowsTaken())}\r${body}${clearBelow}`);
     shown = lines;
   };

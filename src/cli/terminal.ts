@@ -1,6 +1,6 @@
 /** The two streams a command may write to, and what is known about each. Decides once whether there are colours. */
 import type { WriteStream } from 'node:tty';
-import { coloured, type Paint, plain } from './render/palette.ts';
+import { coloured, type Paint, plain, safeLine } from './render/palette.ts';
 
 export interface Surface {
   write(text: string): void;
@@ -38,7 +38,7 @@ export function surfaceOf(stream: WriteStream, environment: Environment): Surfac
 export const fitOf = (surface: Surface) => ({ width: surface.columns(), paint: surface.paint });
 
 export const printLines = (surface: Surface, lines: string[]): void => {
-  if (lines.length > 0) surface.write(`${lines.join('\n')}\n`);
+  if (lines.length > 0) surface.write(`${lines.map((line) => safeLine(line, surface.paint)).join('\n')}\n`);
 };
 
 /** JSON leaves these as they are: DEL, the C1 controls, which some terminals obey, and marks that turn the writing direction. */

@@ -1,6 +1,7 @@
 /** The relay's process: reads how it was started, serves until it is told to stop, and lets no held beat go unanswered. */
 import { systemClock } from '../base/clock.ts';
 import { createLog } from '../base/log.ts';
+import { printableText } from '../base/printable.ts';
 import { createRedactor } from '../base/redact.ts';
 import { SettingsError } from '../base/settings.ts';
 import { type RelayOptions, readRelayOptions, relayUsage } from './options.ts';
@@ -26,7 +27,7 @@ const options = commandLine();
 const redact = createRedactor([], options.token === null ? [] : [options.token]);
 const log = createLog({ level: options.log_level, redact });
 const relay = await startRelay(options, { clock: systemClock, log }).catch((error: Error) => {
-  process.stderr.write(`slipway relay: could not start: ${whyNotStarted(error, options)}\n`);
+  process.stderr.write(`slipway relay: could not start: ${printableText(whyNotStarted(error, options))}\n`);
   process.exit(1);
 });
 process.stdout.write(

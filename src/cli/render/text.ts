@@ -1,13 +1,12 @@
 /** Text as a terminal shows it: how wide it is, how it is cut, and what of it is safe to print. */
 import { stripVTControlCharacters } from 'node:util';
 
+export { printable } from '../../base/printable.ts';
+
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 const twoColumns =
   /^[\p{Emoji_Presentation}\u{1100}-\u{115f}\u{2e80}-\u{a4cf}\u{ac00}-\u{d7a3}\u{f900}-\u{faff}\u{fe30}-\u{fe6f}\u{ff00}-\u{ff60}\u{ffe0}-\u{ffe6}\u{20000}-\u{3fffd}]/u;
 const plainAscii = /^[ -~]*$/;
-/** Control characters, and the marks that turn the direction of writing: both can make a line say what it does not. */
-const deceptive = /[\p{Cc}\u{2028}-\u{202e}\u{2066}-\u{2069}]/gu;
-
 const columnsOf = (grapheme: string) => (twoColumns.test(grapheme) ? 2 : 1);
 
 /** Columns that the text takes, colours not counted. */
@@ -36,13 +35,6 @@ export const pad = (text: string, width: number): string => text + ' '.repeat(Ma
 
 export const padStart = (text: string, width: number): string =>
   ' '.repeat(Math.max(0, width - displayWidth(text))) + text;
-
-/**
- * One line of foreign text. Messages and log lines come from machines that we do not trust; an escape sequence in one
- * must not move the reader's cursor, set the title or hide a line.
- */
-export const printable = (text: string): string =>
-  stripVTControlCharacters(text).replaceAll('\t', '    ').replace(deceptive, ' ').trimEnd();
 
 /** Breaks plain text at spaces into lines of at most `width` columns; a longer word stays whole, so ids can be copied. */
 export function wrap(text: string, width: number): string[] {
