@@ -22,6 +22,7 @@ import { openTracer } from './base/open-tracer.ts';
 import { publicAuthority } from './base/public-authority.ts';
 import { createRedactor, type LearningRedactor } from './base/redact.ts';
 import { readSettings, type ServerSettings, SettingsError, serverUsage } from './base/settings.ts';
+import { openTlsFiles } from './base/tls-files.ts';
 import { welcome } from './cli/render/welcome.ts';
 import { readServerFile, type ServerFileSettings } from './contract/server-file.ts';
 import type { Driver } from './drivers/driver.ts';
@@ -278,10 +279,10 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
       overload: () => overload.figures(),
     }),
   };
-  const { tls_cert, tls_key } = settings;
-  const tls = tls_cert && tls_key ? { cert: await readFile(tls_cert), key: await readFile(tls_key) } : null;
+  const tls = await openTlsFiles(settings);
   const app = await createApiServer(api, tls);
   parts.defer(() => app.close());
+  if (tls) parts.adopt(tls.follow(app.server, { clock: systemClock, log }), async (stop) => stop());
   parts.defer(() => agentStreams.stop());
   return { app, settings: api.settings, scheme: tls ? 'https' : 'http' };
 }

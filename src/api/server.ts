@@ -2,6 +2,7 @@
 import cookie from '@fastify/cookie';
 import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify';
 import { Type } from 'typebox';
+import type { TlsPair } from '../base/tls-files.ts';
 import { ApiProblem } from '../contract/errors.ts';
 import { strict } from '../contract/primitives.ts';
 import type { RouteDeclaration } from '../contract/route.ts';
@@ -27,7 +28,7 @@ import { correlationOf } from './correlation.ts';
 import { handlers } from './handlers.ts';
 import { sendProblem } from './problem-reply.ts';
 import { createRefusalRecorder } from './refusals.ts';
-import { everyReply } from './reply-headers.ts';
+import { everyReply, isNamedHost, onlyOverTls } from './reply-headers.ts';
 import { beginSpan, idsOfRequest, isTraced, spanOf } from './request-span.ts';
 import type { ApiServices, Call, Handler } from './services.ts';
 import { isConsolePage, serveConsole, serveDocs } from './static-files.ts';
@@ -41,11 +42,6 @@ const requestTimeoutMs = 60_000;
 /** A request without Host is refused by our own check, which says why. */
 const connecting = { requireHostHeader: false, shouldUpgradeCallback: isUpgrade };
 const nothing = Type.Object({}, strict);
-
-export interface TlsFiles {
-  cert: Buffer;
-  key: Buffer;
-}
 
 function callOf(request: FastifyRequest, reply: Call<OperationName>['reply']): Call<OperationName> {
   return {
@@ -116,7 +112,7 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
   });
 }
 
-export async function createApiServer(services: ApiServices, tls: TlsFiles | null): Promise<FastifyInstance> {
+export async function createApiServer(services: ApiServices, tls: TlsPair | null): Promise<FastifyInstance> {
   const app = Fastify({
     loggerInstance: services.log as never,
     logController: new LogController({ disableRequestLogging: true }),
@@ -125,7 +121,7 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
     rewriteUrl,
     clientErrorHandler: answerBrokenBytes,
     frameworkErrors: answerBadAddress,
-    ...(tls ? { https: { ...tls, ...connecting } } : { http: connecting }),
+    ...(tls ? { https: { cert: tls.cert, key: tls.key, ...connecting } } : { http: connecting }),
     return503OnClosing: false,
     forceCloseConnections: true,
   } as object) as unknown as FastifyInstance;
@@ -153,6 +149,7 @@ export async function createApiServer(services: ApiServices, tls: TlsFiles | nul
     reply.header('x-correlation-id', request.correlation_id);
     reply.header('traceparent', beginSpan(request));
     reply.headers(everyReply);
+    if (services.settings.secure_cookies && isNamedHost(request)) reply.headers(onlyOverTls);
     if (closing) throw new ApiProblem('not_ready', { retry_after_seconds: 1 });
     if (!request.is404 || isConsolePage(request, services.settings.console_dir)) return undefined;
     // Before the body is read: an address that is not there does not care what was sent to it.

@@ -1,10 +1,10 @@
 /** The relay: joins its listener, its gatherer and its way to the control plane. */
-import { readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import { openTlsFiles, type TlsFiles } from '../base/tls-files.ts';
 import { errorCatalogue } from '../contract/errors.ts';
 import { checkToken } from './check-token.ts';
 import { createGatherer, defaultLimits, type Gatherer, type GathererFigures, type GathererLimits } from './gatherer.ts';
@@ -32,10 +32,8 @@ const forwardTimeoutMs = 7_000;
 const mostConnections = 20_000;
 const sayEveryMs = 60_000;
 
-async function serverFor({ tls_cert, tls_key }: RelayOptions): Promise<Server> {
-  if (!tls_cert || !tls_key) return createServer();
-  return createSecureServer({ cert: await readFile(tls_cert), key: await readFile(tls_key) });
-}
+const serverFor = (tls: TlsFiles | null): Server =>
+  tls ? createSecureServer({ cert: tls.cert, key: tls.key }) : createServer();
 
 const listening = (server: Server, { port, host }: RelayOptions) =>
   new Promise<void>((resolve, reject) => {
@@ -56,7 +54,8 @@ export async function startRelay(
   options: RelayOptions,
   { clock, log, limits = defaultLimits }: { clock: Clock; log: Log; limits?: GathererLimits },
 ): Promise<Relay> {
-  const server = await serverFor(options);
+  const tls = await openTlsFiles(options);
+  const server = serverFor(tls);
   const upstream = openUpstream({ ...options, clock, log, timeout_ms: forwardTimeoutMs });
   const gatherer = createGatherer({
     clock,
@@ -88,6 +87,7 @@ export async function startRelay(
   };
   cancelSaying = clock.after(sayEveryMs, say);
 
+  const stopFollowing = tls?.follow(server, { clock, log });
   const { port } = server.address() as AddressInfo;
   const shownHost = options.host.includes(':') ? `[${options.host}]` : options.host;
   return {
@@ -95,6 +95,7 @@ export async function startRelay(
     figures,
     async stop() {
       cancelSaying();
+      stopFollowing?.();
       await takeLeave(parts);
     },
   };
