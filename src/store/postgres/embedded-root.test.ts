@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { end, endOwners, isRoot, newDirectory, query, startOwner } from '../../../test/support/embedded-owners.ts';
-import { barrierBefore, mayUse } from './account.ts';
+import { type Account, barrierBefore, mayUse, unprivilegedAccount } from './account.ts';
 import { installedBinaries } from './binaries.ts';
 
 afterEach(endOwners);
@@ -36,6 +36,23 @@ test('the first directory that an account may not enter is named', async () => {
   expect(mayUse(stranger, below)).toBe(true);
   await chmod(below, 0o700);
   expect(mayUse(stranger, below)).toBe(false);
+});
+
+const account = (name: string, uid: number): Account => ({ name, uid, gid: uid });
+
+test('the database never runs as nobody: an account is chosen, else made, else asked for', () => {
+  const accounts = [account('root', 0), account('nobody', 65534)];
+  const said: string[] = [];
+  const say = (line: string) => void said.push(line);
+  const cannot = { list: () => accounts, create: () => {} };
+  expect(() => unprivilegedAccount(say, cannot)).toThrow(/none of the accounts slipway, postgres/);
+  const can = { list: () => accounts, create: () => void accounts.push(account('slipway', 998)) };
+  expect(unprivilegedAccount(say, can).name).toBe('slipway');
+  expect(said).toEqual([expect.stringContaining('slipway was made')]);
+  expect(unprivilegedAccount(say, cannot).uid).toBe(998);
+  const both = [account('postgres', 101), account('slipway', 998)];
+  expect(unprivilegedAccount(say, { list: () => both, create: () => {} }).name).toBe('slipway');
+  expect(said).toHaveLength(1);
 });
 
 if (isRoot) {
@@ -95,13 +112,29 @@ if (isRoot) {
 
   test("a plain user's cluster is run for root by the account that owns it", async () => {
     const dataDir = await newDirectory();
-    const nobody = { uid: 65534, gid: 65534 };
+    // An account of this host that is neither ours nor nobody's.
+    const plain = { uid: 2, gid: 2 };
     await chmod(dataDir, 0o777);
-    const first = await startOwner(dataDir, nobody);
+    const first = await startOwner(dataDir, plain);
     await end(first.child, 'SIGTERM');
     await chmod(dataDir, 0o711);
     await startOwner(dataDir);
-    expect(statSync(first.clusterDir)).toMatchObject(nobody);
+    expect(statSync(first.clusterDir)).toMatchObject(plain);
+  });
+
+  test("nobody's cluster is handed to an account of its own, with its data", async () => {
+    const dataDir = await newDirectory();
+    await chmod(dataDir, 0o777);
+    const first = await startOwner(dataDir, { uid: 65534, gid: 65534 });
+    await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
+    await end(first.child, 'SIGTERM');
+    await chmod(dataDir, 0o711);
+    const second = await startOwner(dataDir);
+    expect(second.said).toEqual([expect.stringContaining('belonged to nobody')]);
+    expect([0, 65534]).not.toContain(statSync(second.clusterDir).uid);
+    expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
+    await end(second.child, 'SIGTERM');
+    expect((await startOwner(dataDir)).said).toEqual([]);
   });
 
   test("root's cluster is refused to a plain user", async () => {

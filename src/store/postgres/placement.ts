@@ -9,6 +9,7 @@ import {
   constants,
   cpSync,
   existsSync,
+  lchownSync,
   linkSync,
   lstatSync,
   mkdirSync,
@@ -21,9 +22,18 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { type Account, accountOf, barrierBefore, mayUse, runsAsRoot, unprivilegedAccount } from './account.ts';
+import {
+  type Account,
+  accountOf,
+  barrierBefore,
+  isNobody,
+  mayUse,
+  runsAsRoot,
+  unprivilegedAccount,
+} from './account.ts';
 import { type Binaries, installedBinaries, postgresOf } from './binaries.ts';
 import { EmbeddedPostgresError, isRefusal } from './embedded-error.ts';
+import { findPostmaster } from './postmaster.ts';
 
 export interface Placement {
   clusterDir: string;
@@ -50,11 +60,11 @@ export function choosePlacement(dataDir: string, say: Say, relocateTo: string = 
     return { clusterDir: inPlace, nurseryDir: directory, logFile, binaries, account: undefined };
   }
   const pointer = join(directory, 'postgres.location');
-  const fresh = unprivilegedAccount();
+  const fresh = unprivilegedAccount(say);
   const barrier = barrierBefore(fresh, inPlace);
   const moved = existsSync(pointer) || (barrier !== undefined && !existsSync(inPlace));
   const clusterDir = moved ? relocated(pointer, relocateTo, fresh) : inPlace;
-  const account = ownerOf(clusterDir) ?? fresh;
+  const account = takenFromNobody(clusterDir, fresh, say) ?? ownerOf(clusterDir) ?? fresh;
   if (moved && !existsSync(clusterDir)) {
     say(`PostgreSQL runs as ${account.name}, which may not enter ${barrier}; its data is in ${clusterDir} instead.`);
   }
@@ -82,6 +92,23 @@ function ownerOf(clusterDir: string): Account | undefined {
   if (!existsSync(clusterDir)) return undefined;
   const { uid, gid } = statSync(clusterDir);
   return uid === 0 ? undefined : accountOf(uid, gid);
+}
+
+/** Earlier versions ran the database as nobody. A cluster that is running keeps its account until the next start. */
+function takenFromNobody(clusterDir: string, account: Account, say: Say): Account | undefined {
+  const owner = ownerOf(clusterDir);
+  if (!owner || !isNobody(owner) || findPostmaster(clusterDir)) return undefined;
+  giveTo(account, clusterDir);
+  say(
+    `The database in ${clusterDir} belonged to ${owner.name}, as which other programs run too; it now belongs to ${account.name}.`,
+  );
+  return account;
+}
+
+function giveTo(account: Account, path: string): void {
+  if (lstatSync(path).isDirectory()) for (const name of readdirSync(path)) giveTo(account, join(path, name));
+  // The directory last: a start that is cut off here begins again.
+  lchownSync(path, account.uid, account.gid);
 }
 
 function refuseForeignCluster(clusterDir: string): void {
