@@ -1,6 +1,7 @@
 /** What the agent is told at its start: by a driver in a file, by a person in flags (options.ts). */
 import { readFileSync } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
+import { insecureHttpProblem, isSentInClear } from '../base/insecure-http.ts';
 import { errorText, type Fields, isFields, isTextRecord, isTexts } from './shape.ts';
 
 export interface SimulatedStage {
@@ -22,6 +23,8 @@ export interface AgentConfig {
   stream: boolean;
   /** Other replicas of the control plane, for when that one is gone. */
   other_server_urls: string[];
+  /** Send the credential to other hosts also without TLS. */
+  allow_insecure_http: boolean;
   enrollment_token: string | null;
   join_token: string | null;
   /** Until when a first registration is tried, by the server's clock; null: for as long as it takes. */
@@ -75,10 +78,16 @@ export function configFrom(value: unknown): AgentConfig {
   if (!isFields(value)) throw new UsageError('the configuration must be a JSON object');
   const dir = requiredText(value, 'dir');
   if (!isAbsolute(dir)) throw new UsageError('`dir` must be an absolute path');
+  const server_url = serverUrl(requiredText(value, 'server_url'));
+  const other_server_urls = (optional(value, 'other_server_urls', isTexts, 'a list of addresses') ?? []).map(serverUrl);
+  const allow_insecure_http = optional(value, 'allow_insecure_http', isYesOrNo, 'true or false') ?? false;
+  const inClear = [server_url, ...other_server_urls].find(isSentInClear);
+  if (inClear && !allow_insecure_http) throw new UsageError(insecureHttpProblem(inClear));
   return {
-    server_url: serverUrl(requiredText(value, 'server_url')),
+    server_url,
     ca: authority(value),
-    other_server_urls: (optional(value, 'other_server_urls', isTexts, 'a list of addresses') ?? []).map(serverUrl),
+    other_server_urls,
+    allow_insecure_http,
     stream: optional(value, 'stream', isYesOrNo, 'true or false') ?? false,
     enrollment_token: optionalText(value, 'enrollment_token'),
     join_token: optionalText(value, 'join_token'),

@@ -19,6 +19,7 @@ const flags = {
   config: { type: 'string' },
   server: { type: 'string' },
   ca: { type: 'string' },
+  'allow-insecure-http': { type: 'boolean' },
   dir: { type: 'string' },
   patience: { type: 'string' },
   json: { type: 'boolean' },
@@ -50,7 +51,9 @@ function askedBy(args: string[], env: NodeJS.ProcessEnv): Asked | null {
   if (!(patience_seconds > 0 && patience_seconds <= 60)) throw new UsageError('--patience is 1 to 60 seconds');
   const ca = readAuthority(values.ca);
   const dir = resolve(values.dir ?? '.slipway-agent');
-  const config = values.config ? readConfigFile(values.config) : configFrom({ server_url: values.server, dir, ca });
+  const config = values.config
+    ? readConfigFile(values.config)
+    : configFrom({ server_url: values.server, dir, ca, allow_insecure_http: values['allow-insecure-http'] });
   return { config: { ...config, ca: ca ?? config.ca }, patience_seconds, json: values.json === true };
 }
 

@@ -36,7 +36,11 @@ const lived = (...args: string[]) =>
       resolve({ code: error?.code ?? 0, stdout, stderr }),
     );
   });
-const joins = (...more: string[]) => ['--server', server.url, '--join-token', 'j', '--dir', dir, ...more];
+const joins = (...more: string[]) => {
+  const token = join(dir, 'join.token');
+  writeFileSync(token, 'j\n');
+  return ['--server', server.url, '--join-token-file', token, '--dir', dir, ...more];
+};
 
 test.each<[ErrorCode, string, string]>([
   ['join_token_invalid', 'does not take this join token: It was used up.', 'slipway join-token create POOL'],
@@ -81,7 +85,7 @@ test('a directory that another agent has, and one that cannot be written', async
     `slipway agent: another agent has ${dir}: it is process ${first.pid}\n  What to do: Stop that one, or give this one a directory of its own with --dir.\n`,
   );
   const below = join(dir, 'agent.json', 'below');
-  const { code, stderr } = await lived('--server', server.url, '--join-token', 'j', '--dir', below);
+  const { code, stderr } = await lived(...joins('--dir', below));
   expect(code).toBe(2);
   expect(stderr).toMatch(/^slipway agent: it cannot keep anything in .+below: ENOTDIR.+\n {2}What to do: Let the user/);
   expect(stderr.split('\n'), 'no stack').toHaveLength(3);

@@ -43,15 +43,18 @@ const unreached = (remedy: string): Words => ({
 const refusalWords: Record<string, Words> = {
   join_token_invalid: {
     what: ({ server_url }) => `${server_url} does not take this join token`,
-    remedy: () => `Make another (${newJoinToken}) and start the agent with it: --join-token or SLIPWAY_JOIN_TOKEN.`,
+    remedy: () =>
+      `Make another (${newJoinToken}) and start the agent with it: --join-token-file or SLIPWAY_JOIN_TOKEN.`,
   },
   join_token_expired: {
     what: () => 'its join token has expired',
-    remedy: () => `Make another (${newJoinToken}) and start the agent with it: --join-token or SLIPWAY_JOIN_TOKEN.`,
+    remedy: () =>
+      `Make another (${newJoinToken}) and start the agent with it: --join-token-file or SLIPWAY_JOIN_TOKEN.`,
   },
   join_token_spent: {
     what: () => 'no uses of its join token are left',
-    remedy: () => `Make another (${newJoinToken}) and start the agent with it: --join-token or SLIPWAY_JOIN_TOKEN.`,
+    remedy: () =>
+      `Make another (${newJoinToken}) and start the agent with it: --join-token-file or SLIPWAY_JOIN_TOKEN.`,
   },
   identity_unproven: {
     what: ({ dir }) => `a machine of its name is known, and ${dir} holds neither its credential nor its key`,
@@ -77,7 +80,7 @@ const refusalWords: Record<string, Words> = {
   },
   token_missing: {
     what: ({ dir }) => `it has no token to register with, and ${dir} holds no credential`,
-    remedy: () => `Give it a token with --join-token or SLIPWAY_JOIN_TOKEN; one is made by ${newJoinToken}`,
+    remedy: () => `Give it a token with --join-token-file or SLIPWAY_JOIN_TOKEN; one is made by ${newJoinToken}`,
   },
 };
 

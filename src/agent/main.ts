@@ -1,5 +1,6 @@
 /** The agent's process: reads how it was started, lives, and ends with a code that says how. */
 import { systemClock } from '../base/clock.ts';
+import { printableText } from '../base/printable.ts';
 import { runAgent } from './agent.ts';
 import { type AgentConfig, UsageError } from './config.ts';
 import { lockDirectory, unlockDirectory } from './directory-lock.ts';
@@ -12,7 +13,7 @@ import { agentDirectory, makeAgentDirectory } from './state-file.ts';
 import { defaultTiming } from './timing.ts';
 
 function giveUp(exit_code: number, words: string | null): never {
-  if (words) process.stderr.write(words);
+  if (words) process.stderr.write(printableText(words));
   process.exit(exit_code);
 }
 
@@ -31,7 +32,9 @@ function takeDirectory(config: AgentConfig): void {
 
 function commandLine(): AgentConfig {
   try {
-    const config = configFromCommandLine(process.argv.slice(2), process.env);
+    const config = configFromCommandLine(process.argv.slice(2), process.env, (text) =>
+      process.stderr.write(`slipway agent: ${text}\n`),
+    );
     if (config) return config;
     process.stdout.write(usage);
     process.exit(0);
@@ -45,8 +48,8 @@ if (process.argv[2] === 'doctor')
   process.exit(
     await agentDoctor(process.argv.slice(3), process.env, {
       clock: systemClock,
-      out: (line) => process.stdout.write(`${line}\n`),
-      err: (line) => process.stderr.write(`${line}\n`),
+      out: (line) => process.stdout.write(`${printableText(line)}\n`),
+      err: (line) => process.stderr.write(`${printableText(line)}\n`),
     }),
   );
 
@@ -79,7 +82,7 @@ finish(
     timing: defaultTiming,
     env: process.env,
     stop: stop.signal,
-    print: (line) => process.stdout.write(`${line}\n`),
+    print: (line) => process.stdout.write(`${printableText(line)}\n`),
     atExit: (run) => process.on('exit', run),
   }),
 );

@@ -5,12 +5,12 @@ import { expect, test } from 'vitest';
 import { configFrom, UsageError } from './config.ts';
 import { configFromCommandLine, nodeNameFrom } from './options.ts';
 
-const server = ['--server', 'http://control.example:7070/'];
+const server = ['--server', 'https://control.example:7070/'];
 
 test('a person lets a machine join with flags, and names what to supervise behind --', () => {
   const args = [...server, '--join-token', 't', '--name', 'box-1', '--dir', 'x', '--', 'serve', '--port', '80'];
   expect(configFromCommandLine(args, {})).toMatchObject({
-    server_url: 'http://control.example:7070',
+    server_url: 'https://control.example:7070',
     join_token: 't',
     enrollment_token: null,
     name: 'box-1',
@@ -28,14 +28,20 @@ test('tokens may come from the environment, where other users do not see them', 
 });
 
 test('each flag has an environment variable, and the flag wins', () => {
-  const env = { SLIPWAY_AGENT_SERVER: 'http://a.example', SLIPWAY_AGENT_NAME: 'n', SLIPWAY_AGENT_STREAM: 'true' };
+  const env = { SLIPWAY_AGENT_SERVER: 'https://a.example', SLIPWAY_AGENT_NAME: 'n', SLIPWAY_AGENT_STREAM: 'true' };
   const told = { ...env, SLIPWAY_AGENT_BASE_URL: 'http://b.example', SLIPWAY_AGENT_DIR: '/d', SLIPWAY_JOIN_TOKEN: 'j' };
-  const expected = { server_url: 'http://a.example', name: 'n', base_url: 'http://b.example', dir: '/d', stream: true };
+  const expected = {
+    server_url: 'https://a.example',
+    name: 'n',
+    base_url: 'http://b.example',
+    dir: '/d',
+    stream: true,
+  };
   expect(configFromCommandLine([], told)).toMatchObject(expected);
-  const flags = ['--server', 'http://c.example', '--name', 'flag'];
+  const flags = ['--server', 'https://c.example', '--name', 'flag'];
   const other = { ...told, SLIPWAY_AGENT_STREAM: '0', SLIPWAY_AGENT_CONFIG: '/nonexistent/agent.json' };
   expect(configFromCommandLine(flags, other)).toMatchObject({
-    server_url: 'http://c.example',
+    server_url: 'https://c.example',
     name: 'flag',
     stream: false,
   });
@@ -56,14 +62,14 @@ test('what cannot be used is refused by name', () => {
   const refused: [unknown, string][] = [
     [null, 'JSON object'],
     [{ dir: '/x' }, 'server_url'],
-    [{ server_url: 'http://a', dir: 'relative' }, 'dir'],
+    [{ server_url: 'https://a', dir: 'relative' }, 'dir'],
     [{ server_url: 'ftp://a', dir: '/x' }, 'http'],
-    [{ server_url: 'http://a', dir: '/x', command: [] }, 'command'],
-    [{ server_url: 'http://a', dir: '/x', command: 'ls' }, 'command'],
-    [{ server_url: 'http://a', dir: '/x', env: { A: 1 } }, 'env'],
-    [{ server_url: 'http://a', dir: '/x', deadline_at: 'soon' }, 'deadline_at'],
-    [{ server_url: 'http://a', dir: '/x', boot_stages: [{ name: 'a', seconds: -1 }] }, 'boot_stages'],
-    [{ server_url: 'http://a', dir: '/x', requires: [{ name: 'a' }] }, 'requires'],
+    [{ server_url: 'https://a', dir: '/x', command: [] }, 'command'],
+    [{ server_url: 'https://a', dir: '/x', command: 'ls' }, 'command'],
+    [{ server_url: 'https://a', dir: '/x', env: { A: 1 } }, 'env'],
+    [{ server_url: 'https://a', dir: '/x', deadline_at: 'soon' }, 'deadline_at'],
+    [{ server_url: 'https://a', dir: '/x', boot_stages: [{ name: 'a', seconds: -1 }] }, 'boot_stages'],
+    [{ server_url: 'https://a', dir: '/x', requires: [{ name: 'a' }] }, 'requires'],
   ];
   for (const [value, name] of refused) {
     expect(() => configFrom(value)).toThrow(UsageError);
@@ -76,7 +82,44 @@ test('what cannot be used is refused by name', () => {
 test('a field that this agent does not know does not keep it from starting', () => {
   const dir = mkdtempSync(join(tmpdir(), 'slipway-config-'));
   const path = join(dir, 'agent.json');
-  writeFileSync(path, JSON.stringify({ server_url: 'http://a', dir, of_a_newer_server: true }));
+  writeFileSync(path, JSON.stringify({ server_url: 'https://a', dir, of_a_newer_server: true }));
   expect(configFromCommandLine(['--config', path], {})).toMatchObject({ dir, work_dir: dir, boot_stages: [] });
+  rmSync(dir, { recursive: true });
+});
+
+test('a credential goes to another host only over TLS, or where somebody says so', () => {
+  const args = ['--server', 'http://10.0.0.7:7070'];
+  const env = { SLIPWAY_JOIN_TOKEN: 'j' };
+  expect(() => configFromCommandLine(args, env)).toThrow(/10\.0\.0\.7.*no credential.*--allow-insecure-http/);
+  expect(() =>
+    configFrom({ server_url: 'https://a.example', other_server_urls: ['http://b.example'], dir: '/d' }),
+  ).toThrow('b.example');
+  expect(configFromCommandLine([...args, '--allow-insecure-http'], env)?.allow_insecure_http).toBe(true);
+  expect(configFromCommandLine(args, { ...env, SLIPWAY_ALLOW_INSECURE_HTTP: '1' })?.server_url).toBe(args[1]);
+  for (const url of ['http://127.0.0.1:1', 'http://localhost:1', 'http://[::1]:1'])
+    expect(configFromCommandLine(['--server', url], env)?.server_url).toBe(url);
+  // Names that only begin like this host's own.
+  for (const url of ['http://127.0.0.1.example', 'http://localhost.example', 'http://1270.0.0.1.example'])
+    expect(() => configFromCommandLine(['--server', url], env)).toThrow(UsageError);
+});
+
+test('a token may come from a file, and one among the arguments is warned of', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'slipway-options-'));
+  const file = join(dir, 'token');
+  writeFileSync(file, 'swj_from-file\n');
+  const warnings: string[] = [];
+  const warn = (text: string) => void warnings.push(text);
+  const env = { SLIPWAY_JOIN_TOKEN: 'swj_from-environment' };
+  expect(configFromCommandLine([...server, '--join-token-file', file], env, warn)?.join_token).toBe('swj_from-file');
+  expect(configFromCommandLine([...server, '--enrollment-token-file', file], {}, warn)?.enrollment_token).toBe(
+    'swj_from-file',
+  );
+  expect(warnings).toEqual([]);
+  expect(configFromCommandLine([...server, '--join-token', 'typed'], {}, warn)?.join_token).toBe('typed');
+  expect(warnings.join()).toMatch(/--join-token-file.*SLIPWAY_JOIN_TOKEN/);
+  expect(warnings.join()).not.toContain('typed');
+  writeFileSync(file, 'two words\n');
+  expect(() => configFromCommandLine([...server, '--join-token-file', file], {})).toThrow(UsageError);
+  expect(() => configFromCommandLine([...server, '--join-token-file', join(dir, 'none')], {})).toThrow(/none/);
   rmSync(dir, { recursive: true });
 });

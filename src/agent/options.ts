@@ -4,19 +4,25 @@ import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { withVariables } from '../base/flag-variables.ts';
+import { insecureHttpVariable } from '../base/insecure-http.ts';
+import { argumentWarning, readSecretFile } from '../base/secret-file.ts';
 import { type AgentConfig, configFrom, readConfigFile, UsageError } from './config.ts';
 import { errorText } from './shape.ts';
 
-export const usage = `Usage: slipway agent --server URL (--join-token T | --enrollment-token T) [options] [-- command …]
+export const usage = `Usage: slipway agent --server URL (--join-token-file F | --enrollment-token-file F) [options] [-- command …]
        slipway agent --config FILE
-       slipway agent doctor (--config FILE | --server URL [--dir D]) [--ca FILE] [--json]
+       slipway agent doctor (--config FILE | --server URL [--dir D]) [--ca FILE] [--allow-insecure-http] [--json]
 
   --server URL           address of the control plane
-  --join-token T         joins a pool; also read from SLIPWAY_JOIN_TOKEN
-  --enrollment-token T   enrols an expected node; also read from SLIPWAY_ENROLLMENT_TOKEN
+  --join-token-file F    holds a token that joins a pool; - reads standard input; SLIPWAY_JOIN_TOKEN is the token itself
+  --enrollment-token-file F
+                         holds a token that enrols an expected node; - reads standard input; SLIPWAY_ENROLLMENT_TOKEN is the token itself
+  --join-token T, --enrollment-token T
+                         the tokens themselves; every user of this host can read them here, so prefer the files
   --name N               the node's name (with a join token; default: this host's name)
   --base-url URL         where the node's own service is reached
   --ca FILE              an authority that vouches for the control plane (PEM); also read from SLIPWAY_CA
+  --allow-insecure-http  send credentials to other hosts also over http://; also read from SLIPWAY_ALLOW_INSECURE_HTTP
   --stream               keep one connection open for beats and tasks, instead of a call for each
   --otlp-endpoint URL    an OpenTelemetry collector that is sent what was done for tasks; also read from SLIPWAY_OTLP_ENDPOINT
   --dir D                where the agent keeps its state (default: .slipway-agent)
@@ -33,7 +39,10 @@ const flags = {
   config: { type: 'string' },
   server: { type: 'string' },
   'join-token': { type: 'string' },
+  'join-token-file': { type: 'string' },
   'enrollment-token': { type: 'string' },
+  'enrollment-token-file': { type: 'string' },
+  'allow-insecure-http': { type: 'boolean' },
   name: { type: 'string' },
   'base-url': { type: 'string' },
   ca: { type: 'string' },
@@ -47,6 +56,7 @@ const named = {
   'join-token': 'SLIPWAY_JOIN_TOKEN',
   'enrollment-token': 'SLIPWAY_ENROLLMENT_TOKEN',
   ca: 'SLIPWAY_CA',
+  'allow-insecure-http': insecureHttpVariable,
   'otlp-endpoint': 'SLIPWAY_OTLP_ENDPOINT',
 };
 
@@ -69,17 +79,38 @@ export function nodeNameFrom(host: string): string {
   return name.replace(/^[^a-z0-9]+|[^a-z0-9]+$/g, '') || 'node';
 }
 
+type TokenFlag = 'join-token' | 'enrollment-token';
+
+/** A file that was named outranks the environment. */
+function tokenFrom(flag: TokenFlag, values: Partial<Record<TokenFlag | `${TokenFlag}-file`, string>>, typed: boolean) {
+  const path = values[`${flag}-file`];
+  if (path === undefined) return values[flag];
+  if (typed) throw new UsageError(`give --${flag} or --${flag}-file, not both`);
+  try {
+    return readSecretFile(path);
+  } catch (error) {
+    throw new UsageError(`--${flag}-file ${path}: ${errorText(error)}`);
+  }
+}
+
 /** Null when only help was asked for. */
-export function configFromCommandLine(args: string[], env: NodeJS.ProcessEnv): AgentConfig | null {
+export function configFromCommandLine(
+  args: string[],
+  env: NodeJS.ProcessEnv,
+  warn: (text: string) => void = () => {},
+): AgentConfig | null {
   const { values: given, positionals } = parsed(args);
   if (given.help) return null;
   const values = agentFlags(given, flags, env);
   if (values.config) return readConfigFile(values.config);
-  const join_token = values['join-token'];
+  for (const flag of ['join-token', 'enrollment-token'] as const)
+    if (given[flag] !== undefined) warn(argumentWarning(flag, named[flag]));
+  const join_token = tokenFrom('join-token', values, given['join-token'] !== undefined);
   return configFrom({
     server_url: values.server,
     join_token,
-    enrollment_token: values['enrollment-token'],
+    enrollment_token: tokenFrom('enrollment-token', values, given['enrollment-token'] !== undefined),
+    allow_insecure_http: values['allow-insecure-http'],
     name: values.name ?? (join_token ? nodeNameFrom(hostname()) : null),
     base_url: values['base-url'],
     stream: values.stream,

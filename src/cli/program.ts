@@ -1,5 +1,6 @@
 /** The command line as a whole: every command, the flags they share, and the environment variable of each flag. */
 import { Command, Option } from 'commander';
+import { insecureHttpFlag, insecureHttpVariable } from '../base/insecure-http.ts';
 import type { CommandGroup } from './catalogue.ts';
 import type { Cli } from './command.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -13,13 +14,14 @@ export interface SharedOptions {
   tokenFile?: string;
   dataDir?: string;
   ca?: string;
+  allowInsecureHttp?: boolean;
   json?: boolean;
   debug?: boolean;
 }
 
 const sharedOptions = () => [
   new Option('--server <url>', 'the server').env('SLIPWAY_SERVER').default(defaultServer),
-  new Option('--token-file <file>', 'a file that holds your token').env('SLIPWAY_TOKEN_FILE'),
+  new Option('--token-file <file>', 'a file that holds your token; - reads standard input').env('SLIPWAY_TOKEN_FILE'),
   new Option('--token <token>', 'your token; every user of this host can read it here, so prefer the variable').env(
     'SLIPWAY_TOKEN',
   ),
@@ -27,6 +29,7 @@ const sharedOptions = () => [
     'SLIPWAY_DATA_DIR',
   ),
   new Option('--ca <file>', 'a certificate authority to trust besides the usual ones (PEM)').env('SLIPWAY_CA'),
+  new Option(`--${insecureHttpFlag}`, 'send your token to another host also over http://').env(insecureHttpVariable),
   new Option('--json', 'print JSON: one document, or one object a line for what goes on').env('SLIPWAY_JSON'),
   new Option('--debug', 'print stack traces').env('SLIPWAY_DEBUG'),
 ];

@@ -5,6 +5,7 @@ import { inspect } from 'node:util';
 import { Command, CommanderError, type OptionValues } from 'commander';
 import { systemClock } from '../base/clock.ts';
 import { newCorrelationId } from '../base/ids.ts';
+import { argumentWarning } from '../base/secret-file.ts';
 import { trustedWith } from '../base/trusted-certificates.ts';
 import type { CommandGroup } from './catalogue.ts';
 import type { Cli, Work } from './command.ts';
@@ -84,9 +85,12 @@ export async function runCommandLine(host: Host): Promise<number> {
         token: given(program, 'token'),
         token_file: given(program, 'tokenFile'),
         data_dir: given(program, 'dataDir'),
+        allow_insecure_http: shared.allowInsecureHttp === true,
       },
       { environment, working_directory, clone },
     );
+    if (given(program, 'token')?.source === 'flag')
+      printLines(terminal.err, [argumentWarning('token', 'SLIPWAY_TOKEN')]);
     server = connection.server;
     looked_in = connection.looked_in;
     const trusted = trustedWith(connection.ca);

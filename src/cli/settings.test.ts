@@ -54,7 +54,7 @@ test('a token that was only found is not sent to another host', () => {
   expect(tokenFor({ server: 'http://slipway.example.com' })).toBeUndefined();
   expect(tokenFor({ server: 'http://localhost:7070' })).toBe('from-here');
   expect(tokenFor({ server: 'http://[::1]:7070' })).toBe('from-here');
-  expect(tokenFor({ server: 'http://slipway.example.com', token: variable('set') })).toBe('set');
+  expect(tokenFor({ server: 'https://slipway.example.com', token: variable('set') })).toBe('set');
 });
 
 test('a token file that is missing or holds more than a token is named', () => {
@@ -70,4 +70,14 @@ test.each([
 
 test.each(['', 'ftp://x', 'http://', 'http://user:pw@host', 'a b'])('%j is no server', (text) => {
   expect(() => normalizeServer(text)).toThrow(/is not an address/);
+});
+
+test('a token is sent to another host only over TLS, or where somebody says so', () => {
+  const input = { server: 'http://slipway.example.com', token: variable('set') };
+  expect(() => tokenFor(input)).toThrow(/not https, so the token is not sent/);
+  expect(() => tokenFor({ ...input, data_dir: flag(join(root, 'named')), token: undefined as never })).toThrow(
+    /not https/,
+  );
+  expect(tokenFor({ ...input, allow_insecure_http: true })).toBe('set');
+  expect(tokenFor({ ...input, server: 'http://127.0.0.1:7070' })).toBe('set');
 });

@@ -4,6 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { insecureHttpRemedy, insecureHttpWhy, isLoopbackUrl, isSentInClear } from '../base/insecure-http.ts';
 import { CliFailure } from './failure.ts';
 
 export const defaultServer = 'http://127.0.0.1:7070';
@@ -22,6 +23,7 @@ export interface ConnectionInput {
   token?: Given;
   token_file?: Given;
   data_dir?: Given;
+  allow_insecure_http?: boolean;
 }
 
 export interface Surroundings {
@@ -48,10 +50,7 @@ export function normalizeServer(text: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
-const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
-const isLoopback = (server: string) => loopback.test(new URL(server).hostname);
-
-function readNamed(path: string, what: string, remedy: string): string {
+function readNamed(path: string | number, what: string, remedy: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
@@ -72,8 +71,11 @@ function readAuthority(path: string): string {
   return pem;
 }
 
+const standardInput = 0;
+
 function readToken(path: string): string {
-  const text = readNamed(path, 'token file', 'Name another with --token-file, or set SLIPWAY_TOKEN.');
+  const remedy = 'Name another with --token-file, or set SLIPWAY_TOKEN.';
+  const text = readNamed(path === '-' ? standardInput : path, 'token file', remedy);
   const token = text.trim();
   if (token === '' || /\s/.test(token))
     throw new CliFailure('usage', `The token file ${path} does not hold one token`, {
@@ -96,12 +98,18 @@ export function resolveConnection(input: ConnectionInput, surroundings: Surround
   const server = normalizeServer(input.server);
   const ca = input.ca ? readAuthority(input.ca) : null;
   const token = resolveToken(server, input, surroundings);
+  if (token !== undefined && isSentInClear(server) && !input.allow_insecure_http)
+    throw new CliFailure('usage', `${server} is another host and not https, so the token is not sent there`, {
+      why: insecureHttpWhy,
+      remedy: insecureHttpRemedy,
+    });
   const looked = token === undefined && looksInDirectory(server, input);
   return { server, token, ca, ...(looked && { looked_in: input.data_dir?.value ?? usualDirectory }) };
 }
 
 /** A token that was merely found belongs to this host's server; it is not shown to a stranger's. */
-const looksInDirectory = (server: string, input: ConnectionInput) => isLoopback(server) || input.data_dir !== undefined;
+const looksInDirectory = (server: string, input: ConnectionInput) =>
+  isLoopbackUrl(server) || input.data_dir !== undefined;
 
 /** First come, first served: a token typed or named for this call, the environment's, then the server's own file. */
 function resolveToken(server: string, input: ConnectionInput, surroundings: Surroundings): string | undefined {

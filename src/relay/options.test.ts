@@ -2,16 +2,16 @@ import { expect, test } from 'vitest';
 import { SettingsError } from '../base/settings.ts';
 import { readRelayOptions } from './options.ts';
 
-const server = ['--server', 'http://control.example:7070/'];
+const server = ['--server', 'https://control.example:7070/'];
 
 test('a relay listens on loopback, and its token comes from where others do not see it', () => {
   expect(readRelayOptions(server, { SLIPWAY_RELAY_TOKEN: 'swr_1' })).toMatchObject({
-    server_urls: ['http://control.example:7070'],
+    server_urls: ['https://control.example:7070'],
     host: '127.0.0.1',
     token: 'swr_1',
   });
   expect(readRelayOptions([...server, '--server', 'https://other.example'], {})).toMatchObject({
-    server_urls: ['http://control.example:7070', 'https://other.example'],
+    server_urls: ['https://control.example:7070', 'https://other.example'],
     token: null,
   });
   expect(readRelayOptions(['--help'], {})).toBeNull();
@@ -19,7 +19,7 @@ test('a relay listens on loopback, and its token comes from where others do not 
 
 test('each flag has an environment variable, and the flag wins', () => {
   const env = {
-    SLIPWAY_RELAY_SERVER: 'http://a.example, http://b.example/',
+    SLIPWAY_RELAY_SERVER: 'https://a.example, https://b.example/',
     SLIPWAY_RELAY_HOST: '0.0.0.0',
     SLIPWAY_RELAY_PORT: '7171',
     SLIPWAY_RELAY_BEHIND_PROXY: 'yes',
@@ -29,13 +29,13 @@ test('each flag has an environment variable, and the flag wins', () => {
   const expected = { host: '0.0.0.0', port: 7171, behind_proxy: true, log_level: 'debug', tls_cert: null };
   expect(readRelayOptions([], env)).toMatchObject({
     ...expected,
-    server_urls: ['http://a.example', 'http://b.example'],
+    server_urls: ['https://a.example', 'https://b.example'],
   });
   const flagged = readRelayOptions([...server, '--port', '1', '--host', '::1'], {
     ...env,
     SLIPWAY_RELAY_BEHIND_PROXY: 'no',
   });
-  expect(flagged).toMatchObject({ server_urls: ['http://control.example:7070'], port: 1, behind_proxy: false });
+  expect(flagged).toMatchObject({ server_urls: ['https://control.example:7070'], port: 1, behind_proxy: false });
 });
 
 test.each([
@@ -50,4 +50,12 @@ test.each([
 ])('%j is refused by name', (args, named) => {
   expect(() => readRelayOptions(args, {})).toThrow(SettingsError);
   expect(() => readRelayOptions(args, {})).toThrow(named);
+});
+
+test('credentials are passed on to another host only over TLS, or where somebody says so', () => {
+  const args = ['--server', 'https://a.example', '--server', 'http://10.0.0.7:7070'];
+  expect(() => readRelayOptions(args, {})).toThrow(/10\.0\.0\.7.*--allow-insecure-http/);
+  expect(readRelayOptions([...args, '--allow-insecure-http'], {})?.server_urls).toHaveLength(2);
+  expect(readRelayOptions(args, { SLIPWAY_ALLOW_INSECURE_HTTP: 'true' })?.server_urls).toHaveLength(2);
+  expect(readRelayOptions(['--server', 'http://127.0.0.1:7070'], {})?.server_urls).toHaveLength(1);
 });

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { withVariables } from '../base/flag-variables.ts';
+import { insecureHttpProblem, insecureHttpVariable, isSentInClear } from '../base/insecure-http.ts';
 import { httpAddress, levelFrom, portFrom, refuseOpenListening, SettingsError } from '../base/settings.ts';
 
 export interface RelayOptions {
@@ -20,8 +21,9 @@ export interface RelayOptions {
 export const relayUsage = `Usage: slipway relay --server URL [options]
 
   --server URL           address of the control plane; may be given several times
-  --token-file FILE      holds the token of a relay: batches then go by one stream; also read from SLIPWAY_RELAY_TOKEN
+  --token-file FILE      holds the token of a relay (- reads standard input): batches then go by one stream; also read from SLIPWAY_RELAY_TOKEN
   --ca FILE              an authority that vouches for the control plane (PEM)
+  --allow-insecure-http  pass credentials on to other hosts also over http://; also read from SLIPWAY_ALLOW_INSECURE_HTTP
   --host HOST            where agents reach it (default 127.0.0.1)
   --port PORT            (default 7071)
   --tls-cert FILE        certificate for listening beyond loopback
@@ -37,6 +39,7 @@ const flags = {
   server: { type: 'string', multiple: true },
   'token-file': { type: 'string' },
   ca: { type: 'string' },
+  'allow-insecure-http': { type: 'boolean' },
   host: { type: 'string' },
   port: { type: 'string' },
   'tls-cert': { type: 'string' },
@@ -48,7 +51,10 @@ const flags = {
 
 function parsed(args: string[], env: Record<string, string | undefined>) {
   try {
-    return withVariables(parseArgs({ args, options: flags }).values, flags, env, { program: 'relay' });
+    return withVariables(parseArgs({ args, options: flags }).values, flags, env, {
+      program: 'relay',
+      named: { 'allow-insecure-http': insecureHttpVariable },
+    });
   } catch (error) {
     throw new SettingsError(error instanceof Error ? error.message : String(error));
   }
@@ -57,7 +63,7 @@ function parsed(args: string[], env: Record<string, string | undefined>) {
 function readText(flag: string, path: string | undefined): string | null {
   if (path === undefined) return null;
   try {
-    return readFileSync(path, 'utf8').trim();
+    return readFileSync(flag === 'token-file' && path === '-' ? 0 : path, 'utf8').trim();
   } catch (error) {
     throw new SettingsError(`--${flag} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
@@ -72,6 +78,8 @@ export function readRelayOptions(args: string[], env: Record<string, string | un
     return url.replace(/\/+$/, '');
   });
   if (first === undefined) throw new SettingsError('--server is missing');
+  const inClear = [first, ...others].find(isSentInClear);
+  if (inClear && !given['allow-insecure-http']) throw new SettingsError(insecureHttpProblem(inClear));
   const token = readText('token-file', given['token-file']) ?? (env.SLIPWAY_RELAY_TOKEN || null);
   // Without one it would work all the same, only by calls and for every pool; nobody who names a file means that.
   if (token === '') throw new SettingsError('--token-file holds no token');
