@@ -17,5 +17,5 @@ export const trustedByKind: SourceEdit[] = [
     replace: 'return true;',
   },
   { file: 'src/store/own-facts.ts', find: "fact}.origin in ('internal', 'report')", replace: "fact}.origin <> 'x'" },
-  { file: 'src/lifecycle/refused-beats.ts', find: "|| fact.origin !== 'internal' ", replace: '' },
+  { file: 'src/lifecycle/refused-beats.ts', find: " || fact.origin !== 'internal'", replace: '' },
 ];
