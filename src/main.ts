@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createAgentStreams } from './api/agent-stream/streams.ts';
+import { createCredentialAge } from './api/credential-age.ts';
 import { openPlaces } from './api/held/places.ts';
 import { createLiveFeed } from './api/live-feed.ts';
 import { createMetrics } from './api/metrics.ts';
@@ -263,6 +264,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
     places: openPlaces(),
     agentStreams,
     tellRefusedBeat: refusedBeats.tell,
+    credential_age: createCredentialAge(clock, opening.settings),
     tracer,
     ...nodeLogs.services,
     readiness: async () => {

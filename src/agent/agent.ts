@@ -9,6 +9,7 @@ import { boot } from './boot.ts';
 import type { CallFailure } from './call-failure.ts';
 import type { AgentConfig } from './config.ts';
 import { type ControlPlane, type ControlPlaneParts, controlPlane } from './control-plane.ts';
+import { credentialRotation } from './credential/rotation.ts';
 import { credentialDoubt } from './credential-doubt.ts';
 import { crashed, type Ending, ending } from './ending.ts';
 import type { AgentEnd } from './exit.ts';
@@ -39,6 +40,7 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
       if (failure.call === 'agent-register') return;
       if (failure.code === 'instance_fenced') life.end({ code: 'instance_fenced', reason: failure.detail });
       if (doubt.confirmedBy(failure)) lost(failure);
+      if (failure.code === 'credential_expired' && failure.call !== 'agent-credential-rotate') rotateNow();
     },
   };
   const server = controlPlane({
@@ -50,6 +52,7 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
   });
   const resumed = state.read().identity !== null;
   const gate = prerequisiteGate({ ...parts, signal: life.signal, first_start: !resumed, begin: work.begin });
+  let rotateNow = () => {};
   const lost = credentialLost(parts, server, gate, life);
 
   const tracer = await openTracer({
@@ -64,9 +67,11 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
   let shipper: LogShipper | null = null;
   const live = async () => {
     if (!(await start(parts, server, gate, life))) return;
+    const rotation = credentialRotation({ ...parts, server, signal: life.signal, onLost: lost });
+    rotateNow = rotation.now;
     const loops = startLoops({ ...parts, ...told, server, signal: life.signal, tracer });
     shipper = loops.shipper;
-    await loops.done;
+    await Promise.all([loops.done, rotation.done]);
   };
   await Promise.all([live(), gate.done]).catch((error) => life.end(crashed(error)));
   const how = life.how() ?? crashed(new Error('the agent ended without a reason'));

@@ -5,6 +5,7 @@
 
 import { newSpanId, traceIdOf, traceparentOf } from '../base/trace.ts';
 import type {
+  CredentialReply,
   Heartbeat,
   PrerequisiteReport,
   RegisterReply,
@@ -19,6 +20,7 @@ import {
   type BeatReply,
   readAcknowledged,
   readBeatReply,
+  readCredentialReply,
   readLease,
   readLogsReply,
   readNextTask,
@@ -37,6 +39,7 @@ export const agentCalls = {
   'agent-boot': '/v1/agent/boot',
   'agent-prerequisites': '/v1/agent/prerequisites',
   'agent-evidence': '/v1/agent/evidence',
+  'agent-credential-rotate': '/v1/agent/credential/rotate',
   'health-get': '/healthz',
 } as const;
 type CallName = keyof typeof agentCalls;
@@ -49,6 +52,7 @@ export interface RegisterAs {
 
 export interface ControlPlane {
   register(request: RegisterRequest, as: RegisterAs): Promise<Answer<RegisterReply>>;
+  rotate(request: { signature: string }, signal: AbortSignal): Promise<Answer<CredentialReply>>;
   heartbeat(beat: Heartbeat, signal: AbortSignal): Promise<Answer<BeatReply>>;
   nextTask(wait_seconds: number, signal: AbortSignal): Promise<Answer<{ task: SignedTask | null }>>;
   progress(task: SignedTask, message: string, signal: AbortSignal): Promise<Answer<{ lease_seconds: number }>>;
@@ -86,7 +90,11 @@ interface Sent {
 
 export function controlPlane(parts: ControlPlaneParts): ControlPlane {
   const send = async <T>(name: CallName, sent: Sent, read: (body: unknown) => T | null): Promise<Answer<T>> => {
+    const shown = parts.credential();
     const answer = await parts.transport.call(requestOf(parts, name, sent), read);
+    // The credential was rotated while the call was under way: it is not unknown, only no longer the present one.
+    const isFormer = sent.credential === undefined && shown !== parts.credential() && !sent.signal.aborted;
+    if (!answer.ok && answer.failure.code === 'credential_unknown' && isFormer) return send(name, sent, read);
     if (answer.ok) parts.onAnswer(name);
     // A call that we ended ourselves did not fail.
     else if (!sent.signal.aborted) parts.onFailure(answer.failure);
@@ -94,6 +102,7 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
   };
   return {
     register: (json, as) => send('agent-register', { json, ...as }, readRegisterReply),
+    rotate: (json, signal) => send('agent-credential-rotate', { json, signal }, readCredentialReply),
     heartbeat: (json, signal) => send('agent-heartbeat', { json, signal }, readBeatReply),
     nextTask(wait_seconds, signal) {
       const timeout_ms = wait_seconds * 1000 + parts.timeout_ms;

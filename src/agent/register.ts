@@ -8,6 +8,7 @@ import type { BootStages } from './boot-stages.ts';
 import { type CallFailure, describeFailure, mayPass } from './call-failure.ts';
 import type { AgentConfig } from './config.ts';
 import type { ControlPlane } from './control-plane.ts';
+import { rotateOnce } from './credential/rotation.ts';
 import type { AgentEnd } from './exit.ts';
 import { publicKeyOf, signed } from './keys.ts';
 import type { Log } from './log.ts';
@@ -74,8 +75,18 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
       proves = true;
       continue;
     }
+    if (failure.code === 'credential_expired' && identity) {
+      const refused = await rotateOnce({ ...parts, state, signal });
+      if (!refused) continue;
+      if (!mayPass(refused) && !config.join_token) return refusal(refused);
+      if (!mayPass(refused)) {
+        log.warn('the credential has expired for good; joining anew');
+        state.update({ identity: null });
+        continue;
+      }
+    }
     if (failure.code === 'claim_from_future' && stages.dropTimes()) continue;
-    if (!mayPass(failure)) return refusal(failure);
+    if (!mayPass(failure) && failure.code !== 'credential_expired') return refusal(failure);
     if (failure.deadline_at !== null && failure.deadline_at !== deadline_at) {
       // Whatever was said last counts: an operator may have given the machine more time.
       deadline_at = failure.deadline_at;
@@ -131,6 +142,7 @@ function requestOf(parts: RegisterParts, proves: boolean): RegisterRequest {
     version: agentVersion,
     agent_public_key: publicKeyOf(private_key),
     ...(!identity && !config.enrollment_token && proves ? proofOf(parts) : {}),
+    rotates_credential: true,
     ...(stages.length > 0 ? { boot: { stages } } : {}),
     ...(Object.keys(config.labels).length > 0 ? { labels: config.labels } : {}),
   };
@@ -141,8 +153,10 @@ function keep({ config, state }: RegisterParts, reply: RegisterReply): AgentEnd 
   const credential = reply.credential ?? state.read().identity?.credential;
   if (!credential) return { code: 'registration_refused', reason: 'the server registered us but gave no credential' };
   const token = config.enrollment_token ?? config.join_token;
+  const { credential_expires_at } = reply;
+  const expiry = credential_expires_at === undefined ? {} : { credential_expires_at };
   state.update({
-    identity: { node_id, node_instance_id, credential },
+    identity: { node_id, node_instance_id, credential, ...expiry },
     enrolled_with: token ? tokenDigest(token) : state.read().enrolled_with,
     task_keys,
     requires: reply.requires ?? null,

@@ -1,12 +1,21 @@
 /** Reads the server's replies; what does not look like the contract was not said by our server, and reads as null. */
-import type { HeartbeatReply, RegisterReply, SignedTask, TaskKey } from '../contract/agent.ts';
+import type { CredentialReply, HeartbeatReply, RegisterReply, SignedTask, TaskKey } from '../contract/agent.ts';
 import { isPrerequisites } from './config.ts';
-import { isFields, numberOf, textOf } from './shape.ts';
+import { type Fields, isFields, numberOf, textOf } from './shape.ts';
 
 const isTaskKey = (value: unknown): value is TaskKey =>
   isFields(value) && typeof value.kid === 'string' && typeof value.public_key === 'string';
 
 export const isTaskKeys = (value: unknown): value is TaskKey[] => Array.isArray(value) && value.every(isTaskKey);
+
+/** One that is no time would never be due. */
+const expiryIn = ({ credential_expires_at: at }: Fields): { credential_expires_at?: string | null } =>
+  at === null || (typeof at === 'string' && !Number.isNaN(Date.parse(at))) ? { credential_expires_at: at } : {};
+
+export function readCredentialReply(body: unknown): CredentialReply | null {
+  if (!isFields(body) || typeof body.credential !== 'string') return null;
+  return { credential: body.credential, credential_expires_at: expiryIn(body).credential_expires_at ?? null };
+}
 
 export function readRegisterReply(body: unknown): RegisterReply | null {
   if (!isFields(body)) return null;
@@ -21,6 +30,7 @@ export function readRegisterReply(body: unknown): RegisterReply | null {
     node_id,
     node_instance_id,
     ...(typeof credential === 'string' ? { credential } : {}),
+    ...expiryIn(body),
     task_keys,
     heartbeat_interval_seconds,
     deadline_at: textOf(body.deadline_at),

@@ -14,6 +14,8 @@ export interface Identity {
   node_id: string;
   node_instance_id: string;
   credential: string;
+  /** Null: the server says that it does not expire. Undefined: the server does not know of expiry. */
+  credential_expires_at?: string | null;
 }
 
 export interface AgentState {
@@ -122,7 +124,13 @@ function identityFrom(value: unknown): Identity | null {
   const { node_id, node_instance_id, credential }: Fields = value;
   if (typeof node_id !== 'string' || typeof node_instance_id !== 'string' || typeof credential !== 'string')
     return null;
-  return { node_id, node_instance_id, credential };
+  const { credential_expires_at: expires } = value;
+  return {
+    node_id,
+    node_instance_id,
+    credential,
+    ...(expires === null || typeof expires === 'string' ? { credential_expires_at: expires } : {}),
+  };
 }
 
 const isStage = (value: unknown): value is BootStage =>

@@ -5,6 +5,7 @@ export interface Timing {
   /** How long a command must have been up to be taken for ready. */
   ready_after_ms: number;
   register_retry: Span;
+  rotate_retry: Span;
   beat_retry: Span;
   ship_retry: Span;
   task_retry: Span;
@@ -36,6 +37,7 @@ export interface Timing {
 export const defaultTiming: Timing = {
   ready_after_ms: 250,
   register_retry: { first_ms: 250, most_ms: 15_000 },
+  rotate_retry: { first_ms: 1_000, most_ms: 300_000 },
   beat_retry: { first_ms: 500, most_ms: 10_000 },
   ship_retry: { first_ms: 500, most_ms: 15_000 },
   task_retry: { first_ms: 500, most_ms: 15_000 },

@@ -97,9 +97,18 @@ async function identify(request: FastifyRequest, services: ApiServices): Promise
 export const fencedProblem = (reason: string, kept?: { acknowledged_seq: number }) =>
   new ApiProblem('instance_fenced', { detail: `This instance no longer counts: ${reason}.`, ...kept });
 
+const expiredProblem = () => new ApiProblem('credential_expired');
+
+/** The credential is the instance's own, but has it expired? The machine speaks, so its silence must not be blamed. */
+export function refuseExpired(session: AgentSession, relay: Relay | null, services: ApiServices): void {
+  if (!services.credential_age.isExpired(session.expires_seconds)) return;
+  services.tellRefusedBeat({ session, relay, code: 'credential_expired' });
+  throw expiredProblem();
+}
+
 async function identifyAgent(
   request: FastifyRequest,
-  { fenced }: Extract<Access, { kind: 'agent' }>,
+  { fenced, expired }: Extract<Access, { kind: 'agent' }>,
   services: ApiServices,
 ): Promise<AgentSession> {
   const credential = bearerOf(request);
@@ -110,6 +119,9 @@ async function identifyAgent(
   const { fence } = session;
   if (fence.kind === 'fenced' && (fenced !== 'heard' || fence.heard_until === null || fence.heard_until <= at))
     throw fencedProblem(fence.reason);
+  if (expired !== 'within_grace') refuseExpired(session, null, services);
+  else if (session.expires_seconds !== 0 && !services.credential_age.mayRotate(session.expires_seconds))
+    throw expiredProblem();
   return session;
 }
 

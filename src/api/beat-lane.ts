@@ -130,7 +130,10 @@ function sessionOf(request: IncomingMessage, services: ApiServices): AgentSessio
     ? authorization.slice(usualScheme.length)
     : bearerOf(request);
   const session = credential ? services.sessions.known(credential) : undefined;
-  return session?.fence.kind === 'none' ? session : undefined;
+  if (session?.fence.kind !== 'none') return undefined;
+  return session.expires_seconds !== 0 && services.credential_age.isExpired(session.expires_seconds)
+    ? undefined
+    : session;
 }
 
 /** The same few names are used all the time; those that once passed are known by heart. */

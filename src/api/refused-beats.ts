@@ -30,7 +30,8 @@ interface RefusedJoinBeat {
 
 interface RefusedRelayBeat {
   session: RefusedSession;
-  relay: Relay;
+  /** Null where it came without one, or not because of one. */
+  relay: Relay | null;
   code: BeatRefusal;
 }
 
@@ -60,7 +61,7 @@ function joinFactOf({ session, code, join_token_id }: RefusedJoinBeat, at: Date)
 
 function relayFactOf({ session, relay, code }: RefusedRelayBeat, at: Date): Fact {
   const { node_id, node_instance_id, pool } = session;
-  const refusing = { relay: relay.name, relay_pool: relay.pool };
+  const refusing = { relay: relay?.name ?? '', relay_pool: relay?.pool ?? '' };
   const why_not = beatRefusals[code].why(refusing, pool);
   const way_out = beatRefusals[code].way_out(refusing, pool);
   return {
@@ -68,8 +69,8 @@ function relayFactOf({ session, relay, code }: RefusedRelayBeat, at: Date): Fact
     layer: 'api',
     kind: refusedBeatKind,
     summary: `its heartbeats arrive and are refused: ${why_not}`,
-    data: { code, why_not, way_out, shown: 'credential', pool, ...refusing },
-    actor: actorOf(relay),
+    data: { code, why_not, way_out, shown: 'credential', pool, ...(relay && refusing) },
+    actor: relay && actorOf(relay),
     node_id,
     node_instance_id,
   };

@@ -18,6 +18,7 @@ import type { HeartbeatBuffer } from '../store/heartbeat-buffer.ts';
 import type { LogWriter } from '../store/log-writer.ts';
 import type { EvidenceTail } from '../store/tail.ts';
 import type { AgentStreams } from './agent-stream/streams.ts';
+import type { CredentialAge } from './credential-age.ts';
 import type { Places } from './held/places.ts';
 import type { LiveFeed } from './live-feed.ts';
 import type { LogArrivals } from './log-arrivals.ts';
@@ -65,6 +66,7 @@ export interface ApiServices extends OperationServices {
   arrivals: LogArrivals;
   agentStreams: AgentStreams;
   tellRefusedBeat: TellRefusedBeat;
+  credential_age: CredentialAge;
   logs: LogWriter;
   intake: LogIntake;
   readiness(): Promise<Record<string, { ok: boolean; detail: string | null }>>;

@@ -7,7 +7,7 @@ import type { BatchBeat, HeartbeatResult } from '../contract/agent.ts';
 import { ApiProblem, errorCatalogue } from '../contract/errors.ts';
 import type { BeatRefusal } from '../lifecycle/refused-beats.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
-import { fencedProblem } from './auth.ts';
+import { fencedProblem, refuseExpired } from './auth.ts';
 import type { ApiServices, Relay } from './services.ts';
 import { takeAtOnce, takeBeat } from './take-beat.ts';
 
@@ -48,6 +48,7 @@ function mustCount(
   session: AgentSession | undefined,
   { credential }: BatchBeat,
   relay: Relay | undefined,
+  services: ApiServices,
 ): AgentSession {
   if (credential === undefined) throw new ApiProblem('beat_credential_missing');
   if (!session) throw new ApiProblem('credential_unknown');
@@ -57,6 +58,7 @@ function mustCount(
       `The relay ${relay.name} speaks for the pool ${relay.pool} alone, and this machine is of ${session.pool}.`,
     );
   if (session.fence.kind === 'fenced') throw fencedProblem(session.fence.reason);
+  if (session.expires_seconds !== 0) refuseExpired(session, relay ?? null, services);
   return session;
 }
 
@@ -83,7 +85,7 @@ export async function takeBatch(
   const news = new Map<AgentSession, number[]>();
   for (const [index, beat] of beats.entries()) {
     try {
-      const session = mustCount(sessions[index], beat, relay);
+      const session = mustCount(sessions[index], beat, relay, services);
       const before = news.get(session);
       const reply = before ? undefined : takeAtOnce(session, said(beat), services);
       if (reply) results[index] = reply;

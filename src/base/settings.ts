@@ -36,6 +36,10 @@ export interface ServerSettings {
   session_max_seconds: number;
   /** Unknown tokens that one address may send before it has to wait. */
   token_failures: number;
+  /** How long an agent's credential holds; 0: for ever. */
+  credential_seconds: number;
+  /** How long after its expiry a credential may still be exchanged for a new one. */
+  credential_grace_seconds: number;
   log_level: string;
   /** Where spans go; null: nowhere. */
   otlp_endpoint: string | null;
@@ -160,6 +164,16 @@ export const serverFlags: Record<string, Flag> = {
     value: '20',
     says: 'unknown tokens that one address may send before it has to wait between tries',
   },
+  'credential-seconds': {
+    type: 'string',
+    value: '86400',
+    says: 'how long the credential of an agent holds; agents rotate theirs before that. 0: for ever',
+  },
+  'credential-grace-seconds': {
+    type: 'string',
+    value: '2592000',
+    says: 'how long after its expiry a credential may still be exchanged for a new one',
+  },
   'log-level': { type: 'string', value: 'warn', says: 'trace, debug, info, warn, error or silent' },
 };
 
@@ -268,6 +282,12 @@ export function readSettings(argv: string[], environment: Record<string, string 
   };
   const yes = (flag: string): boolean =>
     flags[flag] === true || ['1', 'true', 'yes'].includes(environment[variableOf(flag)] ?? '');
+  const seconds = (flag: string): number => {
+    const given = Number(text(flag));
+    if (!Number.isFinite(given) || given < 0)
+      throw new SettingsError(`--${flag} must be a number of seconds, 0 or more, not ${text(flag)}`);
+    return given;
+  };
   const host = text('host') ?? '127.0.0.1';
   const behind_proxy = yes('behind-proxy');
   const above0 = (flag: string): number => {
@@ -302,6 +322,8 @@ export function readSettings(argv: string[], environment: Record<string, string 
     session_idle_seconds: above0('session-idle-seconds'),
     session_max_seconds: above0('session-max-seconds'),
     token_failures: above0('token-failures'),
+    credential_seconds: seconds('credential-seconds'),
+    credential_grace_seconds: seconds('credential-grace-seconds'),
     log_level: levelFrom(text('log-level') ?? 'warn'),
     otlp_endpoint: httpAddress('otlp-endpoint', text('otlp-endpoint')),
     otlp_logs_endpoint: httpAddress('otlp-logs-endpoint', text('otlp-logs-endpoint')),

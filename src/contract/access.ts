@@ -10,3 +10,4 @@ export const admin: Access = { kind: 'person', role: 'admin', tenants: 'none' };
 export const instance: Access = { kind: 'agent' };
 export const instanceOrRelay: Access = { kind: 'agent', relays: true };
 export const instanceOrFormer: Access = { kind: 'agent', fenced: 'heard' };
+export const instanceOrExpired: Access = { kind: 'agent', expired: 'within_grace' };

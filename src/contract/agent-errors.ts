@@ -16,6 +16,25 @@ export const agentErrors = {
     cause: 'The credential was never issued here, or was replaced.',
     remedy: 'Start the agent anew with a join token, or expect the machine anew for an enrolment token.',
   },
+  credential_expired: {
+    status: 401,
+    title: 'This instance credential has expired',
+    owner_layer: 'auth',
+    detail_layer: 'credential',
+    cause: 'The machine did not rotate its credential in time: it slept, or could not reach the server.',
+    remedy:
+      'The agent rotates it by itself within the grace period (`--credential-grace-seconds`). After that, let the node enrol again: `slipway act NODE re-enroll`.',
+  },
+  rotation_unsigned: {
+    status: 403,
+    title: "The rotation is not signed by the agent's key",
+    owner_layer: 'auth',
+    detail_layer: 'credential',
+    cause:
+      'A credential that ages is renewed only with a signature by the key that the instance registered, and that counts.',
+    remedy:
+      'Sign the rotation as docs/agent.md says. A key in doubt is accepted by `slipway act NODE accept-key`; a machine that lost its key enrols again.',
+  },
   beat_credential_missing: {
     status: 401,
     title: 'The beat does not carry the credential of its machine',

@@ -39,6 +39,9 @@ export const RegisterRequest = Type.Object(
     base_url: Type.Optional(HttpUrl),
     version: Type.String({ minLength: 1, maxLength: 128 }),
     agent_public_key: Type.Optional(Ed25519PublicKey),
+    rotates_credential: Type.Optional(
+      Type.Boolean({ description: 'The agent rotates its credential, so the one it gets here may expire.' }),
+    ),
     key_change: Type.Optional(
       Type.Object(
         {
@@ -64,6 +67,9 @@ export const RegisterReply = Type.Object(
     node_instance_id: Type.String(),
     credential: Type.Optional(
       Type.String({ description: 'Absent when the caller registered again with its credential.' }),
+    ),
+    credential_expires_at: Type.Optional(
+      Type.Union([Timestamp, Type.Null()], { description: 'Rotate before. Null: it does not expire.' }),
     ),
     task_keys: Type.Array(TaskKey),
     heartbeat_interval_seconds: Type.Number(),
@@ -247,7 +253,22 @@ export const AgentEvidence = Type.Object(
   { ...strict, $id: 'AgentEvidence' },
 );
 
-export const CredentialReply = Type.Object({ credential: Type.String() }, { $id: 'CredentialReply' });
+export const CredentialRotation = Type.Object(
+  {
+    signature: Type.Optional(
+      Type.String({
+        pattern: '^[A-Za-z0-9+/]{86}==$',
+        description: "Ed25519 by the agent's key, base64; docs/agent.md says over what.",
+      }),
+    ),
+  },
+  { ...strict, $id: 'CredentialRotation' },
+);
+export const CredentialReply = Type.Object(
+  { credential: Type.String(), credential_expires_at: nullable(Timestamp) },
+  { $id: 'CredentialReply' },
+);
+export type CredentialReply = Static<typeof CredentialReply>;
 export const Acknowledged = Type.Object({ ok: Type.Literal(true) }, { $id: 'Acknowledged' });
 
 export const BundleQuery = Type.Object(

@@ -16,7 +16,7 @@ import type { Role } from './token.ts';
 export type Access =
   | { kind: 'public' }
   | { kind: 'person'; role: Role; tenants: 'own' | 'none' }
-  | { kind: 'agent'; fenced?: 'heard'; relays?: true }
+  | { kind: 'agent'; fenced?: 'heard'; relays?: true; expired?: 'within_grace' }
   | { kind: 'body'; credential: 'token' | 'enrolment' | 'instances' };
 
 /** A fault in the body that has a code of its own, because whoever sent it has something else to do about it. */

@@ -14,6 +14,7 @@ export const streamClosings = {
   unsupported_media_type: { close_code: 1003, broken: true },
   stream_overrun: { close_code: 1013, broken: true },
   credential_unknown: { close_code: 4401, broken: false },
+  credential_expired: { close_code: 4401, broken: false },
   token_unknown: { close_code: 4401, broken: false },
   token_expired: { close_code: 4401, broken: false },
   stream_silent: { close_code: 4408, broken: true },

@@ -37,6 +37,12 @@ export const beatRefusals = {
     why: ({ relay }) => `relay token ${relay} has expired`,
     way_out: afresh,
   },
+  credential_expired: {
+    in_short: 'its credential has expired',
+    why: () => 'its credential has expired',
+    way_out: () =>
+      'its agent rotates the credential by itself within the grace period; after that, let it enrol again (slipway act NODE re-enroll)',
+  },
 } as const satisfies Record<string, Refusal>;
 
 export type BeatRefusal = keyof typeof beatRefusals;

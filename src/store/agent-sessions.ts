@@ -39,6 +39,8 @@ export interface AgentSession {
   told_interval_ms: number;
   told_at_seconds: number;
   tasks_waiting: number;
+  /** When its credential stops being accepted; 0: it does not age. */
+  expires_seconds: number;
   /** Null for our own agents. */
   at_door: DoorClient | null;
   readonly fence: Fence;
@@ -140,6 +142,7 @@ class Remembered implements AgentSession {
   told_interval_ms = 0;
   told_at_seconds = 0;
   tasks_waiting = 0;
+  expires_seconds = 0;
   at_door: DoorClient | null = null;
   readonly fence: Fence;
   /** By which it is found. Nearly all have one; while a credential is replaced there may be another. */
@@ -165,6 +168,7 @@ class Remembered implements AgentSession {
     this.reported_status = shared(row.reported_status);
     this.verdict_rule = shared(row.verdict_rule);
     this.tasks_waiting = row.tasks_waiting;
+    this.expires_seconds = row.credential_expires_at ? Math.floor(row.credential_expires_at.getTime() / 1000) : 0;
     this.interval_seconds = interval_seconds;
     this.stale_after_seconds = stale_after_seconds;
     this.at_door = doorClientOf(row);

@@ -41,12 +41,12 @@ async function issueCredential(
   instance: NodeInstanceId,
   request: RegisterRequest,
   key: KeyStanding,
-  now: Date,
+  { now, credential_expires_at }: Pick<Registering, 'now' | 'credential_expires_at'>,
 ): Promise<string> {
   const credential = newSecret('swc');
   await tx.query(
     `update instances set credential_hash = $2, credential_used_at = null, agent_public_key = $3, key_unproven_since = $7, agent_version = $4,
-       base_url = $5, registered_at = coalesce(registered_at, $6), registrations = registrations + 1 where node_instance_id = $1`,
+       base_url = $5, credential_expires_at = $8, next_credential_hash = null, next_credential_expires_at = null, registered_at = coalesce(registered_at, $6), registrations = registrations + 1 where node_instance_id = $1`,
     [
       instance,
       hashSecret(credential),
@@ -55,6 +55,7 @@ async function issueCredential(
       request.base_url ?? null,
       now,
       key.key_unproven_since,
+      credential_expires_at ?? null,
     ],
   );
   return credential;
@@ -106,8 +107,9 @@ const replyFor = async (
   node: NodeRow,
   instance: NodeInstanceId,
   credential: string | undefined,
+  credential_expires_at: Date | null,
 ): Promise<Registered> =>
-  replyOf(node, await poolGeneration(tx, node.pool, node.pool_generation), instance, credential);
+  replyOf(node, await poolGeneration(tx, node.pool, node.pool_generation), instance, credential, credential_expires_at);
 
 /** The store does not know the instance yet, so its deadline is told from its birth, which its id carries, and its pool. */
 async function notYet(tx: Transaction, claims: EnrollmentClaims, context: Registering): Promise<ApiProblem> {
@@ -137,8 +139,8 @@ async function byEnrollmentToken(
   const { node_id, node_instance_id } = instance;
   const changing = { ...context, node_id, node_instance_id, former: instance, via: 'enrollment_token' } as const;
   const key = await changeKey(tx, request, changing);
-  const credential = await issueCredential(tx, node_instance_id, request, key, context.now);
-  return replyFor(tx, admitted, instance.node_instance_id, credential);
+  const credential = await issueCredential(tx, node_instance_id, request, key, context);
+  return replyFor(tx, admitted, node_instance_id, credential, context.credential_expires_at ?? null);
 }
 
 /** The machine is the same, so whoever fell with it waits for it again: another tenant must not find it free and never cleaned. */
@@ -187,9 +189,9 @@ async function asNewInstance(
   const admitted = await admit(tx, node, instance, request, context);
   const changing = { ...context, node_id, node_instance_id, former: former ?? instance, via: 'join_token' } as const;
   const key = await changeKey(tx, request, changing);
-  const credential = await issueCredential(tx, node_instance_id, request, key, now);
+  const credential = await issueCredential(tx, node_instance_id, request, key, context);
   await keepArrival(tx, node_instance_id, context.arrival);
-  return replyFor(tx, admitted, node_instance_id, credential);
+  return replyFor(tx, admitted, node_instance_id, credential, context.credential_expires_at ?? null);
 }
 
 /** An agent that lost its credential and still has its key is the same instance: it gets another credential. */
@@ -210,7 +212,7 @@ async function byKey(
   }
   const admitted = await admit(tx, existing, instance, request, context);
   const { node_instance_id } = instance;
-  const credential = await issueCredential(tx, node_instance_id, request, instance, now);
+  const credential = await issueCredential(tx, node_instance_id, request, instance, context);
   await tx.query('update instances set next_credential_hash = null, key_proven_at = $2 where node_instance_id = $1', [
     node_instance_id,
     proof.signed_at,
@@ -228,7 +230,10 @@ async function byKey(
     },
   ]);
   await settleContested(tx, admitted.node_id, now);
-  return { ...(await replyFor(tx, admitted, node_instance_id, credential)), first: false };
+  return {
+    ...(await replyFor(tx, admitted, node_instance_id, credential, context.credential_expires_at ?? null)),
+    first: false,
+  };
 }
 
 async function byJoinToken(
@@ -292,7 +297,7 @@ async function byCredential(
     [node_instance_id, request.version, request.base_url ?? null, key.agent_public_key, key.key_unproven_since],
   );
   await keepArrival(tx, instance.node_instance_id, context.arrival);
-  return replyFor(tx, admitted, instance.node_instance_id, undefined);
+  return replyFor(tx, admitted, node_instance_id, undefined, known.credential_expires_at);
 }
 
 /** A refused registration is a fact as well: the machine that knocks in vain must be findable. */

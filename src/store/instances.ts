@@ -14,6 +14,9 @@ export interface InstanceRow {
   enrollment_token_hash: Buffer | null;
   credential_hash: Buffer | null;
   next_credential_hash: Buffer | null;
+  /** Null: it does not age. */
+  credential_expires_at: Date | null;
+  next_credential_expires_at: Date | null;
   credential_used_at: Date | null;
   join_token_id: string | null;
   agent_public_key: string | null;
@@ -76,6 +79,7 @@ export interface ArrivedInstance
     | 'door'
     | 'announced_interval_seconds'
     | 'client_instance'
+    | 'credential_expires_at'
   > {
   credential: string;
   at: Date;
@@ -84,11 +88,11 @@ export interface ArrivedInstance
 export async function createArrived(tx: Transaction, arrived: readonly ArrivedInstance[]): Promise<void> {
   if (arrived.length === 0) return;
   const named =
-    'node_instance_id, node_id, join_token_id, agent_public_key, agent_version, base_url, door, announced_interval_seconds, client_instance';
+    'node_instance_id, node_id, join_token_id, agent_public_key, agent_version, base_url, door, announced_interval_seconds, client_instance, credential_expires_at';
   await tx.query(
     `insert into instances (${named}, attempt, created_at, registered_at, registrations, credential_hash)
      select ${named}, 1, at, at, 1, decode(hash, 'hex') from jsonb_to_recordset($1::jsonb) as arrived(node_instance_id text, node_id text, join_token_id text,
-       agent_public_key text, agent_version text, base_url text, door text, announced_interval_seconds double precision, client_instance text, at timestamptz, hash text)`,
+       agent_public_key text, agent_version text, base_url text, door text, announced_interval_seconds double precision, client_instance text, credential_expires_at timestamptz, at timestamptz, hash text)`,
     [
       JSON.stringify(
         arrived.map(({ credential, ...row }) => ({ ...row, hash: hashSecret(credential).toString('hex') })),
@@ -247,8 +251,11 @@ export async function instanceByCredential(
     [hash],
   );
   if (!row) return undefined;
-  if (row.next_credential_hash?.equals(hash)) await replaceCredential(db, row, hash, now);
-  else if (!row.credential_used_at) await firstUse(db, [row.node_instance_id], now);
+  if (row.next_credential_hash?.equals(hash)) {
+    await replaceCredential(db, row, hash, now);
+    return { ...row, credential_expires_at: row.next_credential_expires_at };
+  }
+  if (!row.credential_used_at) await firstUse(db, [row.node_instance_id], now);
   return row;
 }
 
@@ -259,7 +266,8 @@ export async function replaceCredential(
   now: Date,
 ): Promise<void> {
   const replaced = await db.query(
-    `update instances set credential_hash = $2, next_credential_hash = null, credential_used_at = $3
+    `update instances set credential_hash = $2, next_credential_hash = null, credential_used_at = $3,
+       credential_expires_at = next_credential_expires_at, next_credential_expires_at = null
      where node_instance_id = $1 and next_credential_hash = $2 returning node_instance_id`,
     [node_instance_id, hash, now],
   );
@@ -284,13 +292,4 @@ export async function firstUse(db: Queryable, ids: readonly NodeInstanceId[], no
     [value, now],
     how,
   );
-}
-
-export async function rotateCredential(db: Queryable, id: NodeInstanceId): Promise<string> {
-  const credential = newSecret('swc');
-  await db.query('update instances set next_credential_hash = $2 where node_instance_id = $1', [
-    id,
-    hashSecret(credential),
-  ]);
-  return credential;
 }

@@ -51,6 +51,7 @@ const arrive = ({ request, context, join, pool }: Joining) => {
       door: arrival?.door ?? null,
       announced_interval_seconds: arrival?.announced_interval_seconds ?? null,
       client_instance: arrival?.client_instance ?? null,
+      credential_expires_at: context.credential_expires_at ?? null,
       at: now,
     },
     newcomer: {
@@ -101,7 +102,16 @@ export async function admitNewcomers(
       throw spentProblem({ token_id, pool: users[0]?.newcomer.fresh.pool ?? first.pool.name });
   return arrived.map(({ instance, credential }, place) => {
     const node = nodes[place];
-    return node && replyOf(node, joining[place]?.pool.document, instance.node_instance_id, credential);
+    return (
+      node &&
+      replyOf(
+        node,
+        joining[place]?.pool.document,
+        instance.node_instance_id,
+        credential,
+        instance.credential_expires_at,
+      )
+    );
   });
 }
 

@@ -14,6 +14,7 @@ export interface Registered {
   node_id: NodeId;
   node_instance_id: NodeInstanceId;
   credential?: string;
+  credential_expires_at: Date | null;
   deadline_at: Date | null;
   heartbeat_interval_seconds: number;
   requires: { name: string; check: string }[];
@@ -26,6 +27,8 @@ export interface Registering {
   environment: DoorEnvironment;
   installation: Installation;
   correlation_id: CorrelationId;
+  /** Of a credential that is issued now; without one it does not age. */
+  credential_expires_at?: Date | null;
   /** Of whoever comes in by a front door instead of speaking our agents' protocol. */
   arrival?: Arrival;
 }
@@ -84,10 +87,12 @@ export const replyOf = (
   pool: KnownDocument | undefined,
   node_instance_id: NodeInstanceId,
   credential: string | undefined,
+  credential_expires_at: Date | null,
 ): Registered => ({
   node_id: node.node_id,
   node_instance_id,
   ...(credential && { credential }),
+  credential_expires_at,
   deadline_at: node.deadline_at,
   heartbeat_interval_seconds: heartbeatPolicy(pool?.heartbeat).interval_seconds,
   requires: pool?.requires ?? [],

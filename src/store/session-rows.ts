@@ -14,6 +14,8 @@ export interface SessionRow {
   credential_hash: Buffer | null;
   next_credential_hash: Buffer | null;
   credential_used_at: Date | null;
+  credential_expires_at: Date | null;
+  next_credential_expires_at: Date | null;
   fenced_at: Date | null;
   fence_reason: string | null;
   revoked_at: Date | null;
@@ -36,6 +38,7 @@ export interface SessionRow {
 
 const rowsOf = (instances: string) => `
   select instance.node_instance_id, instance.node_id, instance.credential_hash, instance.next_credential_hash, instance.credential_used_at,
+    instance.credential_expires_at, instance.next_credential_expires_at,
     instance.fenced_at, instance.fence_reason, instance.revoked_at, instance.door, instance.announced_interval_seconds, instance.client_instance,
     instance.join_token_id,
     node.pool, node.name, node.status as node_status, node.reported_status, node.verdict ->> 'rule' as verdict_rule,
@@ -93,6 +96,7 @@ export async function rowsByCredential(
     if (row?.next_credential_hash?.equals(hash)) {
       onReplaced(row.node_instance_id);
       await replaceCredential(db, row, hash, now);
+      row.credential_expires_at = row.next_credential_expires_at;
     } else if (row && !row.credential_used_at) unused.push(row.node_instance_id);
   }
   if (unused.length > 0) await firstUse(db, unused, (shown[0] as Shown).now);

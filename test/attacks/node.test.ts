@@ -3,7 +3,9 @@ import { bootReportAttacks } from './node/boot-report.ts';
 import { forgedFactAttacks } from './node/forged-facts.ts';
 import { logBombAttacks, smallLogs } from './node/log-bomb.ts';
 import { replacedKeyAttacks } from './node/replaced-key.ts';
+import { stolenCredentialAttacks } from './node/stolen-credential.ts';
 import { describeAttacks } from './support/attack.ts';
 
 describeAttacks('node', [...forgedFactAttacks, ...replacedKeyAttacks, ...bootReportAttacks]);
 describeAttacks('node with a small log', logBombAttacks, smallLogs);
+describeAttacks('node with a copied credential', stolenCredentialAttacks, ['--credential-seconds', '2']);

@@ -7,7 +7,7 @@ import { ApiProblem } from '../../contract/errors.ts';
 import { badBeats } from '../../contract/routes/agent.ts';
 import { assignedIntervalSeconds } from '../../lifecycle/pace.ts';
 import type { AgentSession } from '../../store/agent-sessions.ts';
-import { fencedProblem } from '../auth.ts';
+import { fencedProblem, refuseExpired } from '../auth.ts';
 import { handTasks } from '../hand-tasks.ts';
 import type { ApiServices } from '../services.ts';
 import { takeBeat } from '../take-beat.ts';
@@ -55,6 +55,7 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
     const session = services.sessions.known(credential) ?? (await services.sessions.find(credential, now(clock)));
     if (!session) throw new ApiProblem('credential_unknown');
     if (session.fence.kind === 'fenced') throw fencedProblem(session.fence.reason);
+    refuseExpired(session, null, services);
     last = session;
     return session;
   };

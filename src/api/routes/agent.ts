@@ -7,9 +7,9 @@ import type { BootStage } from '../../contract/node.ts';
 import { isBeatRefusal } from '../../lifecycle/refused-beats.ts';
 import { nameAllocations } from '../../store/amend-node.ts';
 import { storeBootStages } from '../../store/boot-stages.ts';
+import { rotateCredential } from '../../store/credentials/rotate.ts';
 import { register } from '../../store/enrolment.ts';
-import { recordEvidence, recordOutsideFacts } from '../../store/evidence.ts';
-import { rotateCredential } from '../../store/instances.ts';
+import { recordOutsideFacts } from '../../store/evidence.ts';
 import { lastStoredSeq } from '../../store/node-logs.ts';
 import { nodeRow } from '../../store/nodes.ts';
 import { reportPrerequisites } from '../../store/prerequisites.ts';
@@ -94,12 +94,19 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     const credential = bearerOf(request);
     const known = credential ? await services.sessions.instance(credential, at) : undefined;
     if (credential !== undefined && !known) throw new ApiProblem('credential_unknown');
+    const { credential_age } = services;
+    if (
+      known?.credential_expires_at &&
+      credential_age.isExpired(Math.floor(known.credential_expires_at.getTime() / 1000))
+    )
+      throw new ApiProblem('credential_expired');
     const registered = await register(services.db, body, known, {
       clock: services.clock,
       now: at,
       environment: services.environment,
       installation: services.installation,
       correlation_id,
+      credential_expires_at: body.rotates_credential ? credential_age.expiryFrom(at) : null,
     });
     if (body.boot)
       await storeBootStages(services.db, { ...registered, correlation_id }, body.boot.stages, at, services.environment);
@@ -110,6 +117,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       node_id: registered.node_id,
       node_instance_id: registered.node_instance_id,
       ...(registered.credential && { credential: registered.credential }),
+      credential_expires_at: registered.credential_expires_at?.toISOString() ?? null,
       task_keys: services.installation.task_keys,
       heartbeat_interval_seconds: registered.heartbeat_interval_seconds,
       deadline_at: registered.deadline_at?.toISOString() ?? null,
@@ -176,20 +184,17 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     });
     return { ok: true };
   },
-  async 'agent-credential-rotate'({ agent, correlation_id }, services) {
-    const { node_id, node_instance_id } = agent();
-    const credential = await rotateCredential(services.db, node_instance_id);
-    await recordEvidence(services.db, [
-      {
-        at: now(services.clock),
-        layer: 'node',
-        kind: 'credential.rotated',
-        summary: 'the agent asked for a new credential',
-        node_id,
-        node_instance_id,
-        correlation_id,
-      },
-    ]);
-    return { credential };
+  async 'agent-credential-rotate'({ agent, body, request, correlation_id }, services) {
+    const at = now(services.clock);
+    const expires_at = services.credential_age.expiryFrom(at);
+    const credential = await rotateCredential(services.db, {
+      node_instance_id: agent().node_instance_id,
+      credential: bearerOf(request) ?? '',
+      signature: body?.signature,
+      expires_at,
+      now: at,
+      correlation_id,
+    });
+    return { credential, credential_expires_at: expires_at?.toISOString() ?? null };
   },
 };

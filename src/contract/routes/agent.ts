@@ -1,6 +1,6 @@
 /** What agents call. */
 
-import { instance, instanceOrFormer, instanceOrRelay, open } from '../access.ts';
+import { instance, instanceOrExpired, instanceOrFormer, instanceOrRelay, open } from '../access.ts';
 import * as agent from '../agent.ts';
 import { readBootReport } from '../boot-report.ts';
 import { IdParams } from '../primitives.ts';
@@ -156,7 +156,9 @@ export const agentRoutes = {
     path: '/v1/agent/credential/rotate',
     summary: 'A new credential; the old one holds until the new one is used',
     tag: 'agent',
-    access: instance,
+    access: instanceOrExpired,
+    body: agent.CredentialRotation,
+    body_optional: true,
     success: 200,
     reply: agent.CredentialReply,
   },

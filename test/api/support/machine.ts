@@ -28,10 +28,11 @@ const at = '2030-01-01T00:00:00Z';
 export async function startMachine(
   url: string,
   token: { enrollment_token: string } | { join_token: string; name: string },
+  more: { rotates_credential?: true } = {},
 ): Promise<Machine> {
   const private_key = newKeyPair();
   const reply = await callRoute(url, 'agent-register', {
-    body: { ...registration(token), agent_public_key: publicKeyOf(private_key) },
+    body: { ...registration(token), agent_public_key: publicKeyOf(private_key), ...more },
   });
   if (reply.status !== 201) throw new Error(`not registered: ${reply.status} ${reply.text}`);
   const registered = reply.body as unknown as Machine;

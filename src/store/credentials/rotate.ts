@@ -1,0 +1,66 @@
+/** Gives an instance a new credential; the present one holds until the new one is first used. */
+import { isSignedWith } from '../../base/ed25519.ts';
+import type { CorrelationId, NodeInstanceId } from '../../base/ids.ts';
+import { canonicalJson } from '../../contract/canonical-json.ts';
+import { rotationBody } from '../../contract/credential-rotation.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import type { Database } from '../database.ts';
+import { recordEvidence } from '../evidence.ts';
+import { hashSecret, type InstanceRow, instanceRow, newSecret } from '../instances.ts';
+
+export interface Rotation {
+  node_instance_id: NodeInstanceId;
+  /** The credential that the caller showed. */
+  credential: string;
+  signature: string | undefined;
+  /** Of the new credential; null where credentials do not age. */
+  expires_at: Date | null;
+  now: Date;
+  correlation_id: CorrelationId;
+}
+
+/**
+ * A credential that ages is renewed by the agent's key alone, so that a stolen one ends with its lifetime. Agents without a
+ * key, and those that never said that they rotate, are known by the credential.
+ */
+function refuseUnsigned(instance: InstanceRow, { credential, signature }: Rotation): void {
+  const { agent_public_key, credential_expires_at, key_unproven_since, node_instance_id } = instance;
+  if (!agent_public_key || (!credential_expires_at && signature === undefined)) return;
+  const text = canonicalJson(rotationBody({ node_instance_id, credential }));
+  if (!signature || !isSignedWith(agent_public_key, text, signature)) throw new ApiProblem('rotation_unsigned');
+  if (key_unproven_since)
+    throw new ApiProblem(
+      'rotation_unsigned',
+      'Its key replaced another without its signature, and no operator has accepted it.',
+    );
+}
+
+export async function rotateCredential(db: Database, rotation: Rotation): Promise<string> {
+  const { node_instance_id, expires_at, now, correlation_id } = rotation;
+  return db.transaction(async (tx) => {
+    const instance = await instanceRow(tx, node_instance_id, 'for update');
+    const shown = hashSecret(rotation.credential);
+    // Another call may have put the new credential to use since this one was let in.
+    if (!instance?.credential_hash?.equals(shown)) throw new ApiProblem('credential_unknown');
+    refuseUnsigned(instance, rotation);
+    const credential = newSecret('swc');
+    await tx.query(
+      `update instances set next_credential_hash = $2, next_credential_expires_at = $3
+       where node_instance_id = $1`,
+      [node_instance_id, hashSecret(credential), expires_at],
+    );
+    await recordEvidence(tx, [
+      {
+        at: now,
+        layer: 'node',
+        kind: 'credential.rotated',
+        summary: 'the agent asked for a new credential',
+        data: { expires_at: expires_at?.toISOString() ?? null },
+        node_id: instance.node_id,
+        node_instance_id,
+        correlation_id,
+      },
+    ]);
+    return credential;
+  });
+}

@@ -1,0 +1,48 @@
+/** The attacker copied the bearer credential of a machine, and not the key. The server's credentials hold two seconds. */
+import { startMachine } from '../../api/support/machine.ts';
+import type { SpawnedServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import type { Attack } from '../support/attack.ts';
+
+async function stolenFrom({ client, url }: SpawnedServer, pool: string) {
+  const heartbeat = { stale_after_seconds: 24 * 3600 };
+  await client.call('pool-put', { params: { pool }, body: { driver: 'external', heartbeat } });
+  const { token: join_token = '' } = await client.call('join-token-create', { params: { pool } });
+  return startMachine(url, { join_token, name: 'victim' }, { rotates_credential: true });
+}
+
+export const stolenCredentialAttacks: Attack[] = [
+  {
+    name: 'ageing: renews a stolen credential without the key',
+    without: [
+      {
+        file: 'src/store/credentials/rotate.ts',
+        find: 'refuseUnsigned(instance, rotation);',
+        replace: '',
+      },
+    ],
+    async succeeds(server) {
+      const machine = await stolenFrom(server, 'renewed');
+      return (await machine.call('agent-credential-rotate', { body: {} })).status === 200;
+    },
+  },
+  {
+    name: 'ageing: beats with a stolen credential after its lifetime',
+    without: [
+      {
+        file: 'src/api/auth.ts',
+        find: 'if (!services.credential_age.isExpired(session.expires_seconds)) return;',
+        replace: 'if (services) return;',
+      },
+    ],
+    async succeeds(server) {
+      const machine = await stolenFrom(server, 'outlived');
+      const expiresMs = Date.parse(machine.credential_expires_at ?? '');
+      const answer = await until('an answer after its expiry', async () => {
+        const beat = await machine.beat();
+        return Date.parse(beat.headers.get('date') ?? '') > expiresMs + 1000 ? beat : undefined;
+      });
+      return answer.status === 200;
+    },
+  },
+];
