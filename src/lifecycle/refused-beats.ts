@@ -97,13 +97,14 @@ export function refusedIn(
   fact: { kind: string; origin: string; at: string; data: Record<string, unknown> },
   pool: string,
 ): RefusedBeats | null {
-  if (fact.kind !== refusedBeatKind || fact.origin !== 'internal') return null;
+  const { shown } = fact.data;
+  const isItsOwn = shown === 'credential' || shown === 'join_token';
+  if (fact.kind !== refusedBeatKind || fact.origin !== 'internal' || !isItsOwn) return null;
   const code = String(fact.data.code);
-  if (fact.data.shown === 'join_token' && isJoinRefusal(code)) {
+  if (shown === 'join_token' && isJoinRefusal(code)) {
     const { in_short, why, way_out } = joinRefusals[code];
     return { at: new Date(fact.at), in_short, why: why(String(fact.data.join_token_id)), way_out: way_out(pool) };
   }
-  if (fact.data.shown !== 'credential') return null;
   const refusing = { relay: String(fact.data.relay), relay_pool: String(fact.data.relay_pool) };
   const { in_short, why, way_out } = refusalOf(code);
   return { at: new Date(fact.at), in_short, why: why(refusing, pool), way_out: way_out(refusing, pool) };
