@@ -155,19 +155,19 @@ describe('what a reader gets', () => {
     const moved = await activeOne(globex.client, asked.allocation.allocation_id);
     expect(moved.node_id).toBe(acme.machine.node_id);
     await until('the replica to know the new tenant', async () => {
-      await say(acme.machine, 'secret.of.globex');
+      await say(acme.machine, 'words.of.globex');
       const { items } = await globex.client.call('timeline-get', {
-        query: { allocation_id: moved.allocation_id, kind: 'secret.of.globex' },
+        query: { allocation_id: moved.allocation_id, kind: 'words.of.globex' },
       });
       return items.length > 0;
     });
     await acme.machine.log(100, 'said to globex only');
 
     const ofGlobex = await openEvents(world.url, globex.token, '?cursor=0-0');
-    await sees(ofGlobex, 'secret.of.globex');
+    await sees(ofGlobex, 'words.of.globex');
     const ofAcme = await openEvents(world.url, acme.token, '?cursor=0-0');
     const all = await openEvents(world.url, world.token, '?cursor=0-0&topics=evidence');
-    await sees(all, 'secret.of.globex');
+    await sees(all, 'words.of.globex');
     const reached = facts(all).at(-1) ?? '';
     await ofAcme.waitFor(
       'the same position',
@@ -176,7 +176,7 @@ describe('what a reader gets', () => {
 
     for (const reader of [ofAcme, live]) {
       const text = JSON.stringify(reader.events);
-      for (const foreign of ['globex', moved.allocation_id, 'secret.of.globex']) expect(text).not.toContain(foreign);
+      for (const foreign of ['globex', moved.allocation_id, 'words.of.globex']) expect(text).not.toContain(foreign);
     }
     expect(JSON.stringify(ofAcme.events)).toContain(acme.allocation.allocation_id);
     const text = JSON.stringify(ofGlobex.events);
@@ -192,7 +192,7 @@ describe('what a reader gets', () => {
     const timeline = (
       await callRoute(world.url, 'node-timeline', { ...node, query: { limit: 500 } }, { bearer: acme.token })
     ).text;
-    expect(timeline).not.toContain('secret.of.globex');
+    expect(timeline).not.toContain('words.of.globex');
     expect(timeline).not.toContain(moved.allocation_id);
     expectProblem(await callRoute(world.url, 'node-get', node, { bearer: acme.token }), 'node_not_found');
     for (const reader of [live, ofAcme, ofGlobex, all]) await reader.close();
