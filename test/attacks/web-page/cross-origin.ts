@@ -44,7 +44,11 @@ export const crossOriginAttacks: Attack[] = [
   {
     name: 'page: reads the fleet under a name of its own that resolves to the server',
     without: [
-      { file: 'src/api/auth.ts', find: 'if (loopback_only && !loopbackNames.has(hostName(host)))', replace: 'if (false)' },
+      {
+        file: 'src/api/auth.ts',
+        find: 'if (loopback_only && !loopbackNames.has(hostName(host)))',
+        replace: 'if (false)',
+      },
     ],
     async succeeds({ url, token }) {
       return (await statusUnder(url, 'evil.example', await signIn(url, token))) === 200;

@@ -1,0 +1,28 @@
+/** Writes the threat model into SECURITY.md: `node scripts/generate-threat-model.ts`. A test compares the page with its data. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { renderedThreatModel } from '../test/attacks/threat-model.ts';
+
+const heading = '## Threat model';
+const nextHeading = '\n## ';
+const introduction = `${heading}
+
+Seven attackers: what each holds, can do and cannot do. Every line links to the tests that show it. This section is generated
+from \`test/attacks/threat-model.ts\`, which names those tests one by one.
+
+`;
+
+export const page = join(import.meta.dirname, '../SECURITY.md');
+
+export function withThreatModel(text: string): string {
+  const start = text.indexOf(heading);
+  if (start < 0) throw new Error(`SECURITY.md has no heading "${heading}"`);
+  const end = text.indexOf(nextHeading, start + heading.length);
+  const rest = end < 0 ? '' : text.slice(end);
+  return `${text.slice(0, start)}${introduction}${renderedThreatModel()}\n${rest}`;
+}
+
+if (process.argv[1] === import.meta.filename) {
+  writeFileSync(page, withThreatModel(readFileSync(page, 'utf8')));
+  console.log(`wrote ${page}`);
+}

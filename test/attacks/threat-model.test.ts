@@ -1,0 +1,46 @@
+/** SECURITY.md claims nothing that no test shows, and no attack is missing from it. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { page, withThreatModel } from '../../scripts/generate-threat-model.ts';
+import type { Attack } from './support/attack.ts';
+import { attackers } from './threat-model.ts';
+
+const root = join(import.meta.dirname, '../..');
+const lines = attackers.flatMap(({ name, can, cannot }) =>
+  [...can, ...cannot].map((line) => [`${name}: ${line.says}`, line] as const),
+);
+
+test.for(lines)('%s', ([, { shown_by }]) => {
+  expect(shown_by.length).toBeGreaterThan(0);
+  for (const { file, title } of shown_by) expect(readFileSync(join(root, file), 'utf8'), file).toContain(title);
+});
+
+const isAttack = (value: unknown): value is Attack =>
+  typeof value === 'object' && value !== null && 'without' in value && 'succeeds' in value;
+
+/** Every attack that a file below a folder of this one exports, with its file. */
+async function exportedAttacks(): Promise<string[]> {
+  const files = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' });
+  const lists = files.filter((file) => /^[a-z-]+\/[a-z-]+\.ts$/.test(file) && dirname(file) !== 'support');
+  const found = await Promise.all(
+    lists.map(async (file) => {
+      const exported: Record<string, unknown> = await import(`./${file}`);
+      const attacks = Object.values(exported).flat().filter(isAttack);
+      return attacks.map(({ name }) => `test/attacks/${file} ${name}`);
+    }),
+  );
+  return found.flat();
+}
+
+test('names every attack of the suite', async () => {
+  const attacks = await exportedAttacks();
+  const named = new Set(lines.flatMap(([, { shown_by }]) => shown_by.map(({ file, title }) => `${file} ${title}`)));
+  expect(attacks.length).toBeGreaterThan(40);
+  expect(attacks.filter((attack) => !named.has(attack))).toEqual([]);
+});
+
+test('SECURITY.md is what its data says (node scripts/generate-threat-model.ts)', () => {
+  const text = readFileSync(page, 'utf8');
+  expect(text).toBe(withThreatModel(text));
+});
