@@ -9,7 +9,7 @@ import { createLiveFeed } from './api/live-feed.ts';
 import { createMetrics } from './api/metrics.ts';
 import { openNodeLogs } from './api/node-logs.ts';
 import { watchOverload } from './api/overload.ts';
-import { createRefusedBeats } from './api/refused-beats.ts';
+import { openLimits } from './api/quotas/open-limits.ts';
 import { createApiServer } from './api/server.ts';
 import type { ApiServices } from './api/services.ts';
 import { apiSettings } from './api/settings.ts';
@@ -247,9 +247,9 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
     onChange: (how, strain) => log.warn({ ...strain }, how),
   });
   parts.defer(async () => overload.stop());
-  const agentStreams = createAgentStreams({ db, clock, tail, onError: onError('what broke could not be recorded') });
-  const refusedBeats = createRefusedBeats(db, clock, onError('refused beats could not be recorded'));
-  parts.defer(() => refusedBeats.stop());
+  const limits = openLimits({ db, clock, limits: opening.file.limits, onError, parts });
+  const { outside } = limits;
+  const agentStreams = createAgentStreams({ db, outside, clock, tail, onError: onError('a break was not recorded') });
   const api: ApiServices = {
     ...services,
     log,
@@ -258,12 +258,12 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
     tokenFailures: createFailureThrottle(clock, settings.token_failures),
     beats,
     overload,
+    ...limits,
     fleetLoad: () => ({ ...ingest.listened(), beat_rate: settings.beat_rate }),
     tail,
     feed,
     places: openPlaces(),
     agentStreams,
-    tellRefusedBeat: refusedBeats.tell,
     credential_age: createCredentialAge(clock, opening.settings),
     tracer,
     ...nodeLogs.services,
@@ -279,6 +279,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
       streams: () => feed.figures(),
       agentStreams: () => agentStreams.figures(),
       overload: () => overload.figures(),
+      outside: () => outside.figures(),
     }),
   };
   const tls = await openTlsFiles(settings);

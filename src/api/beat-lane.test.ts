@@ -11,6 +11,7 @@ import { ApiProblem } from '../contract/errors.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
 import type { Beat } from '../store/beat-columns.ts';
 import { openBeatLane, readAgain } from './beat-lane.ts';
+import { createDeferredReports } from './quotas/deferred-reports.ts';
 import type { ApiServices } from './services.ts';
 
 const session = {
@@ -49,6 +50,8 @@ const services = {
       }),
   },
   fleetLoad: () => ({ nodes: 1, replicas: 1, beat_rate: 5_000 }),
+  deferred: createDeferredReports(systemClock),
+  rates: { beatHoldMs: () => 0 },
 } as unknown as ApiServices;
 
 /** Stands for the framework: says that it was asked, and with which body. */

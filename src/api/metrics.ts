@@ -12,6 +12,7 @@ import { countOpenResidue } from '../store/residue.ts';
 import type { FeedFigures } from './live-feed.ts';
 import type { IntakeFigures } from './log-intake.ts';
 import type { OverloadFigures } from './overload.ts';
+import type { OutsideFigures } from './quotas/outside-writes.ts';
 
 const fencedBy = ['pool', 'status'];
 
@@ -37,6 +38,7 @@ export interface ReplicaFigures {
   streams(): FeedFigures;
   agentStreams(): { agents: number; relays: number };
   overload(): OverloadFigures;
+  outside(): OutsideFigures;
 }
 
 export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures): () => Promise<string> {
@@ -75,6 +77,13 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
   const loopLag = gauge('slipway_loop_lag_seconds', 'How late the timers of this replica are', []);
   const shed = gauge('slipway_shed_total', 'What was put off because this replica had too much to do', ['what']);
   const stretch = gauge('slipway_interval_stretch', 'By which intervals are longer because of that', []);
+  const limited = gauge('slipway_limited_total', 'What the write limits dropped, refused or coalesced', ['of', 'what']);
+  const limitedAccounts = gauge('slipway_limit_accounts', 'Callers whose write allowance is being counted', []);
+  const fillLimits = ({ accounts, losses }: OutsideFigures) => {
+    limitedAccounts.set(accounts);
+    for (const [of, counts] of losses)
+      for (const [what, count] of Object.entries(counts)) limited.set({ of, what }, count);
+  };
   const tellOverload = () => {
     const figures = own.overload();
     beatsHeard.set(figures.beats);
@@ -163,6 +172,7 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
     agentStreams.set({ of: 'agent' }, agents);
     agentStreams.set({ of: 'relay' }, relays);
     tellOverload();
+    fillLimits(own.outside());
     const { held_bytes, refused } = own.intake();
     logsHeld.set(held_bytes);
     logsRefused.set(refused);

@@ -1,6 +1,6 @@
 /** Turns every error into a problem of the catalogue. What is not an operating error is a defect: logged whole, told in one sentence. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ApiProblem, type ErrorCode } from '../contract/errors.ts';
+import { ApiProblem, type ErrorCode, errorCatalogue } from '../contract/errors.ts';
 import type { Problem } from '../contract/problem.ts';
 import { problemBody } from '../contract/problem-body.ts';
 import { StoreUnavailable } from '../store/database.ts';
@@ -30,6 +30,12 @@ function asProblem(error: unknown): ApiProblem | undefined {
   if (error instanceof SyntaxError) return new ApiProblem('malformed_json');
   const status = 'statusCode' in error && typeof error.statusCode === 'number' ? error.statusCode : 500;
   return status >= 400 && status < 500 ? new ApiProblem('invalid_request', error.message) : undefined;
+}
+
+/** The caller's fault, not ours. */
+export function isCallersFault(error: unknown): boolean {
+  const problem = asProblem(error);
+  return problem !== undefined && errorCatalogue[problem.code].status < 500;
 }
 
 /** A defect is logged whole here, and told in one sentence. */

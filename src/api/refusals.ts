@@ -7,8 +7,8 @@ import { now } from '../base/clock.ts';
 import { type ApiProblem, type ErrorCode, type ErrorEntry, errorCatalogue } from '../contract/errors.ts';
 import type { RouteDeclaration } from '../contract/route.ts';
 import { type OperationName, routes } from '../contract/routes.ts';
-import { recordEvidence } from '../store/evidence.ts';
 import { askedFor, idsOfTarget } from './asked-for.ts';
+import { refusalWriter } from './quotas/writers.ts';
 import { type ApiServices, actorOf } from './services.ts';
 import { sourceAddress } from './source-address.ts';
 import { createToldOnce } from './told-once.ts';
@@ -59,7 +59,7 @@ export function createRefusalRecorder(
     const telling = toldOnce({ actor: actor.id, what, target: target_id });
     if (!telling) return;
     const target = telling.of_many_targets ? null : target_id;
-    await recordEvidence(services.db, [
+    await services.outside.record(refusalWriter(request), [
       {
         at: now(services.clock),
         layer: denied ? 'api' : 'operator',

@@ -21,7 +21,7 @@ function desk() {
       return [];
     },
   } as unknown as Queryable;
-  const { tell, stop } = createRefusedBeats(db, clock, (error) => errors.push(error));
+  const { tell, stop } = createRefusedBeats(db, clock, { allows: () => true }, (error) => errors.push(error));
   const beat = (node: number, node_status = 'ready') =>
     tell({
       session: { node_id: `node_${node}`, node_instance_id: `inst_${node}`, node_status, pool: 'gpu' },

@@ -15,6 +15,8 @@ import {
 import type { AgentSession } from '../store/agent-sessions.ts';
 import type { Queryable } from '../store/database.ts';
 import { type Fact, recordEvidence } from '../store/evidence.ts';
+import type { OutsideWrites } from './quotas/outside-writes.ts';
+import { instanceWriter, relayWriter } from './quotas/writers.ts';
 import { actorOf, type Relay } from './services.ts';
 
 export type RefusedBeat = RefusedRelayBeat | RefusedJoinBeat;
@@ -34,6 +36,9 @@ interface RefusedRelayBeat {
   relay: Relay | null;
   code: BeatRefusal;
 }
+
+const writerOf = (beat: RefusedBeat) =>
+  'relay' in beat && beat.relay ? relayWriter(actorOf(beat.relay)) : instanceWriter(beat.session);
 
 export type TellRefusedBeat = (beat: RefusedBeat) => void;
 
@@ -79,6 +84,7 @@ function relayFactOf({ session, relay, code }: RefusedRelayBeat, at: Date): Fact
 export function createRefusedBeats(
   db: Queryable,
   clock: Clock,
+  outside: Pick<OutsideWrites, 'allows'>,
   onError: (error: unknown) => void,
 ): { tell: TellRefusedBeat; stop(): Promise<void> } {
   /** The longest ago first. */
@@ -116,7 +122,9 @@ export function createRefusedBeats(
       if (waiting.length >= mostWaiting || (!before && !hasRoom())) return;
       told.delete(id);
       told.set(id, { status, at_ms: clock.nowMs() });
-      waiting.push(factOf(beat, now(clock)));
+      const fact = factOf(beat, now(clock));
+      if (!outside.allows(writerOf(beat), [fact])) return;
+      waiting.push(fact);
       cancel ??= clock.after(gatherMs, flush);
     },
     async stop() {

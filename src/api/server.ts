@@ -26,7 +26,8 @@ import { rewriteUrl } from './compat/admit.ts';
 import { serveDoors } from './compat/serve.ts';
 import { correlationOf } from './correlation.ts';
 import { handlers } from './handlers.ts';
-import { sendProblem } from './problem-reply.ts';
+import { isCallersFault, sendProblem } from './problem-reply.ts';
+import { admitWrite, chargedServices, chargeLater } from './quotas/admit-write.ts';
 import { createRefusalRecorder } from './refusals.ts';
 import { everyReply, isNamedHost, onlyOverTls } from './reply-headers.ts';
 import { beginSpan, idsOfRequest, isTraced, spanOf } from './request-span.ts';
@@ -81,7 +82,9 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
       checkOrigin(request, services);
       await authorize(request, route.access, services);
       checkContentType(request, route);
+      services.rates.admit(request, name, route);
       services.overload.admitRead(name);
+      admitWrite(request, name, route, services);
       if (route.shares_log_intake) services.intake.admit(request, reply, mostBodyBytes);
     },
     preHandler: async (request) => {
@@ -100,10 +103,12 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
         return answer;
       };
       const { person } = request;
+      const charged = chargedServices(request, services);
       const answer =
         person && route.method !== 'GET' && !route.reads_only
-          ? await changeOnce(request, reply, person, services, work)
-          : await work(services);
+          ? await changeOnce(request, reply, person, charged, work)
+          : await work(charged);
+      chargeLater(request, name, services);
       request.touched = idsIn(answer);
       if (reply.sent) return reply;
       if (answer === undefined) return reply.status(204).send();
@@ -174,6 +179,7 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
     if (services.tracer && isTraced(request)) services.tracer.record([spanOf(request, reply, ids, services.clock)]);
   });
   app.setErrorHandler(async (error, request, reply) => {
+    if (isCallersFault(error)) await services.rates.holdRefusal(request, reply);
     const problem = sendProblem(error, request, reply);
     await tellRefusal(request, problem).catch((lost) =>
       request.log.warn({ error: lost }, 'a refusal could not be recorded'),

@@ -25,6 +25,9 @@ import type { LogArrivals } from './log-arrivals.ts';
 import type { LogIntake } from './log-intake.ts';
 import type { SweepFigures } from './metrics.ts';
 import type { Overload } from './overload.ts';
+import type { DeferredReports } from './quotas/deferred-reports.ts';
+import type { OutsideWrites } from './quotas/outside-writes.ts';
+import type { RequestRates } from './quotas/request-rates.ts';
 import type { TellRefusedBeat } from './refused-beats.ts';
 import type { FailureThrottle } from './sign-in/failure-throttle.ts';
 
@@ -55,6 +58,10 @@ export interface ApiServices extends OperationServices {
   tokenFailures: FailureThrottle;
   beats: HeartbeatBuffer;
   overload: Overload;
+  /** The limit on evidence that callers cause. */
+  outside: OutsideWrites;
+  deferred: DeferredReports;
+  rates: RequestRates;
   /** As it was a few seconds ago: whoever answers a beat asks nobody. */
   fleetLoad(): FleetLoad;
   tail: EvidenceTail;

@@ -19,6 +19,8 @@ function replica() {
     clock: { nowMs: () => nowMs },
     beats: { add: () => {}, flushedThroughMs: () => flushedMs },
     overload: { shedding: () => ({ stretch: 1 }) },
+    deferred: { size: 0, forget: () => {} },
+    outside: { waitSeconds: () => 0, database: (db: unknown) => db },
     // A fleet for which a beat an hour would be often enough.
     fleetLoad: () => ({ nodes: 1_000_000, replicas: 1, beat_rate: 1 }),
   } as unknown as ApiServices;

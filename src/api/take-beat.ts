@@ -8,6 +8,7 @@ import { assignedIntervalSeconds, type Pace, tellableSeconds } from '../lifecycl
 import type { AgentSession } from '../store/agent-sessions.ts';
 import { recordClaim } from '../store/claims.ts';
 import { fencedProblem } from './auth.ts';
+import { instanceWriter } from './quotas/writers.ts';
 import type { ApiServices } from './services.ts';
 
 /** What is in the table is on the disk a moment later. */
@@ -68,21 +69,41 @@ export function takeAtOnce(
   if (meant !== undefined && meant !== session.node_instance_id)
     throw new ApiProblem('credential_mismatch', `The credential is not that of the instance ${meant}.`);
   if (isNews(session, beat)) return undefined;
+  if (services.deferred.size > 0 && beat.status !== undefined) services.deferred.forget(session.node_instance_id);
   hear(session, beat, services, pace);
   return replyTo(session, pace);
 }
 
-async function takeNews(session: AgentSession, beat: SaidBeat, services: ApiServices, pace: Pace): Promise<void> {
-  hear(session, beat, services, pace);
+async function recordNews(session: AgentSession, beat: SaidBeat, services: ApiServices, pace: Pace): Promise<void> {
   const { node_id, node_instance_id } = session;
   const { node_instance_id: _, ...claim } = beat;
   const claiming = { node_id, node_instance_id, stale_seconds: pace.stale_seconds };
-  const outcome = await recordClaim(services.db, claiming, claim, now(services.clock), services.environment);
+  const db = services.outside.database(services.db, instanceWriter(session));
+  const outcome = await recordClaim(db, claiming, claim, now(services.clock), services.environment);
   if (outcome.fenced) throw fencedProblem(await services.sessions.whyFenced(node_instance_id));
   session.node_status = outcome.status;
   session.reported_status = outcome.reported_status;
   session.verdict_rule = outcome.verdict_rule;
   session.boot_stage = beat.boot_stage ?? session.boot_stage;
+}
+
+/** A machine that flaps faster than its write limit allows is heard; of its reports the newest is recorded later. */
+async function takeNews(session: AgentSession, beat: SaidBeat, services: ApiServices, pace: Pace): Promise<void> {
+  hear(session, beat, services, pace);
+  const { outside, deferred, log } = services;
+  const writer = instanceWriter(session);
+  if (outside.waitSeconds(writer) === 0) {
+    deferred.forget(session.node_instance_id);
+    return recordNews(session, beat, services, pace);
+  }
+  outside.countCoalesced(writer);
+  const wait = () => outside.waitSeconds(writer);
+  deferred.defer(session.node_instance_id, beat, wait, (newest) => {
+    // The machine's next beat brings the report again, and meets the same error where somebody is told of it.
+    recordNews(session, newest, services, pace).catch((error) =>
+      log.debug({ error }, 'a deferred report was not recorded'),
+    );
+  });
 }
 
 /** `pace`: of a client that keeps its own and is not told ours. */

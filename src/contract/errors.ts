@@ -5,6 +5,7 @@
 import { agentErrors } from './agent-errors.ts';
 import { authErrors } from './auth-errors.ts';
 import { certificateErrors } from './certificate-errors.ts';
+import { limitErrors } from './limit-errors.ts';
 import { poolErrors } from './pool-errors.ts';
 import type { OwnerLayer } from './problem.ts';
 
@@ -104,30 +105,7 @@ export const errorCatalogue = {
     cause: 'The path exists with other methods.',
     remedy: 'See /docs for the routes.',
   },
-  logs_slow_down: {
-    status: 429,
-    title: 'Ship these lines later',
-    owner_layer: 'control_plane',
-    cause:
-      'More log lines wait to be stored than this server holds at once, or batches of this node are under way already.',
-    remedy: 'Keep the lines, wait `retry_after_seconds`, then ship them again. An agent does so by itself.',
-  },
-  server_busy: {
-    status: 429,
-    title: 'The server has no time for this now',
-    owner_layer: 'control_plane',
-    cause:
-      'It hears or stores more than it can, so lists and overviews wait. Machines are still heard, and what is asked of one thing is answered.',
-    remedy:
-      'Wait `retry_after_seconds`, then repeat. If it lasts, add a replica; `/metrics` says what it has too much of.',
-  },
-  rate_limited: {
-    status: 429,
-    title: 'Too many requests',
-    owner_layer: 'control_plane',
-    cause: 'The caller, or everybody together, holds as many streams or waiting calls as the server allows.',
-    remedy: 'Wait `retry_after_seconds`, then repeat.',
-  },
+  ...limitErrors,
 
   ...authErrors,
 

@@ -33,6 +33,7 @@ const internalKinds = [
   'driver.unanswered',
   'driver.wait',
   'evidence.cut',
+  'evidence.dropped',
   'evidence.missing',
   'finding.accepted',
   'finding.opened',

@@ -13,6 +13,15 @@ import {
   defaultRepeatFailureSettings,
   type RepeatFailureSettings,
 } from '../lifecycle/findings.ts';
+import {
+  defaultLimits,
+  type LimitSettings,
+  type QuotaKind,
+  quotaKinds,
+  type RateSettings,
+  requestKinds,
+  type WriteQuota,
+} from '../lifecycle/limits.ts';
 import { defaultLogSettings, type LogSettings } from '../lifecycle/logs.ts';
 import { defaultOrphanSettings, type OrphanSettings } from '../lifecycle/residue.ts';
 import { defaultKeepSeconds, type KeepSeconds } from '../lifecycle/retention.ts';
@@ -53,6 +62,43 @@ const OperatorsMayFile = Type.Object(
       Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 4096 }), { maxItems: 1000 })),
     ]),
   ),
+  strict,
+);
+
+/** Zero would lock somebody out for good; a refill may be as slow as a row an hour. */
+const Quota = Type.Object(
+  {
+    rows: Type.Optional(Type.Integer({ minimum: 1 })),
+    rows_per_second: Type.Optional(Type.Number({ minimum: 1 / 3600 })),
+    bytes: Type.Optional(Type.Integer({ minimum: 1024 })),
+    bytes_per_second: Type.Optional(Type.Number({ minimum: 1 })),
+  },
+  strict,
+);
+const Rate = Type.Object(
+  {
+    burst: Type.Optional(Type.Integer({ minimum: 1 })),
+    per_second: Type.Optional(Type.Number({ minimum: 1 / 60 })),
+  },
+  strict,
+);
+const Limits = Type.Object(
+  {
+    requests: Type.Optional(
+      Type.Object(
+        Object.fromEntries(requestKinds.map((kind) => [kind, Type.Optional(Rate)])) as Record<
+          keyof RateSettings,
+          ReturnType<typeof Type.Optional<typeof Rate>>
+        >,
+        strict,
+      ),
+    ),
+    window_seconds: Type.Optional(Type.Number({ minimum: 1, maximum: 3600 })),
+    ...(Object.fromEntries(quotaKinds.map((kind) => [kind, Type.Optional(Quota)])) as Record<
+      QuotaKind,
+      ReturnType<typeof Type.Optional<typeof Quota>>
+    >),
+  },
   strict,
 );
 
@@ -108,6 +154,7 @@ export const ServerFile = Type.Object(
     logs: Type.Optional(
       Type.Object({ most_bytes_per_node: Type.Optional(Type.Integer({ minimum: 1024 * 1024 })) }, strict),
     ),
+    limits: Type.Optional(Limits),
     redact: Type.Optional(Type.Object({ patterns: Type.Optional(Type.Array(Expression, { maxItems: 100 })) }, strict)),
     operators_may: Type.Optional(OperatorsMayFile),
     orphans: Type.Optional(Type.Object({ every_seconds: Type.Optional(PositiveSeconds) }, strict)),
@@ -127,9 +174,21 @@ export interface ServerFileSettings {
   orphans: OrphanSettings;
   evidence: { keep_seconds: KeepSeconds };
   logs: LogSettings;
+  limits: LimitSettings;
   redact: { patterns: string[] };
   operators_may: OperatorsMay;
 }
+
+const limitsOf = (given: NonNullable<ServerFile['limits']>): LimitSettings => ({
+  window_seconds: given.window_seconds ?? defaultLimits.window_seconds,
+  requests: Object.fromEntries(
+    requestKinds.map((kind) => [kind, { ...defaultLimits.requests[kind], ...given.requests?.[kind] }]),
+  ) as RateSettings,
+  ...(Object.fromEntries(quotaKinds.map((kind) => [kind, { ...defaultLimits[kind], ...given[kind] }])) as Record<
+    QuotaKind,
+    WriteQuota
+  >),
+});
 
 const validator = Compile(ServerFile);
 
@@ -153,6 +212,7 @@ export function settingsOf(file: ServerFile): ServerFileSettings {
     orphans: { ...defaultOrphanSettings, ...file.orphans },
     evidence: { keep_seconds: { ...defaultKeepSeconds, ...file.evidence?.keep_seconds } },
     logs: { ...defaultLogSettings, ...file.logs },
+    limits: limitsOf(file.limits ?? {}),
     redact: { patterns: file.redact?.patterns ?? [] },
     operators_may: (file.operators_may ?? {}) as OperatorsMay,
   };

@@ -1,6 +1,7 @@
 /** The evidence that an explanation cites: the change that brought a node where it stands, and what was found out about it since. */
 import type { Evidence } from '../contract/evidence.ts';
 import type { EvidenceKind } from '../contract/evidence-kinds.ts';
+import { droppedKind } from '../lifecycle/limits.ts';
 import { refusedBeatKind } from '../lifecycle/refused-beats.ts';
 import { type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
 import { askAll } from './ask-all.ts';
@@ -55,13 +56,18 @@ export async function evidenceFor(
     ? { allocation_id: stuckInRelease, order: 'newest' as const, kinds: ofRelease }
     : { ...about, kinds: telling };
   const moved = { ...about, kinds: [movedDeadline], limit: 1 };
-  const [changes, facts, moves] = await askAll(db, [
+  const dropped = { ...about, kinds: [droppedKind] as const, limit: 1 };
+  const [changes, facts, moves, drops] = await askAll(db, [
     () => readTimeline(db, { ...about, kinds, limit: 2 }, planned),
     () => readTimeline(db, { ...told, limit: mostFacts }, planned),
     async () => (stuckInRelease || !node.deadline_at ? { items: [] } : readTimeline(db, moved, planned)),
+    // The last one: a machine over its write limit has one a minute, and they must not crowd out what was found.
+    () => readTimeline(db, dropped, planned),
   ]);
   const [change, before] = changes.items;
-  const since = [...facts.items, ...moves.items].filter(({ at }) => !before || Date.parse(at) >= Date.parse(before.at));
+  const since = [...facts.items, ...moves.items, ...drops.items].filter(
+    ({ at }) => !before || Date.parse(at) >= Date.parse(before.at),
+  );
   return [...since, ...(change ? [change] : [])].sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
 }
 

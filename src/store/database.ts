@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { createRedactor, type LearningRedactor, type Redactor } from '../base/redact.ts';
 import { types } from './timestamps.ts';
+import type { WriteAccount } from './write-account.ts';
 
 export type Row = object;
 
@@ -17,6 +18,8 @@ export interface Queryable {
   readonly one_connection?: true;
   /** Whatever words of machines and people are stored go through it, rows and their evidence alike. */
   readonly redact: Redactor;
+  /** Whoever pays for the evidence that is written through it; see write-account.ts. */
+  readonly account?: WriteAccount;
   /** Evidence was written: once it is committed, whoever follows the evidence is woken. */
   evidenceWritten(): void;
 }

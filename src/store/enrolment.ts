@@ -22,6 +22,7 @@ import { lockNode, type NodeRow, nodeRow } from './nodes.ts';
 import { currentPool, poolGeneration } from './pools.ts';
 import { type Arrival, type Registered, type Registering, replyOf, startOf } from './registering.ts';
 import { type JoinTokenRow, joinTokenBySecret } from './tokens.ts';
+import { chargedTo } from './write-account.ts';
 
 /** In the transaction of the registration, or a crash would leave a name that is held and that nobody can speak for. */
 async function keepArrival(tx: Transaction, id: NodeInstanceId, arrival: Arrival | undefined): Promise<void> {
@@ -327,6 +328,10 @@ async function tellRefusal(
   ]);
 }
 
+/** What a new machine costs, about: its node, its instance and the facts of both. */
+const joinedRows = 5;
+const joinedBytes = 4 * 1024;
+
 const isJoin = (request: RegisterRequest): request is JoinRequest => Boolean(request.join_token && request.name);
 
 export async function register(
@@ -335,11 +340,16 @@ export async function register(
   known: InstanceRow | undefined,
   context: Registering,
 ): Promise<Registered> {
+  const charged = context.account ? chargedTo(db, context.account) : db;
   try {
     const joined =
       !known && !request.enrollment_token && isJoin(request) && (await joinWithOthers(db, request, context));
-    if (joined) return joined;
-    return await db.transaction((tx) => {
+    if (joined) {
+      // Written in one batch with others, so it is charged here.
+      context.account?.charge(joinedRows, joinedBytes);
+      return joined;
+    }
+    return await charged.transaction((tx) => {
       if (known) return byCredential(tx, known, request, context);
       if (request.enrollment_token) return byEnrollmentToken(tx, request.enrollment_token, request, context);
       if (request.join_token) return byJoinToken(tx, request.join_token, request, context);
@@ -349,8 +359,8 @@ export async function register(
       );
     });
   } catch (refused) {
-    if (refused instanceof NameContested) await noteContested(db, refused.contest, context.clock, context.now);
-    if (refused instanceof ApiProblem) await tellRefusal(db, refused, request, context);
+    if (refused instanceof NameContested) await noteContested(charged, refused.contest, context.clock, context.now);
+    if (refused instanceof ApiProblem) await tellRefusal(charged, refused, request, context);
     throw refused;
   }
 }

@@ -30,7 +30,9 @@ const insertSql = `
 
 async function insertFacts(db: Queryable, facts: readonly (OutsideRow & { origin: Origin })[]): Promise<void> {
   if (facts.length === 0) return;
-  await db.query(insertSql, [db.redact.json(JSON.stringify(facts))], { often: true });
+  const rows = db.redact.json(JSON.stringify(facts));
+  db.account?.charge(facts.length, Buffer.byteLength(rows));
+  await db.query(insertSql, [rows], { often: true });
   db.evidenceWritten();
 }
 

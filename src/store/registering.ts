@@ -9,6 +9,7 @@ import type { DoorEnvironment } from './door-rules.ts';
 import type { Installation } from './installation.ts';
 import type { NodeRow } from './nodes.ts';
 import type { KnownDocument } from './pools.ts';
+import type { WriteAccount } from './write-account.ts';
 
 export interface Registered {
   node_id: NodeId;
@@ -31,6 +32,8 @@ export interface Registering {
   credential_expires_at?: Date | null;
   /** Of whoever comes in by a front door instead of speaking our agents' protocol. */
   arrival?: Arrival;
+  /** Pays for what it writes. */
+  account?: WriteAccount;
 }
 
 export interface Arrival {

@@ -1,5 +1,6 @@
 /** Attacks by somebody who holds no credential. */
 import { callRoute } from '../api/support/calls.ts';
+import { floodAttacks, tightBehindProxy } from './nobody/floods.ts';
 import { behindDistantProxy, behindLocalProxy, forwardedAttacks, forwardedTextAttacks } from './nobody/forwarded.ts';
 import { parserAttacks } from './nobody/parsers.ts';
 import { plantedCookieAttacks, sessionAttacks } from './nobody/sessions.ts';
@@ -27,3 +28,4 @@ describeAttacks('nobody', [
 
 describeAttacks('nobody behind a distant proxy', forwardedAttacks, behindDistantProxy);
 describeAttacks('nobody behind a local proxy', [...forwardedTextAttacks, ...plantedCookieAttacks], behindLocalProxy);
+describeAttacks('nobody with tight limits', floodAttacks, tightBehindProxy);

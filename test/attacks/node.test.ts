@@ -1,11 +1,14 @@
 /** Attacks by a machine, or by the holder of its credential. */
 import { bootReportAttacks } from './node/boot-report.ts';
+import { floodAttacks } from './node/floods.ts';
 import { forgedFactAttacks } from './node/forged-facts.ts';
 import { logBombAttacks, smallLogs } from './node/log-bomb.ts';
 import { replacedKeyAttacks } from './node/replaced-key.ts';
 import { stolenCredentialAttacks } from './node/stolen-credential.ts';
 import { describeAttacks } from './support/attack.ts';
+import { tightLimits } from './support/floods.ts';
 
 describeAttacks('node', [...forgedFactAttacks, ...replacedKeyAttacks, ...bootReportAttacks]);
 describeAttacks('node with a small log', logBombAttacks, smallLogs);
 describeAttacks('node with a copied credential', stolenCredentialAttacks, ['--credential-seconds', '2']);
+describeAttacks('node with tight limits', floodAttacks, tightLimits);

@@ -1,6 +1,8 @@
 /** Attacks by a tenant: its token, and the machines that its allocations have or had. */
 import { describeAttacks } from './support/attack.ts';
+import { tightLimits } from './support/floods.ts';
 import { certificatesAttacks } from './tenant/certificates.ts';
+import { floodAttacks } from './tenant/floods.ts';
 import { formerTenantAttacks } from './tenant/former-tenant.ts';
 import { logSearchAttacks } from './tenant/log-search.ts';
 import { tenantSessionAttacks } from './tenant/sessions.ts';
@@ -13,3 +15,4 @@ describeAttacks('tenant', [
   ...streamAttacks,
   ...tenantSessionAttacks,
 ]);
+describeAttacks('tenant with tight limits', floodAttacks, tightLimits);

@@ -14,6 +14,7 @@ export const remedies: Record<string, string> = {
   method_not_allowed: "See /docs for the routes.",
   logs_slow_down: "Keep the lines, wait `retry_after_seconds`, then ship them again. An agent does so by itself.",
   server_busy: "Wait `retry_after_seconds`, then repeat. If it lasts, add a replica; `/metrics` says what it has too much of.",
+  write_limit_reached: "Wait `retry_after_seconds`, then repeat. Report less often, or raise `limits` in the settings file of the server.",
   rate_limited: "Wait `retry_after_seconds`, then repeat.",
   token_missing: "Send `Authorization: Bearer …` or sign in.",
   token_unknown: "Use a valid token; an admin can make one.",

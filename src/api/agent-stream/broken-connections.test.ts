@@ -23,7 +23,12 @@ async function toldOf(
 ) {
   const clock = virtualClock();
   const errors: unknown[] = [];
-  const broken = createBrokenConnections({ db: store.db, clock, onError: (error) => errors.push(error) });
+  const broken = createBrokenConnections({
+    db: store.db,
+    outside: { allows: () => true },
+    clock,
+    onError: (error) => errors.push(error),
+  });
   for (const lasted_seconds of lasted) {
     const ending = { lasted_seconds, why: 'it ended without a goodbye', broken: true };
     broken.tell({ ...ending, ...whose, correlation_id: name as CorrelationId });

@@ -10,6 +10,8 @@ import type { Actor } from '../../contract/evidence.ts';
 import { nameAllocations } from '../../store/amend-node.ts';
 import type { Database } from '../../store/database.ts';
 import { type Fact, recordEvidence } from '../../store/evidence.ts';
+import type { OutsideWrites } from '../quotas/outside-writes.ts';
+import { instanceWriter, relayWriter } from '../quotas/writers.ts';
 import { createToldOnce } from '../told-once.ts';
 import type { Ending } from './wire.ts';
 
@@ -33,10 +35,11 @@ export interface BrokenConnections {
 
 export function createBrokenConnections(options: {
   db: Database;
+  outside: Pick<OutsideWrites, 'allows'>;
   clock: Clock;
   onError: (error: unknown) => void;
 }): BrokenConnections {
-  const { db, clock, onError } = options;
+  const { db, outside, clock, onError } = options;
   const toldOnce = createToldOnce(clock);
   let waiting: Fact[] = [];
   let beyond = 0;
@@ -80,7 +83,7 @@ export function createBrokenConnections(options: {
         whose.of === 'agent'
           ? { node_id: whose.node_id, node_instance_id: whose.node_instance_id }
           : { actor: whose.actor };
-      waiting.push({
+      const fact: Fact = {
         at: now(clock),
         layer: 'transport',
         kind: 'connection.broken',
@@ -88,7 +91,9 @@ export function createBrokenConnections(options: {
         data: { of: whose.of, lasted_seconds, why, ...telling },
         ...ids,
         correlation_id,
-      });
+      };
+      if (!outside.allows(whose.of === 'agent' ? instanceWriter(whose) : relayWriter(whose.actor), [fact])) return;
+      waiting.push(fact);
       cancel ??= clock.after(gatherMs, flush);
     },
     async stop() {

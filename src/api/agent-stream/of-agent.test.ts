@@ -25,7 +25,13 @@ const session = {
 function streaming(nodes: number) {
   const clock = virtualClock();
   const tail = { subscribe: () => () => {} };
-  const streams = createAgentStreams({ db: {} as never, clock, tail: tail as never, onError: () => {} });
+  const streams = createAgentStreams({
+    db: {} as never,
+    outside: { allows: () => true },
+    clock,
+    tail: tail as never,
+    onError: () => {},
+  });
   const load = { nodes, replicas: 1, beat_rate: 100 };
   const strain = { stretch: 1 };
   const services = {
@@ -35,6 +41,8 @@ function streaming(nodes: number) {
     sessions: { known: () => session },
     beats: { add: vi.fn(), flushedThroughMs: () => 0 },
     fleetLoad: () => load,
+    deferred: { size: 0, forget: () => {} },
+    outside: { waitSeconds: () => 0, database: (db: unknown) => db },
     overload: { shedding: () => ({ beats: strain.stretch > 1, reads: false, stretch: strain.stretch }) },
   } as unknown as ApiServices;
   const socket = new FakeSocket();

@@ -8,6 +8,7 @@ import type { Evidence } from '../../contract/evidence.ts';
 import type { ClosingCode } from '../../contract/stream-closings.ts';
 import type { Database } from '../../store/database.ts';
 import type { EvidenceTail } from '../../store/tail.ts';
+import type { OutsideWrites } from '../quotas/outside-writes.ts';
 import { type Acceptor, createAcceptor } from './acceptor.ts';
 import { type BrokenConnection, createBrokenConnections } from './broken-connections.ts';
 
@@ -39,6 +40,7 @@ const goodbyeMs = 1_000;
 
 export function createAgentStreams(options: {
   db: Database;
+  outside: Pick<OutsideWrites, 'allows'>;
   clock: Clock;
   tail: EvidenceTail;
   onError: (error: unknown) => void;

@@ -5,7 +5,7 @@ import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';
 import type { AgentSession } from '../../store/agent-sessions.ts';
 import { nameAllocations } from '../../store/amend-node.ts';
-import { recordEvidence } from '../../store/evidence.ts';
+import { instanceWriter } from '../quotas/writers.ts';
 import type { DoorCall, DoorServices } from './calls.ts';
 import { fieldsBeside, keptFields } from './kept-fields.ts';
 
@@ -29,10 +29,7 @@ export async function tellSaid(services: DoorServices, { said, same, ...fact }: 
     { ...fact, at: now(services.clock), layer: 'node' as const, data: { said: keptFields(said, mostBytes) } },
   ];
   // Whose machine it is, the row knows: what is said belongs to the tenant that holds it now.
-  await services.db.transaction(async (tx) => {
-    await nameAllocations(tx, facts);
-    await recordEvidence(tx, facts);
-  });
+  await services.outside.record(instanceWriter(fact), facts, nameAllocations);
 }
 
 /** Which sets of fields each session was told to say; a client that keeps changing them is not followed for ever. */

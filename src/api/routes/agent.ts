@@ -15,6 +15,7 @@ import { nodeRow } from '../../store/nodes.ts';
 import { reportPrerequisites } from '../../store/prerequisites.ts';
 import { bearerOf, fencedProblem, RelayRefused, relayOf } from '../auth.ts';
 import { refuseReservedKinds } from '../outside-kinds.ts';
+import { instanceWriter, registrationWriter } from '../quotas/writers.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { takeBatch, tellRefusedBatch } from '../take-batch.ts';
 import { takeSingle } from '../take-beat.ts';
@@ -100,7 +101,11 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       credential_age.isExpired(Math.floor(known.credential_expires_at.getTime() / 1000))
     )
       throw new ApiProblem('credential_expired');
-    const registered = await register(services.db, body, known, {
+    const { outside, db } = services;
+    const writer = registrationWriter(request, body, known, services);
+    outside.admit(writer);
+    const registered = await register(db, body, known, {
+      account: { charge: (rows, bytes) => outside.charge(writer, rows, bytes) },
       clock: services.clock,
       now: at,
       environment: services.environment,
@@ -109,7 +114,13 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       credential_expires_at: body.rotates_credential ? credential_age.expiryFrom(at) : null,
     });
     if (body.boot)
-      await storeBootStages(services.db, { ...registered, correlation_id }, body.boot.stages, at, services.environment);
+      await storeBootStages(
+        outside.database(db, instanceWriter(registered)),
+        { ...registered, correlation_id },
+        body.boot.stages,
+        at,
+        services.environment,
+      );
     services.sessions.forget(registered.node_instance_id);
     if (!registered.first) reply.status(200);
     const log_acknowledged_seq = registered.first ? 0 : await lastStoredSeq(services.db, registered.node_instance_id);

@@ -4,7 +4,7 @@ import pg from 'pg';
 /** Leases and beats move by themselves. */
 const restless = ['replicas', 'heartbeats', 'evidence', 'idempotency_keys'];
 /** Facts that a refusal itself leaves behind. */
-const refusals = ['request.denied', 'beat.refused', 'registration.refused', 'action.refused'];
+const refusals = ['request.denied', 'beat.refused', 'registration.refused', 'action.refused', 'evidence.dropped'];
 
 export interface Tables {
   /** Every table's content, as a fingerprint. */

@@ -35,8 +35,8 @@ export const forwardedAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/source-address.ts',
-        find: 'proxies.trusts(socket.remoteAddress) ? [headers',
-        replace: 'true ? [headers',
+        find: 'const forwarded = proxies.trusts(socket.remoteAddress)',
+        replace: 'const forwarded = true',
       },
     ],
     async succeeds({ url }) {

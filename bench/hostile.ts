@@ -1,0 +1,195 @@
+/**
+ * What one hostile machine, one hostile tenant and one stranger can do to the others: all three write by every way there is, at full
+ * speed, against a server with its embedded database. How much the disk grows against the bound that the limits give, and how long
+ * other callers wait against the quiet time before it in the same run.
+ */
+import { readdirSync, statSync } from 'node:fs';
+import { loadavg } from 'node:os';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { pause, systemClock } from '../src/base/clock.ts';
+import { type Client, createClient } from '../src/contract/client.ts';
+import { routes } from '../src/contract/routes.ts';
+import { defaultLimits, type WriteQuota } from '../src/lifecycle/limits.ts';
+import type { Orders, Sent } from './hostile/attackers.ts';
+import { freshDirectory, removeDirectory, whenOver } from './leftovers.ts';
+import { type Figure, quantile, report } from './measure.ts';
+import { common, readOptions } from './options.ts';
+import { startReplica } from './server-process.ts';
+
+const options = readOptions(import.meta.url, {
+  takes: 'about twelve minutes, with --quick one',
+  options: {
+    json: common.json,
+    quick: common.quick,
+    seconds: { kind: 'count', what: 'how long the attack lasts (600, with --quick 40)' },
+    connections: { kind: 'count', otherwise: 8, what: 'connections of each attacker' },
+  },
+});
+const attackSeconds = options.seconds ?? (options.quick ? 40 : 600);
+const quietSeconds = Math.max(10, Math.round(attackSeconds / 5));
+const maxRequests = 5_000_000;
+/** Seldom, so that what is measured is one caller and not another load. */
+const probeEveryMs = 250;
+const token = 'swt_of-the-bench-and-of-nobody-else';
+const pool = 'victims';
+const targetRatio = 1.5;
+
+const say = (what: string) => process.stderr.write(`${what}\n`);
+
+/** Every file of the database, without the write-ahead log, which is recycled at a size of its own. */
+function storedBytes(directory: string, isWal = false): { data: number; wal: number } {
+  const sum = { data: 0, wal: 0 };
+  for (const entry of readdirSync(directory, { withFileTypes: true })) {
+    const path = join(directory, entry.name);
+    try {
+      if (entry.isDirectory()) {
+        const inside = storedBytes(path, isWal || entry.name === 'pg_wal');
+        sum.data += inside.data;
+        sum.wal += inside.wal;
+      } else sum[isWal ? 'wal' : 'data'] += statSync(path).size;
+    } catch (error) {
+      // Files come and go while the database works.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    }
+  }
+  return sum;
+}
+
+/** A row takes about twice what it is charged: its indexes, the rows that it changes, and what is not vacuumed yet. */
+const storedPerCharged = 2;
+const boundOf = (quotas: WriteQuota[], seconds: number) =>
+  storedPerCharged * quotas.reduce((sum, { bytes, bytes_per_second }) => sum + bytes + seconds * bytes_per_second, 0);
+
+type Latencies = Record<'allocation list' | 'node read' | 'explain' | 'allocate until active', number[]>;
+
+const loadBefore = loadavg();
+const directory = await freshDirectory();
+try {
+  const data = join(directory, 'data');
+  const server = await startReplica(data, [], { SLIPWAY_ADMIN_TOKEN: token });
+  const as = (bearer: string): Client => createClient({ base_url: server.url, token: bearer, addresses: routes });
+  const admin = as(token);
+  const free = Math.ceil((1.5 * (quietSeconds + attackSeconds)) / 2);
+  await admin.call('pool-put', {
+    params: { pool },
+    body: { driver: 'external', heartbeat: { stale_after_seconds: 86_400 } },
+  });
+  const { token: join_token = '' } = await admin.call('join-token-create', { params: { pool } });
+
+  const enrol = async (name: string) => {
+    const reply = await fetch(`${server.url}/v1/agent/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ join_token, name, version: 'bench' }),
+    });
+    if (!reply.ok) throw new Error(`${name} was not registered: ${await reply.text()}`);
+    const { credential, node_id } = (await reply.json()) as { credential: string; node_id: string };
+    await fetch(`${server.url}/v1/agent/heartbeat`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${credential}` },
+      body: JSON.stringify({ status: 'ready' }),
+    });
+    return { credential, node_id };
+  };
+  const tenantOf = async (tenant: string) => {
+    const { token: bearer = '' } = await admin.call('token-create', {
+      body: { name: tenant, role: 'operator', tenant },
+    });
+    const client = as(bearer);
+    const { allocation } = await client.call('allocation-create', { body: { pool } });
+    for (;;) {
+      const now = await client.call('allocation-get', { params: { id: allocation.allocation_id } });
+      if (now.status === 'active') return { bearer, client, allocation: now };
+      await pause(systemClock, 50);
+    }
+  };
+
+  say(`${free + 3} machines register`);
+  const [flooder] = await Promise.all([enrol('flooder'), enrol('first'), enrol('second')]);
+  const good = await tenantOf('good');
+  const hostile = await tenantOf('hostile');
+  for (let index = 0; index < free; index++) await enrol(`free-${index}`);
+
+  const timed = async (into: number[], work: () => Promise<unknown>) => {
+    const startedMs = systemClock.monotonicMs();
+    await work();
+    into.push(systemClock.monotonicMs() - startedMs);
+  };
+  /** One honest tenant, one call at a time. */
+  const probe = async (seconds: number): Promise<Latencies> => {
+    const taken: Latencies = { 'allocation list': [], 'node read': [], explain: [], 'allocate until active': [] };
+    const params = { id: good.allocation.node_id ?? '' };
+    const endMs = systemClock.monotonicMs() + 1000 * seconds;
+    for (let turn = 0; systemClock.monotonicMs() < endMs; turn++) {
+      await timed(taken['allocation list'], () => good.client.call('allocation-list', { query: { limit: 50 } }));
+      await timed(taken['node read'], () => good.client.call('node-get', { params }));
+      await timed(taken.explain, () => good.client.call('node-explain', { params }));
+      if (turn % 8 === 0)
+        await timed(taken['allocate until active'], async () => {
+          const { allocation } = await good.client.call('allocation-create', { body: { pool } });
+          const id = allocation.allocation_id;
+          while ((await good.client.call('allocation-get', { params: { id } })).status !== 'active')
+            await pause(systemClock, 20);
+        });
+      await pause(systemClock, probeEveryMs);
+    }
+    return taken;
+  };
+
+  say(`quiet for ${quietSeconds} s`);
+  await probe(3);
+  const quiet = await probe(quietSeconds);
+  const before = storedBytes(data);
+  say(`attacked for ${attackSeconds} s`);
+  const orders: Orders = {
+    ...{ url: server.url, seconds: attackSeconds, connections: options.connections, maxRequests },
+    machine: flooder,
+    tenant: { token: hostile.bearer, pool: 'victims', allocation_id: hostile.allocation.allocation_id },
+  };
+  const worker = new Worker(new URL('./hostile/attackers.ts', import.meta.url), { workerData: orders });
+  const endWorker = whenOver(() => worker.terminate());
+  const sent = new Promise<Sent>((resolve, reject) => {
+    worker.once('message', resolve);
+    worker.once('error', reject);
+  });
+  const attacked = await probe(attackSeconds);
+  const { requests, answers } = await sent;
+  await endWorker();
+  const after = storedBytes(data);
+  await server.stop();
+
+  say(`answers: ${JSON.stringify(answers)}`);
+  const mb = (bytes: number) => bytes / 1024 / 1024;
+  const { instance, tenant, anonymous } = defaultLimits;
+  const ratios = (Object.keys(quiet) as (keyof Latencies)[]).flatMap((what): Figure[] =>
+    ([0.5, 0.99] as const).flatMap((share): Figure[] => [
+      { what: `${what}, p${100 * share}, quiet`, value: quantile(quiet[what], share), unit: 'ms' },
+      { what: `${what}, p${100 * share}, attacked`, value: quantile(attacked[what], share), unit: 'ms' },
+      {
+        what: '… attacked / quiet',
+        value: quantile(attacked[what], share) / quantile(quiet[what], share),
+        unit: '×',
+        target: targetRatio,
+      },
+    ]),
+  );
+  report(
+    options,
+    'hostile',
+    [
+      { what: `hostile requests in ${attackSeconds} s`, value: requests, unit: '' },
+      {
+        what: 'the database grew, without its write-ahead log',
+        value: mb(after.data - before.data),
+        unit: 'MB',
+        target: mb(boundOf([instance, tenant, anonymous], attackSeconds)),
+      },
+      { what: '… its write-ahead log', value: mb(after.wal - before.wal), unit: 'MB' },
+      ...ratios,
+    ],
+    loadBefore,
+  );
+} finally {
+  await removeDirectory(directory);
+}

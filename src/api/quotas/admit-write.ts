@@ -1,0 +1,63 @@
+/** The limit on writing, at the edge of the routes: refuses before the body is read, and charges what the request stores. */
+import type { FastifyRequest } from 'fastify';
+import type { RouteDeclaration } from '../../contract/route.ts';
+import type { OperationName } from '../../contract/routes.ts';
+import type { ApiServices } from '../services.ts';
+import { instanceWriter, tenantWriter, type Writer } from './writers.ts';
+
+/** Limited in other ways: reports by `deferred-reports.ts`, log lines by the room they have per node. */
+const limitedElsewhere: ReadonlySet<OperationName> = new Set([
+  'agent-heartbeat',
+  'agent-logs',
+  'agent-stream',
+] as const);
+/** Each answers a task of ours, so there are no more of them than tasks, and a release waits for them. */
+const neverRefused: ReadonlySet<OperationName> = new Set(['agent-task-progress', 'agent-task-result'] as const);
+
+/** What the operations that a request starts write until they are over, about. */
+const laterCost: Partial<Record<OperationName, { rows: number; bytes: number }>> = {
+  'allocation-create': { rows: 20, bytes: 16 * 1024 },
+  // That the new credential is in use is recorded when it is first shown.
+  'agent-credential-rotate': { rows: 1, bytes: 256 },
+  'allocation-release': { rows: 40, bytes: 32 * 1024 },
+};
+/** Kept for a day, with the sealed answer. */
+const idempotencyBytes = 2 * 1024;
+
+const writers = new WeakMap<FastifyRequest, Writer>();
+
+function writerOf({ agent_session, person }: FastifyRequest, name: OperationName): Writer | null {
+  if (agent_session) return limitedElsewhere.has(name) ? null : instanceWriter(agent_session);
+  return person && tenantWriter(person);
+}
+
+const mayWrite = ({ method, reads_only }: RouteDeclaration) => method !== 'GET' && !reads_only;
+
+export function admitWrite(
+  request: FastifyRequest,
+  name: OperationName,
+  route: RouteDeclaration,
+  { outside }: ApiServices,
+): void {
+  const writer = mayWrite(route) ? writerOf(request, name) : null;
+  if (!writer) return;
+  if (!neverRefused.has(name)) outside.admit(writer);
+  writers.set(request, writer);
+}
+
+/** Services whose evidence is charged to the caller, for callers that are limited. */
+export function chargedServices(request: FastifyRequest, services: ApiServices): ApiServices {
+  const writer = writers.get(request);
+  if (!writer) return services;
+  const body = Number(request.headers['content-length']) || 0;
+  const kept = request.headers['idempotency-key'] === undefined ? 0 : idempotencyBytes;
+  services.outside.charge(writer, 0, body + kept);
+  return { ...services, db: services.outside.database(services.db, writer) };
+}
+
+/** Once a request is served: what it started will write as well. */
+export function chargeLater(request: FastifyRequest, name: OperationName, { outside }: ApiServices): void {
+  const writer = writers.get(request);
+  const later = laterCost[name];
+  if (writer && later) outside.charge(writer, later.rows, later.bytes);
+}

@@ -1,0 +1,36 @@
+/** The limits on callers of one replica, opened and closed together. */
+import type { Clock } from '../../base/clock.ts';
+import type { LimitSettings } from '../../lifecycle/limits.ts';
+import type { Database } from '../../store/database.ts';
+import { createRefusedBeats, type TellRefusedBeat } from '../refused-beats.ts';
+import { createDeferredReports, type DeferredReports } from './deferred-reports.ts';
+import { createOutsideWrites, type OutsideWrites } from './outside-writes.ts';
+import { createRequestRates, type RequestRates } from './request-rates.ts';
+
+export interface Limits {
+  outside: OutsideWrites;
+  deferred: DeferredReports;
+  rates: RequestRates;
+  tellRefusedBeat: TellRefusedBeat;
+}
+
+export function openLimits(options: {
+  db: Database;
+  clock: Clock;
+  limits: LimitSettings;
+  onError(what: string): (error: unknown) => void;
+  parts: AsyncDisposableStack;
+}): Limits {
+  const { db, clock, limits, parts } = options;
+  const onError = options.onError('dropped facts could not be reported');
+  const outside = createOutsideWrites({ db, clock, limits, onError });
+  const deferred = createDeferredReports(clock);
+  const refusedBeats = createRefusedBeats(db, clock, outside, options.onError('refused beats could not be recorded'));
+  parts.defer(async () => {
+    deferred.stop();
+    await refusedBeats.stop();
+    await outside.stop();
+  });
+  const rates = createRequestRates(clock, limits.requests);
+  return { outside, deferred, rates, tellRefusedBeat: refusedBeats.tell };
+}

@@ -1,0 +1,96 @@
+/**
+ * The limit on evidence that comes from outside. Everything that a caller causes to be written is charged to it where
+ * evidence is written (`recordEvidence`); a caller without allowance gets 429, and facts that nobody waits for are dropped.
+ */
+import type { Clock } from '../../base/clock.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import { type LimitSettings, rowOverheadBytes } from '../../lifecycle/limits.ts';
+import type { Database, Transaction } from '../../store/database.ts';
+import { type Fact, recordEvidence } from '../../store/evidence.ts';
+import { chargedTo } from '../../store/write-account.ts';
+import { createAccounts } from './accounts.ts';
+import { createDropReports, type Losses } from './drop-reports.ts';
+import type { Writer } from './writers.ts';
+
+type Prepare = (tx: Transaction, facts: Fact[]) => Promise<void>;
+
+export interface OutsideWrites {
+  /** How long until the writer has allowance; 0: it has some. */
+  waitSeconds(writer: Writer): number;
+  /** Throws 429 for a writer without allowance. */
+  admit(writer: Writer): void;
+  /** What is stored besides evidence: a request's own rows, and what an operation will write for it later. */
+  charge(writer: Writer, rows: number, bytes: number): void;
+  /** Evidence written through it is charged to the writer. */
+  database(db: Database, writer: Writer): Database;
+  /** Whether facts that nobody waits for may be recorded. Those that may are charged, the others are counted as dropped. */
+  allows(writer: Writer, facts: readonly Fact[]): boolean;
+  /** Records facts that nobody waits for, or drops them. `prepare` completes them in the same transaction. */
+  record(writer: Writer, facts: Fact[], prepare?: Prepare): Promise<void>;
+  /** A report of a status was put off, because a newer one may follow. */
+  countCoalesced(writer: Writer): void;
+  figures(): OutsideFigures;
+  stop(): Promise<void>;
+}
+
+export interface OutsideFigures {
+  accounts: number;
+  losses: ReadonlyMap<Writer['kind'], Losses>;
+}
+
+/** A caller that comes back too early is told again, and one that comes back at all must not wait for an hour. */
+const maxRetrySeconds = 60;
+
+export function createOutsideWrites(options: {
+  db: Database;
+  clock: Clock;
+  limits: LimitSettings;
+  onError: (error: unknown) => void;
+}): OutsideWrites {
+  const { db, clock, limits } = options;
+  const accounts = createAccounts(clock);
+  const reports = createDropReports({ ...options, window_seconds: limits.window_seconds });
+  const everybody = { kind: 'everybody', key: '' } as const;
+  const drawsOf = (writer: Writer) =>
+    [...writer.draws, everybody].map(({ kind, key }) => ({ key: `${kind} ${key}`, quota: limits[kind] }));
+
+  const charge = (writer: Writer, rows: number, bytes: number) => {
+    for (const { key, quota } of drawsOf(writer)) accounts.charge(key, quota, rows, bytes + rows * rowOverheadBytes);
+  };
+  const waitSeconds = (writer: Writer) =>
+    Math.max(...drawsOf(writer).map(({ key, quota }) => accounts.waitSeconds(key, quota)));
+  const database = (of: Database, writer: Writer) =>
+    chargedTo(of, { charge: (rows, bytes) => charge(writer, rows, bytes) });
+
+  const allows = (writer: Writer, facts: readonly Fact[]) => {
+    const allowed = waitSeconds(writer) === 0;
+    if (allowed) charge(writer, facts.length, Buffer.byteLength(JSON.stringify(facts)));
+    else reports.count(writer, 'facts_dropped', facts.length);
+    return allowed;
+  };
+
+  return {
+    waitSeconds,
+    charge,
+    allows,
+    database,
+    admit(writer) {
+      const seconds = waitSeconds(writer);
+      if (seconds === 0) return;
+      reports.count(writer, 'requests_refused');
+      throw new ApiProblem('write_limit_reached', {
+        retry_after_seconds: Math.ceil(Math.min(seconds, maxRetrySeconds)),
+      });
+    },
+    async record(writer, facts, prepare) {
+      if (!allows(writer, facts)) return;
+      await db.transaction(async (tx) => {
+        await prepare?.(tx, facts);
+        await recordEvidence(tx, facts);
+      });
+    },
+    countCoalesced: (writer) => reports.count(writer, 'reports_coalesced'),
+    figures: () => ({ accounts: accounts.size(), losses: reports.totals() }),
+    stop: () => reports.stop(),
+  };
+}

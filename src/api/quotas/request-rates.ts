@@ -1,0 +1,110 @@
+/**
+ * How often one caller may ask, so that a flood takes no more than its share. A caller over its rate gets 429; and whoever
+ * is refused too often is answered late, which slows a flood down without refusing anybody who shares its address.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Clock, pause } from '../../base/clock.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import type { RouteDeclaration } from '../../contract/route.ts';
+import type { OperationName } from '../../contract/routes.ts';
+import { type RateSettings, type RequestRate, requestKinds } from '../../lifecycle/limits.ts';
+import type { AgentSession } from '../../store/agent-sessions.ts';
+import { sourceNetwork } from '../source-address.ts';
+import { createAccounts } from './accounts.ts';
+
+type Kind = (typeof requestKinds)[number];
+
+export interface RequestRates {
+  /** Throws 429 for a caller over its rate. Callers without a credential are limited only where none is needed. */
+  admit(request: FastifyRequest, name: OperationName, route: RouteDeclaration): void;
+  /** Waits before a refusal is sent, for a caller that was refused too often. */
+  holdRefusal(request: FastifyRequest, reply: FastifyReply): Promise<void>;
+  /** How long to wait before a beat is answered: 0 but for a machine that beats many times a second. */
+  beatHoldMs(session: AgentSession, nowMs: number): number;
+  figures(): { held: number; limited: number };
+}
+
+const holdMs = 1_000;
+const maxHeldOfOne = 128;
+const maxHeld = 4_000;
+/** No agent beats so often; tests come to twenty. */
+const maxBeatsPerSecond = 50;
+
+/** An account of rows alone. */
+const quotaOf = ({ burst, per_second }: RequestRate) => ({
+  ...{ rows: burst, rows_per_second: per_second, bytes: 1, bytes_per_second: 1 },
+});
+
+export function createRequestRates(clock: Clock, limits: RateSettings): RequestRates {
+  const accounts = createAccounts(clock);
+  const quotas = Object.fromEntries(requestKinds.map((kind) => [kind, quotaOf(limits[kind])])) as Record<
+    Kind,
+    ReturnType<typeof quotaOf>
+  >;
+  const held = new Map<string, number>();
+  let heldInAll = 0;
+  let limited = 0;
+  let beatsOf = new Map<AgentSession, number>();
+  let second = 0;
+
+  /** Undefined for tokens that see all tenants: they run the fleet. */
+  const callerOf = (request: FastifyRequest): { kind: Kind; key: string } | undefined => {
+    const { agent_session, person, relay } = request;
+    if (agent_session) return { kind: 'instance', key: agent_session.node_instance_id };
+    if (person) return person.tenant === null ? undefined : { kind: 'tenant', key: person.tenant };
+    return relay ? undefined : { kind: 'address', key: sourceNetwork(request) };
+  };
+  /** Charges one request, and says whether there was allowance for it. */
+  const take = (key: string, quota: ReturnType<typeof quotaOf>): boolean => {
+    if (accounts.waitSeconds(key, quota) > 0) return false;
+    accounts.charge(key, quota, 1, 0);
+    return true;
+  };
+
+  return {
+    admit(request, name, route) {
+      // Log lines have a limit of their own, in bytes.
+      if (route.shares_log_intake) return;
+      const caller = callerOf(request);
+      if (!caller || (caller.kind === 'address' && route.access.kind !== 'public')) return;
+      const key = `${caller.kind} ${caller.key}`;
+      if (take(key, quotas[caller.kind])) return;
+      limited++;
+      throw new ApiProblem('rate_limited', {
+        detail: `${name} was called too often by this ${caller.kind}.`,
+        retry_after_seconds: 1,
+      });
+    },
+    async holdRefusal(request, reply) {
+      const caller = callerOf(request);
+      if (!caller) return;
+      const key = `${caller.kind} ${caller.key}`;
+      if (take(`refused ${key}`, quotas.refused)) return;
+      const ofCaller = held.get(key) ?? 0;
+      if (ofCaller >= maxHeldOfOne || heldInAll >= maxHeld) {
+        reply.header('connection', 'close');
+        return;
+      }
+      held.set(key, ofCaller + 1);
+      heldInAll++;
+      await pause(clock, holdMs);
+      heldInAll--;
+      const left = (held.get(key) ?? 1) - 1;
+      if (left > 0) held.set(key, left);
+      else held.delete(key);
+    },
+    beatHoldMs(session, nowMs) {
+      const present = Math.ceil(nowMs / 1000);
+      // Answered for the last time in an earlier second: nearly every beat ends here.
+      if (session.told_at_seconds !== present) return 0;
+      if (second !== present) {
+        second = present;
+        beatsOf = new Map();
+      }
+      const beats = (beatsOf.get(session) ?? 1) + 1;
+      beatsOf.set(session, beats);
+      return beats > maxBeatsPerSecond ? holdMs : 0;
+    },
+    figures: () => ({ held: heldInAll, limited }),
+  };
+}

@@ -1,0 +1,37 @@
+/** The part of the catalogue that tells a caller to come back later: 429, with `retry_after_seconds`. */
+export const limitErrors = {
+  logs_slow_down: {
+    status: 429,
+    title: 'Ship these lines later',
+    owner_layer: 'control_plane',
+    cause:
+      'More log lines wait to be stored than this server holds at once, or batches of this node are under way already.',
+    remedy: 'Keep the lines, wait `retry_after_seconds`, then ship them again. An agent does so by itself.',
+  },
+  server_busy: {
+    status: 429,
+    title: 'The server has no time for this now',
+    owner_layer: 'control_plane',
+    cause:
+      'It hears or stores more than it can, so lists and overviews wait. Machines are still heard, and what is asked of one thing is answered.',
+    remedy:
+      'Wait `retry_after_seconds`, then repeat. If it lasts, add a replica; `/metrics` says what it has too much of.',
+  },
+  write_limit_reached: {
+    status: 429,
+    title: 'Too much was written',
+    owner_layer: 'request',
+    detail_layer: 'limits',
+    cause: 'This machine, tenant or join token has written more than its limit allows.',
+    remedy:
+      'Wait `retry_after_seconds`, then repeat. Report less often, or raise `limits` in the settings file of the server.',
+  },
+  rate_limited: {
+    status: 429,
+    title: 'Too many requests',
+    owner_layer: 'control_plane',
+    cause:
+      'The caller asks too often; or it, or everybody together, holds as many streams or waiting calls as the server allows.',
+    remedy: 'Wait `retry_after_seconds`, then repeat.',
+  },
+} as const;

@@ -1,0 +1,65 @@
+/**
+ * How much evidence callers may cause. Each writer has an allowance that refills: `rows` and `bytes` at once, then
+ * `rows_per_second` and `bytes_per_second`. Pure data; `slipway.yaml` replaces single numbers under `limits:`.
+ */
+
+export interface WriteQuota {
+  rows: number;
+  rows_per_second: number;
+  bytes: number;
+  bytes_per_second: number;
+}
+
+/**
+ * - instance: one life of a machine, and each name that joins with a join token
+ * - join_token: all that join with one token
+ * - tenant: all tokens of a tenant together
+ * - relay: what is recorded about machines because a relay is refused
+ * - address: a source address (IPv6: its /64) that shows no valid credential
+ * - anonymous: all source addresses together
+ * - everybody: all of the above together, on one replica
+ */
+export const quotaKinds = ['instance', 'join_token', 'tenant', 'relay', 'address', 'anonymous', 'everybody'] as const;
+export type QuotaKind = (typeof quotaKinds)[number];
+
+/**
+ * - instance, tenant: requests of one machine (its plain beats apart) and of all tokens of a tenant
+ * - address: requests that need no credential
+ * - refused: requests of one caller that were refused; beyond it each refusal is sent a second late
+ */
+export const requestKinds = ['instance', 'tenant', 'address', 'refused'] as const;
+
+export interface RequestRate {
+  burst: number;
+  per_second: number;
+}
+export type RateSettings = Record<(typeof requestKinds)[number], RequestRate>;
+
+export type LimitSettings = { window_seconds: number; requests: RateSettings } & Record<QuotaKind, WriteQuota>;
+
+const kb = 1024;
+const mb = 1024 * kb;
+
+export const defaultLimits: LimitSettings = {
+  /** One fact per writer and window says how much was dropped or refused. */
+  window_seconds: 60,
+  requests: {
+    instance: { burst: 1_000, per_second: 20 },
+    tenant: { burst: 1_000, per_second: 50 },
+    address: { burst: 2_000, per_second: 100 },
+    refused: { burst: 1_000, per_second: 10 },
+  },
+  instance: { rows: 2_000, rows_per_second: 0.2, bytes: 2 * mb, bytes_per_second: 100 },
+  join_token: { rows: 200_000, rows_per_second: 20, bytes: 200 * mb, bytes_per_second: 16 * kb },
+  tenant: { rows: 50_000, rows_per_second: 10, bytes: 64 * mb, bytes_per_second: 8 * kb },
+  relay: { rows: 50_000, rows_per_second: 5, bytes: 64 * mb, bytes_per_second: 4 * kb },
+  address: { rows: 1_000, rows_per_second: 0.1, bytes: 1 * mb, bytes_per_second: 100 },
+  anonymous: { rows: 4_000, rows_per_second: 1, bytes: 4 * mb, bytes_per_second: 1 * kb },
+  everybody: { rows: 2_000_000, rows_per_second: 1_000, bytes: 2_048 * mb, bytes_per_second: 512 * kb },
+};
+
+/** What a row takes in the store besides its own text: its header, its ids and its place in each index. */
+export const rowOverheadBytes = 512;
+
+/** The kind of the fact that says how much was dropped. */
+export const droppedKind = 'evidence.dropped';

@@ -1,0 +1,90 @@
+/** A machine that writes as much as it can. The allowance of an instance is 200 rows here. */
+
+import type { Attack, SourceEdit } from '../support/attack.ts';
+import { evidenceOfMachine, machineIn, refusedOf } from '../support/floods.ts';
+
+const withoutAdmission: SourceEdit[] = [
+  {
+    file: 'src/api/quotas/admit-write.ts',
+    find: 'if (!neverRefused.has(name)) outside.admit(writer);',
+    replace: '',
+  },
+];
+
+/** More than the allowance and what one request may overdraw it by. */
+const tooManyRows = 600;
+const words = 'x'.repeat(400);
+
+export const floodAttacks: Attack[] = [
+  {
+    name: '5: fills the store with facts of its own',
+    without: withoutAdmission,
+    async succeeds(server) {
+      const machine = await machineIn(server, 'flood-facts');
+      const at = new Date().toISOString();
+      const facts = Array.from({ length: 100 }, (_, index) => ({
+        ...{ at, layer: 'node', kind: 'disk.read', summary: words, data: { index, words } },
+      }));
+      await refusedOf(12, () => machine.call('agent-evidence', { body: { facts } }));
+      return (await evidenceOfMachine(server, machine)).rows > tooManyRows;
+    },
+  },
+  {
+    name: '5: fills the store with boot stages',
+    without: withoutAdmission,
+    async succeeds(server) {
+      const machine = await machineIn(server, 'flood-boot');
+      const stages = (seconds: number) =>
+        Array.from({ length: 100 }, (_, index) => ({ name: `stage-${index}`, seconds: seconds + 1 }));
+      await refusedOf(12, (index) => machine.call('agent-boot', { body: { stages: stages(index) } }));
+      return (await evidenceOfMachine(server, machine)).rows > tooManyRows;
+    },
+  },
+  {
+    name: '5: fills the store with prerequisites',
+    without: withoutAdmission,
+    async succeeds(server) {
+      const machine = await machineIn(server, 'flood-prerequisites');
+      const results = Array.from({ length: 64 }, (_, index) => ({ name: `check-${index}`, ok: true, detail: words }));
+      await refusedOf(15, () => machine.call('agent-prerequisites', { body: { results } }));
+      return (await evidenceOfMachine(server, machine)).rows > tooManyRows;
+    },
+  },
+  {
+    name: '5: fills the store by rotating its credential',
+    without: withoutAdmission,
+    async succeeds(server) {
+      const machine = await machineIn(server, 'flood-rotate');
+      await refusedOf(500, async () => {
+        const answer = await machine.call('agent-credential-rotate');
+        machine.credential = (answer.body.credential as string | undefined) ?? machine.credential;
+        return answer;
+      });
+      return (await evidenceOfMachine(server, machine)).rows > 400;
+    },
+  },
+  {
+    name: '5: fills the store by flapping its status',
+    without: [
+      {
+        file: 'src/api/take-beat.ts',
+        find: 'if (outside.waitSeconds(writer) === 0) {',
+        replace: 'if (true) {',
+      },
+    ],
+    async succeeds(server) {
+      const machine = await machineIn(server, 'flood-flaps');
+      await refusedOf(400, (index) => machine.beat(index % 2 === 0 ? 'degraded' : 'ready'));
+      return (await evidenceOfMachine(server, machine)).rows > tooManyRows;
+    },
+  },
+  {
+    name: '5: fills the store by registering again and again',
+    without: [{ file: 'src/api/routes/agent.ts', find: '    outside.admit(writer);\n', replace: '' }],
+    async succeeds(server) {
+      const machine = await machineIn(server, 'flood-registrations');
+      await refusedOf(500, () => machine.call('agent-register', { body: { version: 'test' } }));
+      return (await evidenceOfMachine(server, machine)).rows > 400;
+    },
+  },
+];

@@ -1,0 +1,80 @@
+/** A tenant that writes as much as it can. Its allowance is 100 rows here. */
+import { randomUUID } from 'node:crypto';
+import { callRoute } from '../../api/support/calls.ts';
+import type { SpawnedServer } from '../../support/server.ts';
+import type { Attack, SourceEdit } from '../support/attack.ts';
+import { evidenceOf, joinToken, refusedOf, tenantToken } from '../support/floods.ts';
+
+const withoutAdmission: SourceEdit[] = [
+  {
+    file: 'src/api/quotas/admit-write.ts',
+    find: 'if (!neverRefused.has(name)) outside.admit(writer);',
+    replace: '',
+  },
+];
+
+const allocate = (server: SpawnedServer, bearer: string, pool: string, name: string) =>
+  callRoute(server.url, 'allocation-create', { body: { pool, name } }, { bearer });
+
+export const floodAttacks: Attack[] = [
+  {
+    name: '5: fills the store with facts about its allocation',
+    without: withoutAdmission,
+    async succeeds(server) {
+      await joinToken(server, 'told-pool');
+      const bearer = await tenantToken(server, 'told');
+      const { body } = await allocate(server, bearer, 'told-pool', 'one');
+      const { allocation_id } = body.allocation as { allocation_id: string };
+      const facts = Array.from({ length: 200 }, () => ({
+        ...{ layer: 'operator', kind: 'deploy.done', summary: 'x'.repeat(400), allocation_id },
+      }));
+      await refusedOf(8, () => callRoute(server.url, 'evidence-create', { body: { facts } }, { bearer }));
+      return (await evidenceOf(server, "kind = 'deploy.done'")).rows > 800;
+    },
+  },
+  {
+    name: '5: fills the store with allocations',
+    without: withoutAdmission,
+    async succeeds(server) {
+      await joinToken(server, 'greedy-pool');
+      const bearer = await tenantToken(server, 'greedy');
+      const refused = await refusedOf(60, (index) => allocate(server, bearer, 'greedy-pool', `claim-${index}`));
+      return refused === 0;
+    },
+  },
+  {
+    name: '5: fills the audit with requests that fail',
+    without: [
+      ...withoutAdmission,
+      {
+        file: 'src/api/quotas/outside-writes.ts',
+        find: 'const allowed = waitSeconds(writer) === 0;',
+        replace: 'const allowed = true;',
+      },
+    ],
+    async succeeds(server) {
+      const bearer = await tenantToken(server, 'failing');
+      const ids = Array.from({ length: 400 }, () => `alloc_${randomUUID()}`);
+      await refusedOf(ids.length, (index) =>
+        callRoute(server.url, 'allocation-release', { params: { id: ids[index] ?? '' }, body: {} }, { bearer }),
+      );
+      const { rows } = await evidenceOf(server, "actor ->> 'name' = 'failing'");
+      return rows > 180;
+    },
+  },
+  {
+    name: '5: asks as often as it likes',
+    without: [
+      {
+        file: 'src/api/quotas/request-rates.ts',
+        find: 'if (take(key, quotas[caller.kind])) return;',
+        replace: 'return;',
+      },
+    ],
+    async succeeds(server) {
+      const bearer = await tenantToken(server, 'asking');
+      const refused = await refusedOf(600, () => callRoute(server.url, 'pool-list', {}, { bearer }));
+      return refused === 0;
+    },
+  },
+];
