@@ -16,6 +16,8 @@ export interface Pattern {
    * Without any, the pattern is tried on every text: only for formats that have no prefix to search for.
    */
   keywords: readonly string[];
+  /** The keyword is a condition and stands outside the match: `-u` takes a password after `curl`, and elsewhere a user. */
+  keyword_outside?: true;
 }
 
 const word = ({ raw: [source = ''] }: TemplateStringsArray) => new RegExp(`${wordBegin}${source}`, 'g');
@@ -142,6 +144,7 @@ const inContext: Pattern[] = [
     find: /((?<![\w-])(?:-u|--user|--proxy-user)(?:=|\s{1,4})?["']?[^\s:"'/]{1,128}:)(?!\d+(?![^\s"']))[^\s"'[]+/g,
     leaves: '$1',
     keywords: ['curl '],
+    keyword_outside: true,
   },
 ];
 
