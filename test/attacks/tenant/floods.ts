@@ -73,7 +73,7 @@ export const floodAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const bearer = await tenantToken(server, 'asking');
-      const refused = await refusedOf(600, () => callRoute(server.url, 'pool-list', {}, { bearer }));
+      const refused = await refusedOf(600, () => callRoute(server.url, 'allocation-list', {}, { bearer }));
       return refused === 0;
     },
   },
