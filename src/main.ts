@@ -13,7 +13,7 @@ import { openLimits } from './api/quotas/open-limits.ts';
 import { createApiServer } from './api/server.ts';
 import type { ApiServices } from './api/services.ts';
 import { apiSettings } from './api/settings.ts';
-import { createFailureThrottle } from './api/sign-in/failure-throttle.ts';
+import { openTokenChecks } from './api/sign-in/open-token-checks.ts';
 import { type Clock, now, pause, secondsLater, systemClock } from './base/clock.ts';
 import { hostIdentity, isProcessAlive } from './base/host.ts';
 import { newReplicaId } from './base/ids.ts';
@@ -255,7 +255,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
     log,
     settings: apiSettings(settings, version, builtFiles, opening.file.operators_may),
     sessions,
-    tokenFailures: createFailureThrottle(clock, settings.token_failures),
+    ...openTokenChecks({ db, clock, settings, onError, parts }),
     beats,
     overload,
     ...limits,

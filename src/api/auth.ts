@@ -27,10 +27,11 @@ function stillGood(token: TokenRow | undefined, at: Date): TokenRow {
   return token;
 }
 
-function admit(token: TokenRow | undefined, at: Date): Person {
-  const { token_id, name, role, tenant, expires_at } = stillGood(token, at);
+function admit(token: TokenRow | undefined, services: ApiServices): Person {
+  const { token_id, name, role, tenant, expires_at } = stillGood(token, now(services.clock));
   if (role === 'relay')
     throw new ApiProblem('role_insufficient', `The token ${name} is a relay's; it only passes on beats.`);
+  services.tokenUses.note(token_id);
   return { token_id, name, role, tenant, expires_at, session_id: null };
 }
 
@@ -56,6 +57,7 @@ async function admitRelay(secret: string, services: ApiServices): Promise<Relay>
   } catch (error) {
     throw error instanceof ApiProblem ? new RelayRefused(relay, error) : error;
   }
+  services.tokenUses.note(token_id);
   return relay;
 }
 
@@ -69,7 +71,7 @@ export async function relayOf(request: FastifyRequest, services: ApiServices): P
 export async function personByToken(secret: string, request: FastifyRequest, services: ApiServices): Promise<Person> {
   const token = await tokenBySecret(services.db, secret);
   try {
-    return admit(token, now(services.clock));
+    return admit(token, services);
   } catch (error) {
     if (!(error instanceof ApiProblem) || error.code !== 'token_unknown') throw error;
     const retry_after_seconds = services.tokenFailures.failed(sourceNetwork(request));
@@ -79,7 +81,7 @@ export async function personByToken(secret: string, request: FastifyRequest, ser
 
 async function personBySession(secret: string, services: ApiServices): Promise<Person> {
   const session = await findSession(secret, services);
-  const person = admit(session, now(services.clock));
+  const person = admit(session, services);
   const { session_id, session_expires_at } = session;
   const ends = person.expires_at && person.expires_at < session_expires_at ? person.expires_at : session_expires_at;
   return { ...person, session_id, expires_at: ends };

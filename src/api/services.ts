@@ -16,6 +16,7 @@ import type { OperationServices } from '../operations/services.ts';
 import type { AgentSession, AgentSessions } from '../store/agent-sessions.ts';
 import type { HeartbeatBuffer } from '../store/heartbeat-buffer.ts';
 import type { LogWriter } from '../store/log-writer.ts';
+import type { TokenUses } from '../store/sign-in/token-uses.ts';
 import type { EvidenceTail } from '../store/tail.ts';
 import type { AgentStreams } from './agent-stream/streams.ts';
 import type { CredentialAge } from './credential-age.ts';
@@ -56,6 +57,7 @@ export interface ApiServices extends OperationServices {
   settings: ApiSettings;
   sessions: AgentSessions;
   tokenFailures: FailureThrottle;
+  tokenUses: Pick<TokenUses, 'note'>;
   beats: HeartbeatBuffer;
   overload: Overload;
   /** The limit on evidence that callers cause. */

@@ -110,6 +110,7 @@ describe('tokens', () => {
     tenant: null,
     created_at: '2026-01-01T12:00:00Z',
     expires_at: null,
+    last_used_at: null,
   };
   test('a new one alone goes to stdout', async () => {
     server.on('token-create', () => ({ status: 201, body: { ...token, token: 'secret' } }));
@@ -130,7 +131,7 @@ describe('tokens', () => {
   test('are listed by default and deleted by id', async () => {
     server.on('token-list', () => ({ body: { items: [token], next_cursor: null } }));
     server.on('token-delete', () => ({ status: 204, body: '' }));
-    expect((await slipway(['tokens'])).stdout).toMatch(/^tok_1 +ci +operator +\(all\) +never/m);
+    expect((await slipway(['tokens'])).stdout).toMatch(/^tok_1 +ci +operator +\(all\) +never +never/m);
     expect(await slipway(['tokens', 'delete', 'tok_1'])).toMatchObject({
       code: 0,
       stdout: '✔ tok_1 ci is revoked: whoever shows it is refused from now on\n',

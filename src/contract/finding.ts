@@ -12,9 +12,10 @@ export const Finding = Type.Object(
     what: Type.Enum(Object.keys(findingWhats) as FindingWhat[]),
     says: Type.String({ description: 'The same, in words.' }),
     subject: Type.String({
-      description: 'The node, the allocation, the generation of a pool, or the phase of its boots that it is about.',
+      description:
+        'The node, the allocation, the generation of a pool, the phase of its boots, or the token that it is about.',
     }),
-    pool: Type.String(),
+    pool: nullable(Type.String({ description: 'Null for a token of no pool.' })),
     node_id: nullable(Type.String()),
     node_instance_id: nullable(Type.String()),
     allocation_id: nullable(Type.String()),

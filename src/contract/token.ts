@@ -32,6 +32,7 @@ export const Token = Type.Object(
     pool: nullable(Type.String()),
     created_at: Timestamp,
     expires_at: nullable(Timestamp),
+    last_used_at: nullable(Type.String({ ...Timestamp, description: 'To the minute; null if it was never used.' })),
     token: Type.Optional(Type.String({ description: 'Shown once, when it is made.' })),
   },
   { $id: 'Token' },

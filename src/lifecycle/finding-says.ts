@@ -9,6 +9,7 @@ type Side = Record<string, unknown>;
 export const findingSays = ({ what, ours, theirs }: { what: FindingWhat; ours: Side; theirs: Side }): string => {
   if (what === 'boots_slower') return shiftSays(ours as unknown as FormerBoots, theirs as unknown as SlowerBoots);
   const { says } = findingWhats[what];
+  if (what === 'token_expiring') return `${says}: ${ours.name} (${ours.role}), at ${ours.expires_at}`;
   if (what !== 'name_contested') return says;
   return `${says}: ${contestReasons[theirs.because as ContestReason] ?? 'unknown reason'}`;
 };

@@ -1,7 +1,7 @@
 /** Findings: what each kind is about, when it is opened, and the numbers that decide. Pure; the API, CLI and docs read the same tables. */
 import type { NodeStatus } from './states.ts';
 
-export const findingKinds = ['drift', 'repeat-failure', 'boot-shift', 'identity', 'join-token'] as const;
+export const findingKinds = ['drift', 'repeat-failure', 'boot-shift', 'identity', 'join-token', 'token'] as const;
 export type FindingKind = (typeof findingKinds)[number];
 
 /**
@@ -22,6 +22,7 @@ export const findingWhats = {
   boots_slower: { kind: 'boot-shift', says: 'its boots have become slower' },
   name_contested: { kind: 'identity', says: 'another machine asked for its name and was refused' },
   join_token_expiring: { kind: 'join-token', says: 'machines beat with a join token that expires' },
+  token_expiring: { kind: 'token', says: 'a token in use expires soon' },
 } as const satisfies Record<string, { kind: FindingKind; says: string }>;
 export type FindingWhat = keyof typeof findingWhats;
 

@@ -84,6 +84,9 @@ const repairs: Record<FindingWhat, Decision> = {
   join_token_expiring: notRepairable(
     'Make another join token and start the machines with it. The finding closes once none beats with the old one.',
   ),
+  token_expiring: notRepairable(
+    'Make another token of the same name, role and scope, and use it instead. The finding closes once the new one is used.',
+  ),
 };
 
 const known: Decision = {
@@ -104,6 +107,7 @@ const acceptances: Record<FindingWhat, Decision> = {
   pool_provisions: known,
   name_contested: known,
   join_token_expiring: known,
+  token_expiring: known,
   boots_slower: {
     says: () => 'this pace counts as the usual one; only boots that become slower still are told of',
     act: async () => undefined,

@@ -14,7 +14,8 @@ export interface Disagreement {
   what: FindingWhat;
   /** The node, the allocation or the generation of a pool that it is about. */
   subject: string;
-  pool: string;
+  /** Null for a token of no pool. */
+  pool: string | null;
   node_id: NodeId | null;
   node_instance_id: NodeInstanceId | null;
   allocation_id: AllocationId | null;

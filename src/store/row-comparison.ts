@@ -87,9 +87,12 @@ function differenceOf(table: ComparedTable, { ours, theirs }: Apart, thoroughnes
   return { ours: side(ours), theirs: side(theirs) };
 }
 
+/** A row belongs to a pool. */
+type DifferingRow = Disagreement & { pool: string };
+
 export interface ComparedSlice {
   compared: number;
-  differing: Disagreement[];
+  differing: DifferingRow[];
   /** Of these no evidence is left, and so it says nothing. */
   untold: string[];
   /** Where the next slice begins; empty when this one was the last. */
@@ -110,7 +113,7 @@ export async function compareSlice(
   );
   const ids = [...new Set([...turn.map(({ id }) => id), ...doubted])];
   const found = await db.query<Apart>(compareSql(table, thoroughness), [ids]);
-  const differing = found.flatMap((apart): Disagreement[] => {
+  const differing = found.flatMap((apart): DifferingRow[] => {
     const difference = differenceOf(table, apart, thoroughness);
     const { pool, node_id, node_instance_id = null, allocation_id = null } = apart.ours;
     const ids = { pool, node_id, node_instance_id, allocation_id };

@@ -23,7 +23,10 @@ export interface TokenRow {
   origin: string | null;
 }
 
-export const tokenWire = (row: Omit<TokenRow, 'origin'>): Token => ({
+/** A token as it is listed. */
+type ListedToken = Omit<TokenRow, 'origin'> & { last_used_at: Date | null };
+
+export const tokenWire = (row: ListedToken): Token => ({
   token_id: row.token_id,
   name: row.name,
   role: row.role,
@@ -31,6 +34,7 @@ export const tokenWire = (row: Omit<TokenRow, 'origin'>): Token => ({
   pool: row.pool,
   created_at: row.created_at.toISOString(),
   expires_at: row.expires_at?.toISOString() ?? null,
+  last_used_at: row.last_used_at?.toISOString() ?? null,
 });
 
 export async function createToken(
@@ -62,7 +66,14 @@ export async function tokenBySecret(db: Queryable, secret: string): Promise<Toke
 }
 
 export async function listTokens(db: Queryable): Promise<Token[]> {
-  return (await db.query<TokenRow>('select * from tokens where revoked_at is null order by token_id')).map(tokenWire);
+  const rows = await db.query<ListedToken>(
+    `select token.*, used.last_used_at
+     from tokens token
+       left join token_uses used on used.token_id = token.token_id
+     where token.revoked_at is null
+     order by token.token_id`,
+  );
+  return rows.map(tokenWire);
 }
 
 export async function revokeToken(db: Queryable, id: string, now: Date): Promise<boolean> {

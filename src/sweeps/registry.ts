@@ -34,6 +34,7 @@ import { startDeadline } from './start-deadline.ts';
 import { stuckStarting } from './stuck-starting.ts';
 import type { Sweep } from './sweep.ts';
 import { taskLease } from './task-lease.ts';
+import { tokenExpiry } from './token-expiry.ts';
 
 export function sweepRegistry(services: SweepServices): Sweep[] {
   const sealer = createSealer(services);
@@ -62,6 +63,7 @@ export function sweepRegistry(services: SweepServices): Sweep[] {
     repeatFailure(services),
     bootShift(services),
     joinTokens(services),
+    tokenExpiry(services),
     learnedBudget(services),
     operationOverdue(services),
     taskLease(services),

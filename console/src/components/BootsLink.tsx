@@ -13,7 +13,7 @@ export const BootsLink = ({ finding: { pool, ours }, budget_seconds, children }:
   <Link
     to="/boots"
     search={{
-      pool,
+      ...(pool !== null && { pool }),
       ...(ours.phase === 'start' && { phase: 'start' }),
       ...(budget_seconds !== undefined && { budget: String(budget_seconds) }),
     }}

@@ -70,6 +70,7 @@ function About({ finding }: { finding: Finding }) {
         allocation <code>{shortId(allocation_id)}</code> in {pool}
       </Link>
     );
+  if (pool === null || kind === 'token') return <Link to="/settings">{aboutWords(finding)}</Link>;
   return (
     <Link to="/fleet" search={{ pool }}>
       {aboutWords(finding)}

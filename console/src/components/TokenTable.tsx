@@ -56,6 +56,12 @@ const columnsFor = (own: string, onRevoke: Props['onRevoke']): Column<Token>[] =
     cell: ({ created_at }) => <Ago at={created_at} />,
   },
   {
+    key: 'used',
+    heading: 'Last use',
+    by: ({ last_used_at }) => last_used_at ?? '',
+    cell: ({ last_used_at }) => (last_used_at ? <Ago at={last_used_at} /> : 'never'),
+  },
+  {
     key: 'expires',
     heading: 'Ends',
     by: ({ expires_at }) => expires_at ?? '~',

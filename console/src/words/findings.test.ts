@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { aboutWords, openCount, saidOf, sideFacts } from './findings.ts';
 
 describe('a finding in words', () => {
-  it('is about a machine, an allocation, or a generation of a pool', () => {
+  it('is about a machine, an allocation, a generation of a pool, or a token', () => {
     const about = {
       kind: 'drift',
       subject: 'node_1',
@@ -15,6 +15,8 @@ describe('a finding in words', () => {
     expect(aboutWords({ ...about, subject: 'harbour/3', node_id: null, allocation_id: null })).toBe('pool harbour/3');
     const slower = { kind: 'boot-shift', subject: 'harbour/provision', node_id: null, allocation_id: null } as const;
     expect(aboutWords({ ...about, ...slower })).toBe('boots of harbour');
+    const token = { kind: 'token', subject: 'tok_1', node_id: null, allocation_id: null, pool: null } as const;
+    expect(aboutWords(token)).toBe('token tok_1');
   });
   it('says what each side knows, and nothing of what it does not', () => {
     expect(

@@ -8,7 +8,8 @@ import { withLocalTimes } from './times.ts';
 /** Its own id, or the pool where it is about no one machine. */
 export function aboutWords({ kind, subject, node_id, allocation_id, pool }: About): string {
   if (kind === 'boot-shift') return `boots of ${pool}`;
-  return node_id ?? allocation_id ?? (subject.startsWith(pool) ? `pool ${subject}` : subject);
+  if (kind === 'token') return `token ${subject}`;
+  return node_id ?? allocation_id ?? (pool !== null && subject.startsWith(pool) ? `pool ${subject}` : subject);
 }
 
 type About = Pick<Finding, 'kind' | 'subject' | 'node_id' | 'allocation_id' | 'pool'>;
@@ -20,6 +21,7 @@ export const sideNames: Record<Finding['kind'], [ours: string, theirs: string]> 
   'boot-shift': ['Before', 'Since then'],
   identity: ['The machine', 'Who asked'],
   'join-token': ['Join token', 'Machines'],
+  token: ['Token', 'Use'],
 };
 
 /** What it is, and what there is to say of it beyond that. */

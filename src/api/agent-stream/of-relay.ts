@@ -30,6 +30,7 @@ export function serveRelay(
     limits,
     async take(frame) {
       const { seq, beats } = checkBatch(frame) as BatchFrame;
+      services.tokenUses.note(relay.token_id);
       const results = await takeBatch(beats, relay, services);
       wire.send(seq === undefined ? { results } : { seq, results });
     },

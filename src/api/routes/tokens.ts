@@ -51,7 +51,7 @@ export const tokenHandlers: Pick<Handlers, TokenRoutes> = {
         },
       ]);
     });
-    return { ...tokenWire({ ...row, revoked_at: null }), token };
+    return { ...tokenWire({ ...row, revoked_at: null, last_used_at: null }), token };
   },
   'token-list': async (_, services) => ({ items: await listTokens(services.db), next_cursor: null }),
   async 'token-delete'({ params, person, correlation_id }, services) {

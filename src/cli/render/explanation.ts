@@ -165,6 +165,7 @@ const foundWhere: Record<Finding['kind'], string> = {
   'boot-shift': 'Found in its pool',
   identity: 'Found',
   'join-token': 'Found in its pool',
+  token: 'Found',
 };
 
 export function explanationLines(told: Explanation, node: Node, context: ClosingContext): string[] {

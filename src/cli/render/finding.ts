@@ -36,9 +36,11 @@ function countedWords({ ours, theirs }: Pick<Finding, 'ours' | 'theirs'>): strin
   return `${theirs.failures} failures within ${usual(window_seconds)}, where ${failures_allowed} are allowed`;
 }
 
-/** Boots that became slower are told in numbers already. */
+/** These findings say in a sentence all that matters. */
+const saidInWords: ReadonlySet<Finding['kind']> = new Set(['boot-shift', 'token']);
+
 export const bothSides = ({ kind, says, ours, theirs }: Pick<Finding, 'kind' | 'says' | 'ours' | 'theirs'>): string =>
-  kind === 'boot-shift'
+  saidInWords.has(kind)
     ? momentsInFull(printable(says))
     : `${says}: ${countedWords({ ours, theirs }) ?? `we hold ${sideOf(ours)}; found ${sideOf(theirs)}`}`;
 
@@ -60,7 +62,7 @@ export const findingColumns = (nowMs: number): Column<Finding>[] => [
   { title: 'FINDING', value: (finding) => finding.finding_id },
   { title: 'KIND', value: (finding) => finding.kind, drop: 4 },
   { title: 'ABOUT', value: (finding) => finding.subject, shrinks_to: 12 },
-  { title: 'POOL', value: (finding) => finding.pool, drop: 5 },
+  { title: 'POOL', value: (finding) => finding.pool ?? '-', drop: 5 },
   { title: 'STATUS', value: (finding) => finding.status, tone: ({ status }) => (status === 'open' ? 'warn' : 'quiet') },
   { title: 'SINCE', value: (finding) => relative(finding.opened_at ?? finding.first_seen_at, nowMs) },
   { title: 'WHAT', value: bothSides, below: true },

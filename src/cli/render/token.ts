@@ -8,6 +8,7 @@ export const tokenColumns = (nowMs: number): Column<Token>[] => [
   { title: 'NAME', value: (token) => token.name, shrinks_to: 10 },
   { title: 'ROLE', value: (token) => token.role },
   { title: 'TENANT', value: ({ tenant, pool }) => (pool ? `pool ${pool}` : (tenant ?? '(all)')), shrinks_to: 8 },
+  { title: 'LAST USED', value: (token) => (token.last_used_at ? relative(token.last_used_at, nowMs) : 'never') },
   {
     title: 'EXPIRES',
     value: (token) => (token.expires_at ? relative(token.expires_at, nowMs) : 'never'),

@@ -2,7 +2,7 @@
 
 /** In the last tenth of its life, and at most a week ahead. */
 const noticeShare = 0.1;
-const maxNoticeSeconds = 7 * 86_400;
+export const maxNoticeSeconds = 7 * 86_400;
 
 export function noticeFrom({ created_at, expires_at }: { created_at: Date; expires_at: Date }): Date {
   const lifeMs = expires_at.getTime() - created_at.getTime();

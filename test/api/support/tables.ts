@@ -1,8 +1,8 @@
 /** What is in the store, so that a test can show that a refused call changed nothing. */
 import pg from 'pg';
 
-/** Leases and beats move by themselves. */
-const restless = ['replicas', 'heartbeats', 'evidence', 'idempotency_keys'];
+/** Leases and beats move by themselves, and the last use of a token is written after the call. */
+const restless = ['replicas', 'heartbeats', 'evidence', 'idempotency_keys', 'token_uses'];
 /** Facts that a refusal itself leaves behind. */
 const refusals = ['request.denied', 'beat.refused', 'registration.refused', 'action.refused', 'evidence.dropped'];
 

@@ -1,0 +1,19 @@
+/** What the server keeps beside the look-up of a token: failures by address, and the last use of each token. */
+import type { Clock } from '../../base/clock.ts';
+import type { Queryable } from '../../store/database.ts';
+import { createTokenUses } from '../../store/sign-in/token-uses.ts';
+import type { ApiServices } from '../services.ts';
+import { createFailureThrottle } from './failure-throttle.ts';
+
+export function openTokenChecks(options: {
+  db: Queryable;
+  clock: Clock;
+  settings: { token_failures: number };
+  onError(what: string): (error: unknown) => void;
+  parts: AsyncDisposableStack;
+}): Pick<ApiServices, 'tokenFailures' | 'tokenUses'> {
+  const { db, clock, settings, onError, parts } = options;
+  const tokenUses = createTokenUses(db, clock, onError('the last use of tokens was not recorded'));
+  parts.defer(() => tokenUses.stop());
+  return { tokenFailures: createFailureThrottle(clock, settings.token_failures), tokenUses };
+}
