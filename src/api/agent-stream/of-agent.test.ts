@@ -20,6 +20,7 @@ const session = {
   stale_after_seconds: 30,
   tasks_waiting: 0,
   fence: { kind: 'none' },
+  expires_seconds: 0,
 };
 
 function streaming(nodes: number) {
@@ -41,6 +42,7 @@ function streaming(nodes: number) {
     sessions: { known: () => session },
     beats: { add: vi.fn(), flushedThroughMs: () => 0 },
     fleetLoad: () => load,
+    credential_age: { isExpired: () => false },
     deferred: { size: 0, forget: () => {} },
     outside: { waitSeconds: () => 0, database: (db: unknown) => db },
     overload: { shedding: () => ({ beats: strain.stretch > 1, reads: false, stretch: strain.stretch }) },
