@@ -67,6 +67,13 @@ export const attackers: Attacker[] = [
         ],
       },
       {
+        says: 'Fill the disk with refusals, from one address or from many.',
+        shown_by: attack('nobody/floods')(
+          '4: fills the audit from many addresses',
+          '4: fills the audit with ever other targets',
+        ),
+      },
+      {
         says: 'Choose the address that the audit names, or pass for a page of ours through forged proxy headers.',
         shown_by: attack('nobody/forwarded')(
           '4: forges the audit actor by X-Forwarded-For',
@@ -142,6 +149,15 @@ export const attackers: Attacker[] = [
         ],
       },
       {
+        says: 'Fill the disk, or ask so often that others wait.',
+        shown_by: attack('tenant/floods')(
+          '5: fills the store with facts about its allocation',
+          '5: fills the store with allocations',
+          '5: fills the audit with requests that fail',
+          '5: asks as often as it likes',
+        ),
+      },
+      {
         says: 'See or end the sessions of other people.',
         shown_by: attack('tenant/sessions')('12: sees who else is signed in', '12: signs an admin out'),
       },
@@ -186,6 +202,17 @@ export const attackers: Attacker[] = [
         ),
       },
       {
+        says: 'Fill the disk with what it reports, registers or rotates.',
+        shown_by: attack('node/floods')(
+          '5: fills the store with facts of its own',
+          '5: fills the store with boot stages',
+          '5: fills the store with prerequisites',
+          '5: fills the store by rotating its credential',
+          '5: fills the store by flapping its status',
+          '5: fills the store by registering again and again',
+        ),
+      },
+      {
         says: 'Fill the log store, or keep the server busy with boot reports.',
         shown_by: [
           ...attack('node/log-bomb')('11: keeps more of its log than the limit, as lines that compress well'),
@@ -212,6 +239,13 @@ export const attackers: Attacker[] = [
           'by join token: bounded in uses, time and until revoked, for new names only',
         ),
       },
+      {
+        says: 'Speak for AgentField machines of that pool from their own endpoint: that protocol has no credential.',
+        shown_by: test(
+          'test/api/door-returns.test.ts',
+          'with a number of uses speaks for the machines that it let in, and for no others',
+        ),
+      },
     ],
     cannot: [
       {
@@ -231,7 +265,7 @@ export const attackers: Attacker[] = [
         ],
       },
       {
-        says: 'Use the token for anything once it has expired or is spent.',
+        says: 'Use an expired or revoked token at all, or let in another machine with a spent one.',
         shown_by: attack('join-token-holder/known-names')(
           '2: takes over a machine with an expired join token',
           "2: takes a tenant's AgentField machine offline with an expired join token that is remembered",
