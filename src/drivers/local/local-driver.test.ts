@@ -32,6 +32,7 @@ describe('launch', () => {
     expect((await stat(config)).mode & 0o777).toBe(0o600);
     expect(JSON.parse(await readFile(config, 'utf8'))).toEqual({
       server_url: 'http://127.0.0.1:1',
+      allow_insecure_http: false,
       secret_env: [],
       ca: null,
       other_server_urls: [],
