@@ -48,6 +48,7 @@ import { startEmbeddedPostgres } from './store/postgres/embedded.ts';
 import { announceReplica, endReplica, leaseSeconds, otherAddresses, registerReplica } from './store/replicas.ts';
 import { followSecrets } from './store/secrets/known-values.ts';
 import { startTail } from './store/tail.ts';
+import { followTaskKeys } from './store/task-keys/follow.ts';
 import { openIngestWatch } from './sweeps/ingest-watch.ts';
 import { operationWaker } from './sweeps/operation-waker.ts';
 import { createRefusals } from './sweeps/refusals.ts';
@@ -106,10 +107,11 @@ async function openStore({ settings, log, data_dir, parts, onError, redact }: Op
   parts.defer(() => db.close());
   await migrate(owner_url, { application_role: () => applicationRole(db) });
   const clock = await databaseClock(db);
-  const installation = await openInstallation(db, now(clock));
+  const installation = await openInstallation(db, now(clock), clock, settings);
   const tail = await startTail({ db, clock, onError: onError('the evidence could not be followed') });
   parts.defer(() => tail.stop());
   db.whenEvidence(() => tail.nudge());
+  await followTaskKeys(installation, tail, onError('the task keys could not be read; housekeeping reads them again'));
   const lost = embedded?.lost ?? new Promise<Error>(() => {});
   return { owner_url, db, clock, installation, tail, lost };
 }

@@ -11,6 +11,7 @@ import type {
   RegisterReply,
   RegisterRequest,
   SignedTask,
+  TaskKeysReply,
   TaskResult,
 } from '../contract/agent.ts';
 import type { BootStage } from '../contract/node.ts';
@@ -25,6 +26,7 @@ import {
   readLogsReply,
   readNextTask,
   readRegisterReply,
+  readTaskKeys,
 } from './replies.ts';
 import type { Answer, Call, Transport } from './transport.ts';
 
@@ -40,6 +42,7 @@ export const agentCalls = {
   'agent-prerequisites': '/v1/agent/prerequisites',
   'agent-evidence': '/v1/agent/evidence',
   'agent-credential-rotate': '/v1/agent/credential/rotate',
+  'agent-task-keys': '/v1/agent/task-keys',
   'health-get': '/healthz',
 } as const;
 type CallName = keyof typeof agentCalls;
@@ -53,6 +56,7 @@ export interface RegisterAs {
 export interface ControlPlane {
   register(request: RegisterRequest, as: RegisterAs): Promise<Answer<RegisterReply>>;
   rotate(request: { signature: string }, signal: AbortSignal): Promise<Answer<CredentialReply>>;
+  taskKeys(signal: AbortSignal): Promise<Answer<TaskKeysReply>>;
   heartbeat(beat: Heartbeat, signal: AbortSignal): Promise<Answer<BeatReply>>;
   nextTask(wait_seconds: number, signal: AbortSignal): Promise<Answer<{ task: SignedTask | null }>>;
   progress(task: SignedTask, message: string, signal: AbortSignal): Promise<Answer<{ lease_seconds: number }>>;
@@ -103,6 +107,7 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
   return {
     register: (json, as) => send('agent-register', { json, ...as }, readRegisterReply),
     rotate: (json, signal) => send('agent-credential-rotate', { json, signal }, readCredentialReply),
+    taskKeys: (signal) => send('agent-task-keys', { signal }, readTaskKeys),
     heartbeat: (json, signal) => send('agent-heartbeat', { json, signal }, readBeatReply),
     nextTask(wait_seconds, signal) {
       const timeout_ms = wait_seconds * 1000 + parts.timeout_ms;

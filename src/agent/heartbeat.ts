@@ -8,6 +8,7 @@ import type { ControlPlane } from './control-plane.ts';
 import type { Log } from './log.ts';
 import type { BeatReply } from './replies.ts';
 import type { StateFile } from './state-file.ts';
+import { keepKeys } from './task-keys/accept.ts';
 import type { Timing } from './timing.ts';
 import { waker } from './waker.ts';
 
@@ -51,7 +52,7 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
     if (answer.ok) {
       if (pauses.tries() > 0) log.info('heartbeats are answered again', { failed_beats: pauses.tries() });
       pauses.reset();
-      keep(answer.body);
+      if (answer.body.task_keys) keepKeys(state, { task_keys: answer.body.task_keys }, log);
       onReply(answer.body);
       told_ms = sane(nextSeconds(answer.body)) * 1000;
       return jittered(told_ms);
@@ -66,11 +67,6 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
     const retry_ms = Math.max(Math.min(pauses.nextMs(), told_ms), (answer.failure.retry_after_seconds ?? 0) * 1000);
     if (pauses.tries() === 1) log.warn('a heartbeat failed', { failure: describeFailure(answer.failure) });
     return retry_ms;
-  };
-
-  const keep = ({ task_keys }: BeatReply) => {
-    if (!task_keys || JSON.stringify(task_keys) === JSON.stringify(state.read().task_keys)) return;
-    state.update({ task_keys });
   };
 
   let due_ms = Number.POSITIVE_INFINITY;

@@ -14,6 +14,7 @@ import { requiredNow } from './prerequisites.ts';
 import { runShell, type ShellParts } from './shell.ts';
 import { agentDirectory } from './state-file.ts';
 import { keepStream, type Stream } from './stream.ts';
+import { taskKeyLoop } from './task-keys/refresh.ts';
 import { type TaskLoopParts, taskLoop } from './task-loop.ts';
 import { openTaskResults } from './task-results.ts';
 import { spansOfTask } from './task-span.ts';
@@ -57,13 +58,15 @@ export function startLoops(parts: LoopParts): Loops {
     },
   });
   const results = openTaskResults(agentDirectory(config.dir));
-  const { beat: refreshKeys } = beats;
+  const keys = taskKeyLoop(shared);
+  // A server that names no interval sends new keys with a beat's reply, if at all.
+  const refreshKeys = () => (parts.state.read().task_key_refresh_seconds === null ? beats.beat() : keys.refresh());
   const forgetTenant = tenantForgetting({ ...parts, results, loops: [shipper, factLoop] });
   const machine = { ...machineOf(parts), forgetTenant };
   const onDone: TaskLoopParts['onDone'] = (task, outcome, start_ms) =>
     tracer?.record(spansOfTask(task, outcome, start_ms, time.nowMs()));
   const tasks = taskLoop({ ...shared, results, machine, refreshKeys, onActive: claims.activeTasks, onDone });
-  const others = [factLoop.done, bootLoop.done, prerequisiteLoop.done, stream?.done];
+  const others = [keys.done, factLoop.done, bootLoop.done, prerequisiteLoop.done, stream?.done];
   return { shipper, done: Promise.all([beats.done, tasks.done, shipper.done, ...others]) };
 }
 

@@ -14,6 +14,7 @@ import { publicKeyOf, signed } from './keys.ts';
 import type { Log } from './log.ts';
 import type { ServerTime } from './server-time.ts';
 import { type StateFile, tokenDigest } from './state-file.ts';
+import { acceptedKeys } from './task-keys/accept.ts';
 import type { Timing } from './timing.ts';
 import { agentVersion } from './version.ts';
 
@@ -148,8 +149,8 @@ function requestOf(parts: RegisterParts, proves: boolean): RegisterRequest {
   };
 }
 
-function keep({ config, state }: RegisterParts, reply: RegisterReply): AgentEnd | null {
-  const { node_id, node_instance_id, task_keys } = reply;
+function keep({ config, state, log }: RegisterParts, reply: RegisterReply): AgentEnd | null {
+  const { node_id, node_instance_id } = reply;
   const credential = reply.credential ?? state.read().identity?.credential;
   if (!credential) return { code: 'registration_refused', reason: 'the server registered us but gave no credential' };
   const token = config.enrollment_token ?? config.join_token;
@@ -158,7 +159,8 @@ function keep({ config, state }: RegisterParts, reply: RegisterReply): AgentEnd 
   state.update({
     identity: { node_id, node_instance_id, credential, ...expiry },
     enrolled_with: token ? tokenDigest(token) : state.read().enrolled_with,
-    task_keys,
+    task_keys: acceptedKeys(state.read().task_keys, reply, log),
+    task_key_refresh_seconds: reply.task_key_refresh_seconds ?? null,
     requires: reply.requires ?? null,
     boot_stages_sent: state.read().boot_stages.length,
   });

@@ -1,12 +1,17 @@
 /** Reads the server's replies; what does not look like the contract was not said by our server, and reads as null. */
-import type { CredentialReply, HeartbeatReply, RegisterReply, SignedTask, TaskKey } from '../contract/agent.ts';
+import type { CredentialReply, HeartbeatReply, RegisterReply, SignedTask, TaskKeysReply } from '../contract/agent.ts';
+import { isTaskKeys } from '../contract/task-key-chain.ts';
 import { isPrerequisites } from './config.ts';
 import { type Fields, isFields, numberOf, textOf } from './shape.ts';
 
-const isTaskKey = (value: unknown): value is TaskKey =>
-  isFields(value) && typeof value.kid === 'string' && typeof value.public_key === 'string';
-
-export const isTaskKeys = (value: unknown): value is TaskKey[] => Array.isArray(value) && value.every(isTaskKey);
+export function readTaskKeys(body: unknown): TaskKeysReply | null {
+  if (!isFields(body)) return null;
+  const { task_keys, former_task_keys = [], task_key_refresh_seconds } = body;
+  if (!isTaskKeys(task_keys) || !isTaskKeys(former_task_keys)) return null;
+  return typeof task_key_refresh_seconds === 'number'
+    ? { task_keys, former_task_keys, task_key_refresh_seconds }
+    : null;
+}
 
 /** One that is no time would never be due. */
 const expiryIn = ({ credential_expires_at: at }: Fields): { credential_expires_at?: string | null } =>
@@ -32,6 +37,7 @@ export function readRegisterReply(body: unknown): RegisterReply | null {
     ...(typeof credential === 'string' ? { credential } : {}),
     ...expiryIn(body),
     task_keys,
+    ...readTaskKeys(body),
     heartbeat_interval_seconds,
     deadline_at: textOf(body.deadline_at),
     ...(requires ? { requires } : {}),

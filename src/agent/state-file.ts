@@ -4,10 +4,10 @@ import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TaskKey } from '../contract/agent.ts';
 import type { BootStage } from '../contract/node.ts';
+import { isTaskKeys } from '../contract/task-key-chain.ts';
 import { type AgentConfig, isPrerequisites, type Prerequisite } from './config.ts';
 import { readJsonFile, writeDurably } from './durable-file.ts';
 import { newKeyPair } from './keys.ts';
-import { isTaskKeys } from './replies.ts';
 import { type Fields, isFields, numberOf, textOf } from './shape.ts';
 
 export interface Identity {
@@ -25,6 +25,8 @@ export interface AgentState {
   /** Ed25519, PKCS 8 DER, base64. Made before the first registration, so that a repeated one shows the same key. */
   private_key: string;
   task_keys: TaskKey[];
+  /** As the server last said; null where it does not rotate them. */
+  task_key_refresh_seconds: number | null;
   /** As the last registration's reply named them; null where it named none. */
   requires: Prerequisite[] | null;
   /** The latest word on until when the registration may take; null where there was none. */
@@ -51,6 +53,7 @@ const fresh = (): AgentState => ({
   enrolled_with: null,
   private_key: newKeyPair(),
   task_keys: [],
+  task_key_refresh_seconds: null,
   requires: null,
   deadline_at: null,
   setup_done: false,
@@ -109,6 +112,7 @@ function stateFrom(value: unknown): AgentState | null {
     enrolled_with: textOf(value.enrolled_with),
     private_key: value.private_key,
     task_keys: isTaskKeys(value.task_keys) ? value.task_keys : [],
+    task_key_refresh_seconds: numberOf(value.task_key_refresh_seconds),
     requires: isPrerequisites(value.requires) ? value.requires : null,
     deadline_at: textOf(value.deadline_at),
     setup_done: value.setup_done === true,

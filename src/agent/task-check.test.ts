@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { systemClock } from '../base/clock.ts';
+import { moment, systemClock } from '../base/clock.ts';
 import type { SignedTask } from '../contract/agent.ts';
 import { refusalOf, type TaskCheck } from './task-check.ts';
 import { node, signedTask } from './testing/protocol-server.ts';
@@ -30,6 +30,14 @@ test('whatever of it is changed, the signature no longer fits', () => {
     { signature: 'AAAA' },
   ];
   for (const change of changes) expect(refusalOf(task(change), check)?.code).toBe('task_signature_invalid');
+});
+
+test('a key signs nothing from the moment at which it is retired', () => {
+  const until = (ms: number) => [
+    { kid: 'key-1', public_key: spki(server.publicKey), accepted_until: moment(ms).toISOString() },
+  ];
+  expect(refusalOf(task(), { ...check, keys: until(check.now_ms + 1000) })).toBeNull();
+  expect(refusalOf(task(), { ...check, keys: until(check.now_ms) })?.code).toBe('task_signature_invalid');
 });
 
 test('a field that this agent does not know is covered by the signature too', () => {

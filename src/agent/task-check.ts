@@ -21,7 +21,7 @@ export interface TaskCheck {
 
 /** Null for a task that may be run. The signature comes first: nothing an unsigned task says is worth an answer. */
 export function refusalOf(task: SignedTask, check: TaskCheck): Refusal | null {
-  const unsigned = signatureFault(task, check.keys);
+  const unsigned = signatureFault(task, check);
   if (unsigned) return { code: 'task_signature_invalid', message: unsigned };
   if (task.node_id !== check.node_id || task.node_instance_id !== check.node_instance_id) {
     const message = `the task is for ${task.node_id}/${task.node_instance_id}; this is ${check.node_id}/${check.node_instance_id}`;
@@ -37,9 +37,12 @@ export function refusalOf(task: SignedTask, check: TaskCheck): Refusal | null {
   return null;
 }
 
-function signatureFault(task: SignedTask, keys: readonly TaskKey[]): string | null {
+function signatureFault(task: SignedTask, { keys, now_ms }: TaskCheck): string | null {
   const key = keys.find(({ kid }) => kid === task.kid);
   if (!key) return `no known key has the id ${JSON.stringify(task.kid)}`;
+  // A time that cannot be read is over.
+  if (key.accepted_until !== undefined && !(Date.parse(key.accepted_until) > now_ms))
+    return `the key ${key.kid} was retired at ${key.accepted_until}`;
   const { signature, ...said } = task;
   try {
     return isSignedBy(key.public_key, said, signature) ? null : 'the signature does not fit the task';

@@ -29,7 +29,7 @@ export interface TaskLoopParts {
   timing: Timing;
   signal: AbortSignal;
   /** Asks the server for its current keys. */
-  refreshKeys(): Promise<void>;
+  refreshKeys(): Promise<unknown>;
   onActive(count: number): void;
   onDone(task: SignedTask, outcome: TaskOutcome, start_ms: number): void;
 }
@@ -98,7 +98,7 @@ async function handle(parts: TaskLoopParts, task: SignedTask): Promise<void> {
 const logAfter = (parts: TaskLoopParts, log: Log, { type, params }: SignedTask, { status }: { status: string }): Log =>
   status === 'succeeded' && params.reuse === true ? parts.log.with({ task_type: type }) : log;
 
-/** A key that is not known may be newer than our last beat, so it is asked for before the task is refused. */
+/** An unknown key may be newer than our last refresh, so the agent asks for the keys before it refuses the task. */
 async function checked(parts: TaskLoopParts, task: SignedTask, identity: Identity): Promise<Refusal | null> {
   const check = () =>
     refusalOf(task, {

@@ -40,6 +40,10 @@ export interface ServerSettings {
   credential_seconds: number;
   /** How long after its expiry a credential may still be exchanged for a new one. */
   credential_grace_seconds: number;
+  /** Age at which the key that signs tasks is rotated; 0: only on request. */
+  task_key_seconds: number;
+  /** How long a task key is announced before it signs, and accepted after its successor signs. */
+  task_key_overlap_seconds: number;
   log_level: string;
   /** Where spans go; null: nowhere. */
   otlp_endpoint: string | null;
@@ -173,6 +177,16 @@ export const serverFlags: Record<string, Flag> = {
     type: 'string',
     value: '2592000',
     says: 'how long after its expiry a credential may still be exchanged for a new one',
+  },
+  'task-key-seconds': {
+    type: 'string',
+    value: '7776000',
+    says: 'age at which the key that signs tasks is rotated. 0: only by slipway keys rotate-tasks',
+  },
+  'task-key-overlap-seconds': {
+    type: 'string',
+    value: '86400',
+    says: 'how long a task key is announced before it signs, and accepted after its successor signs',
   },
   'log-level': { type: 'string', value: 'warn', says: 'trace, debug, info, warn, error or silent' },
 };
@@ -324,6 +338,8 @@ export function readSettings(argv: string[], environment: Record<string, string 
     token_failures: above0('token-failures'),
     credential_seconds: seconds('credential-seconds'),
     credential_grace_seconds: seconds('credential-grace-seconds'),
+    task_key_seconds: seconds('task-key-seconds'),
+    task_key_overlap_seconds: above0('task-key-overlap-seconds'),
     log_level: levelFrom(text('log-level') ?? 'warn'),
     otlp_endpoint: httpAddress('otlp-endpoint', text('otlp-endpoint')),
     otlp_logs_endpoint: httpAddress('otlp-logs-endpoint', text('otlp-logs-endpoint')),

@@ -1,11 +1,12 @@
-/** `slipway keys` works on a file of this host; no server is needed. */
+/** `slipway keys` works on a file of this host without a server, except for `rotate-tasks`. */
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import { openKeyRing } from '../base/key-ring.ts';
 import { runCli } from './testing/run-cli.ts';
+import { ScriptedServer } from './testing/scripted-server.ts';
 
 const nowhere = 'http://127.0.0.1:9';
 let directory = '';
@@ -39,4 +40,19 @@ test('explains a missing file, and a file that others can read', async () => {
   expect(open.code).toBe(1);
   expect(open.stderr).toContain('chmod 600');
   expect(readFileSync(path, 'utf8')).toBe(before);
+});
+
+test('rotate-tasks says when the new task key signs and how long the former one is accepted', async () => {
+  const server = await new ScriptedServer().start();
+  onTestFinished(() => server.stop());
+  const body = {
+    kid: 'key_new',
+    signs_from: '2030-01-02T00:00:00.000Z',
+    former_kid: 'key_old',
+    former_accepted_until: '2030-01-03T00:00:00.000Z',
+  };
+  server.on('task-key-rotate', () => ({ status: 201, body }));
+  const { code, stdout } = await runCli(['keys', 'rotate-tasks'], { server: server.url });
+  expect(code).toBe(0);
+  for (const value of Object.values(body)) expect(stdout).toContain(value);
 });

@@ -25,6 +25,14 @@ export const agentErrors = {
     remedy:
       'The agent rotates it by itself within the grace period (`--credential-grace-seconds`). After that, let the node enrol again: `slipway act NODE re-enroll`.',
   },
+  task_key_pending: {
+    status: 409,
+    title: 'A task key is announced already',
+    owner_layer: 'auth',
+    detail_layer: 'credential',
+    cause: 'A rotation is under way: its key does not sign tasks yet, because every agent must know it first.',
+    remedy: 'Wait until it signs; the detail says when. Then rotate again if you need to.',
+  },
   rotation_unsigned: {
     status: 403,
     title: "The rotation is not signed by the agent's key",

@@ -10,6 +10,13 @@ export type AgentClaim = (typeof agentClaims)[number];
 export const TaskKey = Type.Object({
   kid: Type.String(),
   public_key: Type.String({ description: 'Ed25519, SPKI DER, base64' }),
+  accepted_until: Type.Optional(
+    Type.String({ description: 'UTC, RFC 3339. Refuse what it signed from then on. Absent: not known yet.' }),
+  ),
+  endorsed_by: Type.Optional(Type.String({ description: 'The key before it, which signed this one.' })),
+  endorsement: Type.Optional(
+    Type.String({ description: 'Ed25519 by that key, base64; docs/agent.md says over what.' }),
+  ),
 });
 export type TaskKey = Static<typeof TaskKey>;
 
@@ -72,6 +79,12 @@ export const RegisterReply = Type.Object(
       Type.Union([Timestamp, Type.Null()], { description: 'Rotate before. Null: it does not expire.' }),
     ),
     task_keys: Type.Array(TaskKey),
+    former_task_keys: Type.Optional(
+      Type.Array(TaskKey, { description: 'Retired keys. Accept no task by them; they only endorse later keys.' }),
+    ),
+    task_key_refresh_seconds: Type.Optional(
+      Type.Number({ description: 'Ask for the task keys this often, so that a new one is known before it signs.' }),
+    ),
     heartbeat_interval_seconds: Type.Number(),
     deadline_at: nullable(Timestamp),
     requires: Type.Optional(
@@ -269,6 +282,15 @@ export const CredentialReply = Type.Object(
   { $id: 'CredentialReply' },
 );
 export type CredentialReply = Static<typeof CredentialReply>;
+export const TaskKeysReply = Type.Object(
+  {
+    task_keys: Type.Array(TaskKey),
+    former_task_keys: Type.Array(TaskKey),
+    task_key_refresh_seconds: Type.Number(),
+  },
+  { $id: 'TaskKeysReply' },
+);
+export type TaskKeysReply = Static<typeof TaskKeysReply>;
 export const Acknowledged = Type.Object({ ok: Type.Literal(true) }, { $id: 'Acknowledged' });
 
 export const BundleQuery = Type.Object(

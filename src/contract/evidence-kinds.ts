@@ -94,6 +94,7 @@ const internalKinds = [
   'task.leased',
   'task.queued',
   'task.requeued',
+  'task_key.rotated',
   'token.created',
   'token.revoked',
   'verdict.unwritable',

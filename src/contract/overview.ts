@@ -1,5 +1,6 @@
 /** The counts a person sees first, and the server's own health. */
 import { type Static, Type } from 'typebox';
+import { TaskKey } from './agent.ts';
 import { nullable, strict, Timestamp } from './primitives.ts';
 
 export const Overview = Type.Object(
@@ -67,11 +68,26 @@ export const ServerIdentity = Type.Object(
     nonce: Type.String(),
     kid: Type.String(),
     public_key: Type.String({ description: 'Ed25519, SPKI DER, base64' }),
+    endorsed_by: Type.Optional(Type.String()),
+    endorsement: Type.Optional(Type.String({ description: 'Of the key, by the one before it' })),
+    other_keys: Type.Optional(
+      Type.Array(TaskKey, { description: 'The keys before it and after it, each with its endorsement' }),
+    ),
     signature: Type.String({ description: 'Ed25519, base64' }),
   },
   { $id: 'ServerIdentity' },
 );
 export type ServerIdentity = Static<typeof ServerIdentity>;
+
+export const TaskKeyRotated = Type.Object(
+  {
+    kid: Type.String(),
+    signs_from: Timestamp,
+    former_kid: Type.String(),
+    former_accepted_until: Timestamp,
+  },
+  { $id: 'TaskKeyRotated' },
+);
 
 export const Health = Type.Object(
   { status: Type.String(), version: Type.String(), identity: Type.Optional(ServerIdentity) },

@@ -2,6 +2,7 @@
 import { createPublicKey, randomBytes, verify } from 'node:crypto';
 import { canonicalJson } from '../contract/canonical-json.ts';
 import type { Checkup, LayerCheck, Ping } from '../contract/checkup.ts';
+import { continuityOf, isTaskKeys } from '../contract/task-key-chain.ts';
 import { ask, type Heard, type Question, stranger } from './ask.ts';
 import { type Found, failed, type Outcome, type Patient, skipped, well } from './examination.ts';
 
@@ -26,6 +27,7 @@ interface Identity {
   nonce: string;
   public_key: string;
   signature: string;
+  other_keys?: unknown;
 }
 
 const isIdentity = (value: unknown): value is Identity =>
@@ -48,13 +50,23 @@ function isSignedNow({ signature, ...said }: Identity, nonce: string): boolean {
   }
 }
 
+/** The key that signs may follow one that this machine knew: then the endorsements lead from one to the other. */
+function continues(identity: Identity, known_keys: readonly string[]): boolean {
+  if (known_keys.includes(identity.public_key)) return true;
+  const { other_keys: others } = identity;
+  const present: unknown[] = [identity];
+  if (!isTaskKeys(present) || !present[0] || !isTaskKeys(others)) return false;
+  const known = others.filter(({ public_key }) => known_keys.includes(public_key));
+  return continuityOf(present[0], known, others) === 'proven';
+}
+
 export async function recognise(patient: Patient): Promise<Outcome> {
   const nonce = randomBytes(16).toString('hex');
   const heard = await ask(patient, { method: 'GET', path: `${address('health-get')}?nonce=${nonce}` });
   if ('outcome' in heard) return heard.outcome;
   const { identity, version } = heard.body;
   if (!isIdentity(identity) || !isSignedNow(identity, nonce)) return stranger(200, JSON.stringify(heard.body));
-  if (patient.known_keys && !patient.known_keys.includes(identity.public_key))
+  if (patient.known_keys && !continues(identity, patient.known_keys))
     return failed(
       'ingress_other_installation',
       `${identity.installation_id} answers, which is not the installation that this machine enrolled with`,

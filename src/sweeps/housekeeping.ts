@@ -1,6 +1,6 @@
 /**
  * `housekeeping`: forgets idempotency keys whose day is over, findings that were closed and samples that were taken long ago, sessions that expired, what the engine keeps of operations
- * that ended long ago, and evidence whose time is over; and makes room for the evidence to come.
+ * that ended long ago, and evidence whose time is over; rotates the key that signs tasks when it is due; and makes room for the evidence to come.
  */
 import { secondsLater } from '../base/clock.ts';
 import { forgetFindings } from '../store/findings.ts';
@@ -18,7 +18,7 @@ const findingsKeptSeconds = 30 * 24 * 3600;
 /** What a step took longer ago says little about the next one. */
 const samplesKeptSeconds = 30 * 24 * 3600;
 
-export const housekeeping = ({ db, engine, environment }: SweepServices, sealer: Sealer): Sweep => ({
+export const housekeeping = ({ db, engine, environment, installation }: SweepServices, sealer: Sealer): Sweep => ({
   name: 'housekeeping',
   every_seconds: 600,
   async run(now) {
@@ -29,8 +29,10 @@ export const housekeeping = ({ db, engine, environment }: SweepServices, sealer:
     const { keep_seconds } = environment.evidence;
     await extendEvidence(db, keep_seconds, now);
     const pieces = await cutEvidence(db, sealer, keep_seconds, now);
+    const task_keys = await installation.maintainTaskKeys();
     return {
-      decided: keys + findings + samples + sessions + pieces + (await engine.collectFinished(engineKeepsSeconds)),
+      decided:
+        task_keys + keys + findings + samples + sessions + pieces + (await engine.collectFinished(engineKeepsSeconds)),
     };
   },
 });

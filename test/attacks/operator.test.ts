@@ -1,5 +1,6 @@
 /** Attacks by somebody who holds a token for the whole fleet that is not an admin's: an operator or a viewer. */
 import { poolFieldAttacks } from './operator/pool-fields.ts';
+import { taskKeyAttacks } from './operator/task-keys.ts';
 import { describeAttacks } from './support/attack.ts';
 
-describeAttacks('operator', poolFieldAttacks);
+describeAttacks('operator', [...poolFieldAttacks, ...taskKeyAttacks]);

@@ -213,6 +213,10 @@ export const attackers: Attacker[] = [
         ),
       },
       {
+        says: 'Run a task that is signed by a task key that the server retired.',
+        shown_by: attack('node/retired-task-key')('task keys: has an agent run a task that a retired key signed'),
+      },
+      {
         says: 'Fill the log store, or keep the server busy with boot reports.',
         shown_by: [
           ...attack('node/log-bomb')('11: keeps more of its log than the limit, as lines that compress well'),
@@ -326,6 +330,10 @@ export const attackers: Attacker[] = [
           '15: reads an API key in the audit whose format the redactor did not know',
           '15: reads a password in the audit that stood on a command line',
         ),
+      },
+      {
+        says: 'Rotate the key that signs tasks.',
+        shown_by: attack('operator/task-keys')('task keys: rotates the key that signs tasks as an operator'),
       },
       {
         says: 'Run commands on machines or on the server’s host, or take roles of the cloud account.',

@@ -65,6 +65,12 @@ function linesOfFormer(body: unknown, reason: string): ShippedLine[] {
   }
 }
 
+const taskKeys = ({ installation }: ApiServices) => ({
+  task_keys: installation.task_keys,
+  former_task_keys: installation.former_task_keys,
+  task_key_refresh_seconds: installation.task_key_refresh_seconds,
+});
+
 type AgentRoutes =
   | 'agent-bundle'
   | 'agent-register'
@@ -74,7 +80,8 @@ type AgentRoutes =
   | 'agent-boot'
   | 'agent-prerequisites'
   | 'agent-evidence'
-  | 'agent-credential-rotate';
+  | 'agent-credential-rotate'
+  | 'agent-task-keys';
 
 export const agentHandlers: Pick<Handlers, AgentRoutes> = {
   async 'agent-bundle'({ query, reply }, { settings }) {
@@ -129,7 +136,7 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       node_instance_id: registered.node_instance_id,
       ...(registered.credential && { credential: registered.credential }),
       credential_expires_at: registered.credential_expires_at?.toISOString() ?? null,
-      task_keys: services.installation.task_keys,
+      ...taskKeys(services),
       heartbeat_interval_seconds: registered.heartbeat_interval_seconds,
       deadline_at: registered.deadline_at?.toISOString() ?? null,
       requires: registered.requires,
@@ -208,4 +215,5 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
     });
     return { credential, credential_expires_at: expires_at?.toISOString() ?? null };
   },
+  'agent-task-keys': async (_, services) => taskKeys(services),
 };

@@ -5,12 +5,22 @@ import { countOpenFindings } from '../../store/findings.ts';
 import { countNeverReady } from '../../store/nodes.ts';
 import { countPools } from '../../store/pools.ts';
 import { listReplicas } from '../../store/replicas.ts';
-import type { Handlers } from '../services.ts';
+import { actorOf, type Handlers } from '../services.ts';
 
 export const serverHandlers: Pick<
   Handlers,
-  'health-get' | 'readiness-get' | 'metrics-get' | 'settings-get' | 'overview-get'
+  'task-key-rotate' | 'health-get' | 'readiness-get' | 'metrics-get' | 'settings-get' | 'overview-get'
 > = {
+  async 'task-key-rotate'({ person, correlation_id }, { db, installation }) {
+    const by = { actor: actorOf(person()), correlation_id };
+    const { kid, signs_from, former_kid, former_accepted_until } = await installation.rotateTaskKey(db, by);
+    return {
+      kid,
+      signs_from: signs_from.toISOString(),
+      former_kid,
+      former_accepted_until: former_accepted_until.toISOString(),
+    };
+  },
   'health-get': async ({ query }, { settings, installation }) => ({
     status: 'ok',
     version: settings.version,

@@ -1,4 +1,5 @@
-/** `slipway keys`: the key file of a server on this host. It asks no server, so it opens no session. */
+/** `slipway keys`: the key file of a server on this host, without a session; and the key that signs tasks, by the server. */
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { systemClock } from '../../base/clock.ts';
@@ -67,6 +68,23 @@ const makeRotate = (cli: Cli) =>
         ]);
     });
 
+const makeRotateTasks = (cli: Cli) =>
+  new SlipwayCommand('keys rotate-tasks')
+    .description('Announce the next key that signs tasks for agents. It signs once every agent had time to learn it.')
+    .action(
+      cli.run(async (session) => {
+        const rotated = await session.call('task-key-rotate', { idempotency_key: randomUUID() });
+        const { out } = session.terminal;
+        if (session.json) printJson(out, rotated);
+        else
+          printLines(out, [
+            `${out.paint('good', '✔')} ${rotated.kid} is announced and signs tasks from ${rotated.signs_from}`,
+            `  Agents accept ${rotated.former_kid} until ${rotated.former_accepted_until}.`,
+          ]);
+        return undefined;
+      }),
+    );
+
 const publicKeyOf = (key: RingKey) => signingKeyOf(key, 'evidence').public_key;
 
 const makePublic = (cli: Cli) =>
@@ -94,8 +112,9 @@ const makePublic = (cli: Cli) =>
 export const makeKeys: MakeCommand = (cli) =>
   new SlipwayCommand('keys')
     .description(
-      'List, rotate and publish the keys that a server keeps outside its database. Run it on the server’s host.',
+      'List, rotate and publish the keys of a server. Run it on the server’s host; rotate-tasks works from anywhere.',
     )
     .addCommand(makeList(cli), { isDefault: true })
     .addCommand(makeRotate(cli))
+    .addCommand(makeRotateTasks(cli))
     .addCommand(makePublic(cli));

@@ -162,4 +162,13 @@ export const agentRoutes = {
     success: 200,
     reply: agent.CredentialReply,
   },
+  'agent-task-keys': {
+    method: 'GET',
+    path: '/v1/agent/task-keys',
+    summary: 'The keys that sign tasks, also those that will',
+    tag: 'agent',
+    access: instance,
+    success: 200,
+    reply: agent.TaskKeysReply,
+  },
 } as const satisfies Record<string, RouteDeclaration>;

@@ -1,10 +1,19 @@
 /** The server itself: health, readiness, metrics, counts. */
 
-import { fleetOperator, fleetViewer, open } from '../access.ts';
+import { admin, fleetOperator, fleetViewer, open } from '../access.ts';
 import * as overview from '../overview.ts';
 import type { RouteDeclaration } from '../route.ts';
 
 export const serverRoutes = {
+  'task-key-rotate': {
+    method: 'POST',
+    path: '/v1/keys/tasks/rotate',
+    summary: 'Announce the next key that signs tasks',
+    tag: 'server',
+    access: admin,
+    success: 201,
+    reply: overview.TaskKeyRotated,
+  },
   'health-get': {
     method: 'GET',
     path: '/healthz',

@@ -1,0 +1,75 @@
+/** The attacker copied the key that signed tasks before it was rotated. The server's keys overlap for one second. */
+import { createPrivateKey } from 'node:crypto';
+import { signed } from '../../../src/agent/keys.ts';
+import { refusalOf } from '../../../src/agent/task-check.ts';
+import { moment, systemClock } from '../../../src/base/clock.ts';
+import type { SignedTask, TaskKeysReply } from '../../../src/contract/agent.ts';
+import { startMachine } from '../../api/support/machine.ts';
+import { openTables } from '../../api/support/tables.ts';
+import type { SpawnedServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import type { Attack } from '../support/attack.ts';
+
+export const shortOverlap = ['--task-key-overlap-seconds', '1'];
+
+/** The key that signs now, as a copy of the database holds it. */
+async function copiedKey({ database_url }: SpawnedServer): Promise<{ kid: string; private_key: string }> {
+  const tables = await openTables(database_url);
+  const [row] = await tables.query<{ kid: string; private_key: string }>(
+    'select kid, private_key from signing_keys order by signs_from desc limit 1',
+  );
+  await tables.close();
+  if (!row) throw new Error('the installation has no key');
+  const der = createPrivateKey(row.private_key).export({ type: 'pkcs8', format: 'der' });
+  return { kid: row.kid, private_key: der.toString('base64') };
+}
+
+export const retiredTaskKeyAttacks: Attack[] = [
+  {
+    name: 'task keys: has an agent run a task that a retired key signed',
+    without: [
+      {
+        file: 'src/store/task-keys/key-set.ts',
+        find: '...(retired_at && { accepted_until: retired_at.toISOString() }),',
+        replace: '',
+      },
+      {
+        file: 'src/store/task-keys/key-set.ts',
+        find: 'rows.filter((row) => !isRetired(row, now_ms)).map(wireOf)',
+        replace: 'rows.map(wireOf)',
+      },
+    ],
+    async succeeds(server) {
+      const { client, url } = server;
+      const pool = 'retired-task-key';
+      await client.call('pool-put', { params: { pool }, body: { driver: 'external' } });
+      const { token: join_token = '' } = await client.call('join-token-create', { params: { pool } });
+      const machine = await startMachine(url, { join_token, name: 'victim' });
+      const { kid, private_key } = await copiedKey(server);
+      const { former_accepted_until } = await client.call('task-key-rotate', {});
+      await until('the key to be retired', () => systemClock.nowMs() > Date.parse(former_accepted_until), {
+        seconds: 30,
+      });
+      const answer = await machine.call('agent-task-keys');
+      if (answer.status !== 200) throw new Error(`the machine got no keys: ${answer.text}`);
+      const { task_keys: keys } = answer.body as unknown as TaskKeysReply;
+      const { node_id, node_instance_id } = machine;
+      const now_ms = systemClock.nowMs();
+      const task: Omit<SignedTask, 'signature'> = {
+        task_id: 'task_forged',
+        type: 'release.clean',
+        params: {},
+        node_id,
+        node_instance_id,
+        correlation_id: null,
+        allocation_id: null,
+        workflow_id: null,
+        lease_seconds: 60,
+        expires_at: moment(now_ms + 60_000).toISOString(),
+        kid,
+      };
+      const forged: SignedTask = { ...task, signature: signed(private_key, task) };
+      return refusalOf(forged, { keys, node_id, node_instance_id, now_ms, knows: () => true }) === null;
+    },
+  },
+];
