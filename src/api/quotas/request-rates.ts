@@ -24,6 +24,7 @@ export interface RequestRates {
   figures(): { held: number; limited: number };
 }
 
+const healthChecks: readonly OperationName[] = ['health-get', 'readiness-get'];
 const holdMs = 1_000;
 const maxHeldOfOne = 128;
 const maxHeld = 4_000;
@@ -63,8 +64,8 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
 
   return {
     admit(request, name, route) {
-      // Log lines have a limit of their own, in bytes.
-      if (route.shares_log_intake) return;
+      // Log lines have a limit of their own, in bytes. Health checks share their address with whoever is behind it.
+      if (route.shares_log_intake || healthChecks.includes(name)) return;
       const caller = callerOf(request);
       if (!caller || (caller.kind === 'address' && route.access.kind !== 'public')) return;
       const key = `${caller.kind} ${caller.key}`;
