@@ -11,6 +11,7 @@ import { type Database, isUniqueViolation } from '../database.ts';
 import { register } from '../enrolment.ts';
 import { type Installation, openInstallation } from '../installation.ts';
 import { instanceByCredential } from '../instances.ts';
+import { nameStanding } from '../joins/name-standing.ts';
 import { lockNode, type NodeRow } from '../nodes.ts';
 import { createJoinToken } from '../tokens.ts';
 import { type Fleet, nodeNow, testFleet } from './fleet.ts';
@@ -110,12 +111,21 @@ export async function act(histories: Histories, world: World, { what, who, which
       fleet.environment,
     );
   } else if (what === 'join') {
-    const joined = register(
-      db,
-      { join_token: joinToken, name: node.name, version: '1' },
-      undefined,
-      contextOf(histories),
-    );
+    // Only a restart of another protocol takes a known name as a new instance.
+    const judged = await nameStanding(db, { pool: node.pool, name: node.name });
+    const arrival = {
+      ...({
+        door: 'agentfield',
+        announced_interval_seconds: null,
+        client_instance: null,
+        join_token_id: null,
+      } as const),
+      ...(judged && { judged }),
+    };
+    const joined = register(db, { join_token: joinToken, name: node.name, version: '1' }, undefined, {
+      ...contextOf(histories),
+      arrival,
+    });
     await refusable(joined.then((reply) => world.credentials.set(node.node_id, reply.credential ?? '')));
   } else if (what === 'register') {
     const known = await instanceByCredential(db, world.credentials.get(node.node_id) ?? '', fleet.now());
