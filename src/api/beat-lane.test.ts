@@ -28,6 +28,7 @@ const session = {
   told_at_seconds: 0,
   tasks_waiting: 2,
   fence: { kind: 'none' },
+  expires_seconds: 0,
 } as unknown as AgentSession;
 const fenced = { ...session, fence: { kind: 'fenced', reason: 'replaced', heard_until: null } } as AgentSession;
 
