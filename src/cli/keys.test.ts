@@ -28,6 +28,13 @@ test('rotates the key file of a data directory, and lists ids but never keys', a
   expect(shown).not.toContain(first.secret.toString('base64'));
 });
 
+test('reads the same variable as the server', async () => {
+  const path = join(directory, 'elsewhere.json');
+  const { kid } = openKeyRing(path, systemClock).current;
+  const { stdout } = await runCli(['keys'], { server: nowhere, env: { SLIPWAY_KEY_FILE: path } });
+  expect(stdout).toContain(kid);
+});
+
 test('explains a missing file, and a file that others can read', async () => {
   const missing = await keys('rotate', '--data-dir', directory);
   expect(missing.code).toBe(2);

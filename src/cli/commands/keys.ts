@@ -1,7 +1,7 @@
 /** `slipway keys`: the key file of a server on this host, without a session; and the key that signs tasks, by the server. */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { systemClock } from '../../base/clock.ts';
 import { type RingKey, readKeyFile, rotateKeyRing, signingKeyOf } from '../../base/key-ring.ts';
 import { SettingsError } from '../../base/settings.ts';
@@ -32,7 +32,9 @@ function onKeyFile<T>(path: string, work: (path: string) => T): T {
 }
 
 const withKeyFile = (command: SlipwayCommand) =>
-  command.option('--key-file <file>', 'the key file; by default keys.json in the data directory');
+  command.addOption(
+    new Option('--key-file <file>', 'the key file; by default keys.json in the data directory').env('SLIPWAY_KEY_FILE'),
+  );
 
 const makeList = (cli: Cli) =>
   withKeyFile(new SlipwayCommand('keys list'))
