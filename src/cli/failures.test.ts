@@ -98,7 +98,7 @@ describe('errors say what, why, what to do and the correlation id', () => {
     });
     expect(await slipway(['pools'])).toMatchObject({
       code: 0,
-      stderr: '… The server has no time for this now. Asking again in 1 s, 4 times at most.\n',
+      stderr: '… Server overloaded. Asking again in 1 s, 4 times at most.\n',
     });
     asked = 0;
     expect(await slipway(['pools', '--json']), 'programs are told nothing').toMatchObject({ code: 0, stderr: '' });

@@ -14,7 +14,7 @@ export const agentErrors = {
     owner_layer: 'auth',
     detail_layer: 'credential',
     cause: 'The credential was never issued here, or was replaced.',
-    remedy: 'Start the agent anew with a join token, or expect the machine anew for an enrolment token.',
+    remedy: 'Start the agent anew with a join token, or let the node enrol again (`slipway act NODE re-enroll`).',
   },
   credential_expired: {
     status: 401,
@@ -168,7 +168,7 @@ export const agentErrors = {
     title: 'The join token has expired',
     owner_layer: 'auth',
     detail_layer: 'credential',
-    cause: 'Its expiry has passed. From then on it serves for nothing, also not for machines that joined by it.',
+    cause: 'The token has expired. Machines that joined with it cannot use it either.',
     remedy: 'Make another (`slipway join-token create POOL`) and start the machine with it.',
   },
   join_token_spent: {
@@ -184,8 +184,7 @@ export const agentErrors = {
     title: 'The machine of this name must prove who it is',
     owner_layer: 'auth',
     detail_layer: 'credential',
-    cause:
-      'A machine of this name is known, and a join token alone does not take it over: it may serve a tenant, or its former process still runs.',
+    cause: 'A machine of this name is known. A join token alone cannot take it over.',
     remedy:
       'Start the agent with the directory that holds its key, or let the node enrol again (`slipway act NODE re-enroll`). For compat pools see `compat.allow_takeover` in docs/pools.md.',
   },

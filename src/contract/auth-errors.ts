@@ -29,7 +29,8 @@ export const authErrors = {
     title: 'Too many wrong tokens from this address',
     owner_layer: 'auth',
     detail_layer: 'credential',
-    cause: 'This address sent many unknown tokens. Each further one makes it wait longer. A valid token works at once.',
+    cause:
+      'This address sent too many unknown tokens. Each failure after the wait doubles the next wait. A valid token works at once.',
     remedy: 'Check the token, wait `retry_after_seconds`, then try again.',
   },
   role_insufficient: {

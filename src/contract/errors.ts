@@ -128,7 +128,7 @@ export const errorCatalogue = {
     title: 'The pool is full',
     owner_layer: 'request',
     cause: 'The pool already holds as many nodes as `max_nodes` allows.',
-    remedy: 'Release an allocation, or raise `max_nodes`.',
+    remedy: 'Raise `max_nodes`, retire a node or, for an allocation, release another one.',
   },
   pool_paused: {
     status: 409,

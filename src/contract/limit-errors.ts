@@ -10,7 +10,7 @@ export const limitErrors = {
   },
   server_busy: {
     status: 429,
-    title: 'The server has no time for this now',
+    title: 'Server overloaded',
     owner_layer: 'control_plane',
     cause:
       'It hears or stores more than it can, so lists and overviews wait. Machines are still heard, and what is asked of one thing is answered.',
@@ -19,7 +19,7 @@ export const limitErrors = {
   },
   write_limit_reached: {
     status: 429,
-    title: 'Too much was written',
+    title: 'Write limit reached',
     owner_layer: 'request',
     detail_layer: 'limits',
     cause: 'This machine, tenant or join token has written more than its limit allows.',
@@ -31,7 +31,7 @@ export const limitErrors = {
     title: 'Too many requests',
     owner_layer: 'control_plane',
     cause:
-      'The caller asks too often; or it, or everybody together, holds as many streams or waiting calls as the server allows.',
+      'The caller sent too many requests, or a limit on open streams or waiting calls is reached. `detail` says which.',
     remedy: 'Wait `retry_after_seconds`, then repeat.',
   },
 } as const;

@@ -10,7 +10,7 @@ export const poolErrors = {
   },
   masked_value_unknown: {
     status: 400,
-    title: 'A masked value stands where nothing is stored',
+    title: 'Masked value without a stored value',
     owner_layer: 'request',
     cause: 'The document holds the marker that stands for a stored value, in a place where none is stored.',
     remedy: 'Write the value itself, or name a stored secret: `{secret: NAME}`.',
@@ -24,9 +24,9 @@ export const poolErrors = {
   },
   secret_in_use: {
     status: 409,
-    title: 'Pools name this secret',
+    title: 'The secret is in use',
     owner_layer: 'request',
-    cause: 'Launches of these pools would fail without it.',
-    remedy: 'Change the pools first, or delete it with `force`.',
+    cause: 'A pool names it, or a machine that was launched with it is not retired.',
+    remedy: 'Change the pools and retire the machines first, or delete it with `force`.',
   },
 } as const;

@@ -24,7 +24,7 @@ test.each(Object.entries(beatRefusals))('%s in short names no token and no pool'
   expect(refusedIn(fact, 'gpu')?.in_short).toBe(in_short);
   expect(in_short).not.toMatch(/rack-7|metal|gpu/);
   const ofLaterVersion = { ...fact, data: { ...fact.data, code: 'not_yet_known' } };
-  expect(refusedIn(ofLaterVersion, 'gpu')?.in_short).toBe('its relay may not pass them on');
+  expect(refusedIn(ofLaterVersion, 'gpu')?.in_short).toBe('the reason is a code that this version does not know');
 });
 
 test.each(Object.entries(joinRefusals))('%s of a join token that the machine beats with', (code, refusal) => {

@@ -82,9 +82,9 @@ export interface RefusedBeats {
 
 /** For a code that only a newer version knows. */
 const unknownRefusal: Refusal = {
-  in_short: 'its relay may not pass them on',
-  why: () => 'its relay may not pass them on',
-  way_out: () => 'check the token of its relay',
+  in_short: 'the reason is a code that this version does not know',
+  why: () => 'the reason is a code that this version does not know',
+  way_out: () => 'upgrade this replica, then explain the machine again',
 };
 
 const refusalOf = (code: string): Refusal => (isBeatRefusal(code) ? beatRefusals[code] : unknownRefusal);

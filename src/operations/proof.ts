@@ -137,7 +137,7 @@ async function refuseUnprovenKey({ db }: Pick<OperationServices, 'db'>, subject:
   throw new StepError({
     code: 'proof_key_unproven',
     owner_layer: 'auth',
-    message: `its agent signed with a key that replaced another without its signature, at ${standing.key_unproven_since.toISOString()}; an operator of the fleet may accept it: slipway act ${subject.node.node_id} accept-key`,
+    message: `the agent's key changed at ${standing.key_unproven_since.toISOString()} without a signature by the former key; an operator of the fleet may accept it: slipway act ${subject.node.node_id} accept-key`,
     retryable: false,
   });
 }

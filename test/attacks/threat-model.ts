@@ -42,7 +42,7 @@ export const attackers: Attacker[] = [
         ),
       },
       {
-        says: 'Be counted and named in the audit by address when a call is refused.',
+        says: 'Cause audit entries that name its address.',
         shown_by: authorization('keeps every denial in the audit, with who was refused what'),
       },
     ],
@@ -74,7 +74,7 @@ export const attackers: Attacker[] = [
         ),
       },
       {
-        says: 'Choose the address that the audit names, or pass for a page of ours through forged proxy headers.',
+        says: 'Choose the address that the audit names, or bypass the origin check with forged proxy headers.',
         shown_by: attack('nobody/forwarded')(
           '4: forges the audit actor by X-Forwarded-For',
           '4: passes the origin check by X-Forwarded-Host',
@@ -348,7 +348,7 @@ export const attackers: Attacker[] = [
         ),
       },
       {
-        says: 'Change, delete or reorder evidence unseen, even with the database owner’s rights.',
+        says: 'Change, delete or reorder sealed evidence without detection, even with the database owner’s rights.',
         shown_by: [
           ...test('src/store/integrity/verify-chain.test.ts', 'that was deleted is named'),
           ...test('src/store/integrity/verify-chain.test.ts', 'that was inserted among sealed ones is named'),

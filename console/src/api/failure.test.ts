@@ -3,7 +3,7 @@ import { RequestRefused } from '../../../src/contract/client.ts';
 import type { Problem } from '../../../src/contract/problem.ts';
 import { failureOf } from './failure.ts';
 
-const busy = { code: 'server_busy', status: 429, title: 'The server has no time for this now', retry_after_seconds: 5 };
+const busy = { code: 'server_busy', status: 429, title: 'Server overloaded', retry_after_seconds: 5 };
 const refused = (problem: Partial<Problem>) => new RequestRefused(problem as Problem);
 
 test('what to do says how long to wait, not the name of the field that does', () => {

@@ -45,12 +45,12 @@ describe('what needs a person', () => {
     expect(attentionHeadline(0, true, null)).toBe('Nothing needs a person');
   });
   it('is not known where a question was not answered, and never nothing', () => {
-    const busy = { why: 'The server has no time for this now', again_seconds: 5 };
+    const busy = { why: 'Server overloaded', again_seconds: 5 };
     expect(attentionHeadline(0, true, busy)).toBe(
-      'Not known whether anything needs a person: The server has no time for this now; asked again every 5 s',
+      'Not known whether anything needs a person: Server overloaded; asked again every 5 s',
     );
     expect(attentionHeadline(1, true, { ...busy, again_seconds: null })).toBe(
-      '1 or more things need a person, worst first. Not everything is known: The server has no time for this now',
+      '1 or more things need a person, worst first. Not everything is known: Server overloaded',
     );
     const marks = [attentionMark(0, true, true), attentionMark(0, true, false), attentionMark(2, true, false)];
     expect([...marks, attentionMark(2, true, true)]).toEqual([null, '?', '2+', '2']);

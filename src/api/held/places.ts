@@ -19,7 +19,7 @@ export interface Places {
   held(): number;
 }
 
-/** Others have to leave first, which trying at once does not hasten. */
+/** Retrying sooner does not free a place. */
 const retryAfterSeconds = 15;
 
 /** A call may have ended while its caller was looked up; then the event has passed already. */

@@ -36,7 +36,7 @@ export function reportLines(report: EvidenceReport): string[] {
   return [
     ...faults.map(faultLine),
     ...more,
-    ...(total > 0 ? [`Evidence was tampered with: ${counted(total, 'fault')}.`] : []),
+    ...(total > 0 ? [`Evidence does not match its checkpoints: ${counted(total, 'fault')}.`] : []),
     `${counted(rows, 'evidence row')} ${rows === 1 ? 'is' : 'are'} as sealed, in ${counted(head.position, 'checkpoint')} since ${sealed_from}.`,
     ...(cut_rows > 0 ? [`${counted(cut_rows, 'row')} went with signed retention cuts.`] : []),
     ...(unsealed.rows > 0

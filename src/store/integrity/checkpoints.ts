@@ -55,9 +55,7 @@ const endOf = (body: string): ChainEnd => {
   const read = readCheckpoint(body);
   const through = read && parseCursor(read.through);
   if (!read || !through)
-    throw new Error(
-      'the newest checkpoint in evidence_checkpoints cannot be read: somebody changed it; run slipway verify-store',
-    );
+    throw new Error('the newest evidence checkpoint is unreadable (damaged or changed); run slipway verify-store');
   return {
     position: read.position,
     hash: checkpointHash(body),

@@ -54,8 +54,7 @@ export async function mustStandAsJudged(tx: Transaction, node: NodeRow, judged: 
     node.node_instance_id === judged.node_instance_id &&
     node.endpoint === judged.endpoint &&
     allocation_id === judged.allocation_id;
-  if (!isSame)
-    throw new ApiProblem('name_taken', `${node.name} changed while its return was being judged; register again.`);
+  if (!isSame) throw new ApiProblem('name_taken', `${node.name} changed during the registration; register again.`);
 }
 
 /** A token is spent once for each node: its restarts are free, and a node that comes by another token is a use of that one. */
