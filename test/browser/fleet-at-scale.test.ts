@@ -175,10 +175,12 @@ it('is walked by keyboard, searched, grouped and clicked, cell by cell', async (
     const box = await page.locator('canvas').boundingBox();
     return { clientX: (box?.x ?? 0) + 10, clientY: (box?.y ?? 0) + 10 };
   };
+  /** Null while the page still moves: a click would land beside the cell. */
   const pointedAt = async () => {
-    const { clientX, clientY } = await whereTheOnlyOneIs();
-    for (const off of [0, 1]) await page.mouse.move(clientX + off, clientY + off);
-    return label();
+    const place = await whereTheOnlyOneIs();
+    for (const off of [0, 1]) await page.mouse.move(place.clientX + off, place.clientY + off);
+    const named = await label();
+    return isDeepStrictEqual(place, await whereTheOnlyOneIs()) ? named : null;
   };
   await expect.poll(pointedAt, { timeout: 45_000 }).toBe('web-990, ready');
   await page.mouse.down();

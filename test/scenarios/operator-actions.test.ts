@@ -196,7 +196,7 @@ scenario({
           },
         ],
       },
-      fails: /clean, and still aside/,
+      fails: /clean, and still aside|drained to be held/,
     },
   ],
 });
