@@ -141,7 +141,10 @@ export function walkChain(options: {
       const nowhere = { partition: null, cursor: null, until: null };
       // Only a whole run knows every row that a cut dropped.
       const short = isWhole ? [...cuts].filter(([position, { rows }]) => rows !== (foundCut.get(position) ?? 0)) : [];
+      // A cut that is not part of the walked chain excuses nothing, whoever signed it.
+      const unknown = [...foundCut.keys()].filter((position) => !cuts.has(position));
       return [
+        ...unknown.map((checkpoint) => ({ ...nowhere, code: 'cut_incomplete' as const, checkpoint })),
         ...short.map(([checkpoint, { partition }]) => ({
           ...nowhere,
           code: 'cut_incomplete' as const,

@@ -1,9 +1,13 @@
 /** Whatever a database administrator does to sealed evidence is named: which row, in which partition, and what happened to it. */
+import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { memoryKeyRing } from '../../../test/support/key-ring.ts';
 import { now, type SealedStore, sealedStore } from '../../../test/support/sealed-store.ts';
-import { hashedColumns } from '../../contract/integrity/row-hash.ts';
+import { encodeCheckpoint, signCheckpoint } from '../../contract/integrity/checkpoint.ts';
+import { entryOf, packEntries } from '../../contract/integrity/entries.ts';
+import { hashedColumns, type RowText } from '../../contract/integrity/row-hash.ts';
 import { parseCursor } from '../evidence.ts';
+import { rowTextColumns } from './row-text.ts';
 import { createSealer } from './sealer.ts';
 
 let store: SealedStore;
@@ -103,6 +107,56 @@ describe('a row', () => {
     const forged = `insert into evidence (xid, seq, at, layer, kind, summary) values ('${xid}', ${seq}, '${now.toISOString()}', 'node', 'node.failed', 'forged')`;
     const faults = await tampered([forged], [`delete from evidence where summary = 'forged'`]);
     expect(faults).toEqual([rowFault('row_inserted', at(3), null, 'node')]);
+  });
+
+  test('that was inserted with a late entry of its own is named', async () => {
+    const { xid, seq } = place(at(3));
+    await store.dba.query(
+      `insert into evidence (xid, seq, at, layer, kind, summary) values ('${xid}', ${seq}, '${now.toISOString()}', 'node', 'node.failed', 'forged')`,
+    );
+    const [row] = await store.dba.query<RowText>(`select ${rowTextColumns} from evidence where summary = 'forged'`);
+    if (!row) throw new Error('the row was not inserted');
+    const rowsOnly = '(select max(checkpoint) from evidence_segments)';
+    for (const checkpoint of ['999999', rowsOnly])
+      await store.dba.query(
+        `insert into evidence_late_rows (checkpoint, layer, xid, seq, entry) values (${checkpoint}, 'node', '${xid}', ${seq}, $1)`,
+        [packEntries([entryOf(row)])],
+      );
+    const { faults } = await store.verify();
+    await store.dba.query(`delete from evidence where summary = 'forged'`);
+    await store.dba.query(`delete from evidence_late_rows where xid = '${xid}' and seq = ${seq}`);
+    expect(faults).toEqual([rowFault('row_inserted', at(3), null, 'node')]);
+  });
+
+  test('that was deleted behind a cut of a key that the database supplies is named', async () => {
+    const stranger = generateKeyPairSync('ed25519');
+    const [newest] = await store.dba.query<{ body: string }>(
+      'select body from evidence_checkpoints order by position desc limit 1',
+    );
+    const { segments: _, ...body } = JSON.parse(newest?.body ?? '{}');
+    const cut = { partition: 'rule', piece: 'evidence_rule_rest', before: '2100-01-01T00:00:00.000Z', rows: 0 };
+    const text = encodeCheckpoint({ ...body, kind: 'cut', kid: 'key_stranger', position: 900_000, segments: [], cut });
+    const signature = signCheckpoint(text, stranger.privateKey);
+    const public_key = stranger.publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
+    await store.dba.query(
+      `insert into evidence_keys (kid, public_key, checkpoint, introduced_at) values ('key_stranger', $1, 1, now())`,
+      [public_key],
+    );
+    await store.dba.query(
+      `insert into evidence_checkpoints (position, kind, through_xid, through_seq, body, signature)
+       values (-1, 'cut', '0', 0, $1, $2)`,
+      [text, signature],
+    );
+    const [kept] = await store.dba.query<{ row: unknown }>(
+      `select to_jsonb(evidence) as row from evidence where ${where(at(4))}`,
+    );
+    await store.dba.query(`delete from evidence where ${where(at(4))}`);
+    const { faults } = await store.verify();
+    await store.dba.query(`insert into evidence select * from jsonb_populate_record(null::evidence, $1)`, [kept?.row]);
+    await store.dba.query('delete from evidence_checkpoints where position = -1');
+    await store.dba.query(`delete from evidence_keys where kid = 'key_stranger'`);
+    expect(faults).toEqual([rowFault('row_deleted', at(4))]);
+    expect((await store.verify()).faults).toEqual([]);
   });
 
   test('that was removed together with its entry is named by its segment', async () => {

@@ -60,15 +60,15 @@ async function knownKeys(db: Queryable, signer: EvidenceSigner): Promise<KeyObje
 
 /** Only signed cuts excuse a missing row. */
 async function signedCuts(db: Queryable, signer: EvidenceSigner): Promise<SignedCut[]> {
-  const rows = await db.query<{ body: string; signature: Buffer }>(
-    `select body, signature from evidence_checkpoints where kind = 'cut' order by position`,
+  const rows = await db.query<{ position: string; body: string; signature: Buffer }>(
+    `select position, body, signature from evidence_checkpoints where kind = 'cut' and position >= 1 order by position`,
   );
   if (rows.length === 0) return [];
   const keys = await knownKeys(db, signer);
-  return rows.flatMap(({ body, signature }) => {
+  return rows.flatMap(({ position, body, signature }) => {
     const checkpoint = { body, signature: signature.toString('base64') };
     const read = readCheckpoint(body);
-    if (!read?.cut || !keys.some((key) => isSignedBy(checkpoint, key))) return [];
+    if (!read?.cut || read.position !== Number(position) || !keys.some((key) => isSignedBy(checkpoint, key))) return [];
     const before = BigInt(Date.parse(read.cut.before)) * 1000n;
     return [{ position: read.position, partition: read.cut.partition, before }];
   });
@@ -87,16 +87,21 @@ async function rowsBetween(db: Queryable, after: Cursor, through: Cursor): Promi
   );
 }
 
+/** A late row counts only where a checkpoint of the walked chain says that it sealed late rows; the walk checks that one. */
 async function lateBetween(db: Queryable, after: Cursor, through: Cursor): Promise<Placed[]> {
-  const rows = await db.query<{ checkpoint: string; layer: string; entry: Buffer }>(
-    `select checkpoint, layer, entry from evidence_late_rows
-     where (xid, seq) > ($1::xid8, $2::bigint)
-       and (xid, seq) <= ($3::xid8, $4::bigint)`,
+  const rows = await db.query<{ checkpoint: string; layer: string; entry: Buffer; body: string }>(
+    `select late.checkpoint, late.layer, late.entry, sealed.body
+     from evidence_late_rows late
+     join evidence_checkpoints sealed on sealed.position = late.checkpoint and sealed.position >= 1
+     where (late.xid, late.seq) > ($1::xid8, $2::bigint)
+       and (late.xid, late.seq) <= ($3::xid8, $4::bigint)`,
     [after.xid, after.seq, through.xid, through.seq],
   );
-  return rows.flatMap(({ checkpoint, layer, entry }) =>
-    (unpackEntries(entry) ?? []).map((each) => ({ ...each, partition: layer, checkpoint: Number(checkpoint) })),
-  );
+  return rows.flatMap(({ checkpoint, layer, entry, body }) => {
+    const read = readCheckpoint(body);
+    if (read?.kind !== 'late' || read.position !== Number(checkpoint)) return [];
+    return (unpackEntries(entry) ?? []).map((each) => ({ ...each, partition: layer, checkpoint: read.position }));
+  });
 }
 
 const keyOf = (entry: SealedEntry): string => `${entry.partition} ${packEntries([entry]).toString('latin1')}`;
