@@ -9,7 +9,7 @@ interface Balance {
 }
 
 export interface Accounts {
-  /** Writing is paid for afterwards, so a balance may go below zero by what one request writes. */
+  /** Writing is paid for afterwards, so a balance may go below zero, but by no more than one full allowance. */
   charge(key: string, quota: WriteQuota, rows: number, bytes: number): void;
   /** How long until the balance is above zero. */
   waitSeconds(key: string, quota: WriteQuota): number;
@@ -37,8 +37,9 @@ export function createAccounts(clock: Clock): Accounts {
   return {
     charge(key, quota, rows, bytes) {
       const balance = refilled(balances.get(key), quota, clock.monotonicMs());
-      balance.rows -= rows;
-      balance.bytes -= bytes;
+      // Without the floor one caller could run up a debt that takes hours to refill.
+      balance.rows = Math.max(balance.rows - rows, -quota.rows);
+      balance.bytes = Math.max(balance.bytes - bytes, -quota.bytes);
       balances.delete(key);
       if (balances.size >= maxAccounts) {
         const [oldest] = balances.keys();

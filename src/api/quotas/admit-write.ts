@@ -49,15 +49,15 @@ export function admitWrite(
 export function chargedServices(request: FastifyRequest, services: ApiServices): ApiServices {
   const writer = writers.get(request);
   if (!writer) return services;
-  const body = Number(request.headers['content-length']) || 0;
-  const kept = request.headers['idempotency-key'] === undefined ? 0 : idempotencyBytes;
-  services.outside.charge(writer, 0, body + kept);
   return { ...services, db: services.outside.database(services.db, writer) };
 }
 
-/** Once a request is served: what it started will write as well. */
+/** Once a request is served: what it stored besides evidence, and what it started will write. A refused one stored nothing. */
 export function chargeLater(request: FastifyRequest, name: OperationName, { outside }: ApiServices): void {
   const writer = writers.get(request);
-  const later = laterCost[name];
-  if (writer && later) outside.charge(writer, later.rows, later.bytes);
+  if (!writer) return;
+  const { rows = 0, bytes = 0 } = laterCost[name] ?? {};
+  const body = Number(request.headers['content-length']) || 0;
+  const kept = request.headers['idempotency-key'] === undefined ? 0 : idempotencyBytes;
+  outside.charge(writer, rows, bytes + body + kept);
 }

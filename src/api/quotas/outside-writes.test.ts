@@ -151,3 +151,11 @@ test('of deferred reports the newest is recorded, once there is allowance', asyn
   await clock.advance(60_000);
   expect(recorded).toHaveLength(1);
 });
+
+test('a debt is never larger than one full allowance', () => {
+  const clock = virtualClock();
+  const accounts = createAccounts(clock);
+  const quota = { rows: 10, rows_per_second: 1, bytes: 1_000, bytes_per_second: 100 };
+  for (let each = 0; each < 1_000; each++) accounts.charge('one', quota, 5, 1_000_000);
+  expect(accounts.waitSeconds('one', quota)).toBeLessThanOrEqual(12);
+});
