@@ -47,11 +47,14 @@ test.for([
 test('to remove a privileged field is to change it', () => {
   const { security_group_ids: _, ...spec } = ec2.spec ?? {};
   expect(refused({ ...ec2, spec }, ec2)).toEqual(['spec.security_group_ids']);
+  const checked: PoolDocument = { driver: 'external', requires: [{ name: 'x', check: 'id' }] };
+  expect(refused({ driver: 'external', requires: [] }, checked, { requires: ['id'] })).toEqual(['requires']);
 });
 
 test('shell checks, probes of private addresses, roles and everything on this host are privileged', () => {
   expect(refused({ driver: 'external', requires: [{ name: 'x', check: 'id' }] })).toEqual(['requires']);
   expect(refused({ driver: 'external', probe: { allow_private: true } })).toEqual(['probe.allow_private']);
+  expect(refused({ driver: 'external', compat: { allow_takeover: true } })).toEqual(['compat.allow_takeover']);
   expect(refused({ driver: 'aks', spec: { roles: [{ role_definition_id: 'a', principal_id: 'b' }] } })).toEqual([
     'spec.roles',
   ]);

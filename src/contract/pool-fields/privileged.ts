@@ -59,6 +59,12 @@ export const privilegedFields: readonly PrivilegedField[] = [
     allowed_by: 'private_probes',
     reason: 'it lets the server send requests into private networks',
   },
+  {
+    driver: null,
+    path: ['compat', 'allow_takeover'],
+    allowed_by: null,
+    reason: 'it lets a join token alone take the name of a machine that serves a tenant',
+  },
   { driver: 'local', path: ['spec'], allowed_by: null, reason: onThisHost },
   { driver: 'docker', path: ['spec'], allowed_by: null, reason: onThisHost },
   ec2('iam_instance_profile', 'iam_instance_profiles', 'it gives the machines a role of the cloud account'),
@@ -106,7 +112,9 @@ function valuesOf(value: unknown, item?: string): string[] {
 function isAllowed({ allowed_by, item }: PrivilegedField, value: unknown, may: OperatorsMay): boolean {
   const list = allowed_by === null ? [] : (may[allowed_by] ?? []);
   if (list.includes('*')) return true;
-  return value !== undefined && valuesOf(value, item).every((each) => list.includes(each));
+  const values = value === undefined ? [] : valuesOf(value, item);
+  // An empty list would pass as allowed, and removes what an admin set.
+  return values.length > 0 && values.every((each) => list.includes(each));
 }
 
 /** Nothing to grant: absent, empty or off is how a new pool starts. */
