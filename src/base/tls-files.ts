@@ -70,8 +70,11 @@ export async function openTlsFiles({ tls_cert, tls_key }: TlsSettings): Promise<
       const checkNow = async () => {
         if (isChecking) return;
         isChecking = true;
-        await check();
-        isChecking = false;
+        try {
+          await check();
+        } finally {
+          isChecking = false;
+        }
       };
 
       let cancel: () => void;

@@ -51,6 +51,10 @@ export async function ensureAdminToken(db: Database, clock: Clock, place: AdminT
   const { token_id, works } = await db.transaction(async (tx) => {
     await lockAdminToken(tx);
     const known = await tokenBySecret(tx, secret);
+    if (known && (known.role !== 'admin' || known.tenant !== null))
+      throw new SettingsError(
+        `The token in ${path} is already a token of ${known.name}, which is no admin. Give another one.`,
+      );
     if (known) {
       if (known.origin === 'unknown') await setTokenOrigin(tx, known.token_id, origin);
       return { token_id: known.token_id, works: known.revoked_at === null };
