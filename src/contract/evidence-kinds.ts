@@ -147,7 +147,7 @@ export const originOf = ({ kind, layer }: { kind: EvidenceKind; layer: string })
   layer === 'node' && reported.has(kind) ? 'report' : 'internal';
 
 /** Nouns that were open to everybody before origins were recorded; an older fact about them may be anybody's. */
-export const lateReservedNouns: readonly string[] = ['beat', 'ping', 'probe'];
+export const lateReservedNouns: readonly string[] = ['beat', 'ping', 'probe', 'secret', 'session', 'task_key'];
 
 /** Whether the server recorded this fact itself, so that its kind and shape can be relied on. */
 export function isOwnFact({ kind, origin }: { kind: string; origin: Origin }): boolean {

@@ -30,7 +30,7 @@ function checkTokens(text: string): void {
     else if (token === scalarMark) isText = true;
     else if (first === '*' && ++aliases > maxAliases) throw invalid(`it has more than ${maxAliases} aliases.`);
     else if (first === '[' || first === '{') brackets++;
-    else if (first === ']' || first === '}') brackets--;
+    else if (first === ']' || first === '}') brackets = Math.max(0, brackets - 1);
     else if (first === '-' || first === '?') indicatorsOnLine++;
     else if (first === '\n' || first === '\r') indicatorsOnLine = 0;
     if (brackets + indicatorsOnLine > maxDepth) throw invalid(`it is nested deeper than ${maxDepth} levels.`);

@@ -3,6 +3,7 @@ import { RequestRefused } from '../../../src/contract/client.ts';
 import type { Pool, PoolDocument } from '../../../src/contract/pool.ts';
 import type { Role } from '../../../src/contract/token.ts';
 import type { SpawnedServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
 
 let names = 0;
@@ -76,9 +77,13 @@ async function shownInAudit(server: SpawnedServer, words: string): Promise<boole
   const operator = await as(server, 'operator');
   const reader = await as(server, 'operator');
   await operator.call('pool-budget', { params: { pool }, body: { budget_seconds: 321, reason: `see ${words}` } });
-  const { items } = await reader.call('audit-list', { query: { limit: 20 } });
-  if (!JSON.stringify(items).includes(pool)) throw new Error('the change is not in the audit');
-  return JSON.stringify(items).includes(words);
+  // The audit shows a row once every older transaction of the database server has ended.
+  const audit = await until('the change in the audit', async () => {
+    const { items } = await reader.call('audit-list', { query: { limit: 20 } });
+    const text = JSON.stringify(items);
+    return text.includes(pool) ? text : undefined;
+  });
+  return audit.includes(words);
 }
 
 export const poolFieldAttacks: Attack[] = [
