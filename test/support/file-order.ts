@@ -48,6 +48,9 @@ const longest = [
   'scenarios/33-zone-outage.test.ts',
 ];
 
+/** Their worker gives up the rights of root for good (plain-user.ts), so nothing that needs them may follow there. */
+const becomePlainUsers = ['scenarios/hard-endings-plain-user.test.ts', 'local/local-driver.conformance.test.ts'];
+
 const rank = ({ moduleId }: TestSpecification): number => {
   const place = longest.findIndex((end) => moduleId.endsWith(end));
   return place === -1 ? longest.length : place;
@@ -61,11 +64,11 @@ export function dealt<T>(some: readonly T[], others: readonly T[]): T[] {
 
 export class FileOrder extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const usual = (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+    const sorted = (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+    const isLast = ({ moduleId }: TestSpecification) => becomePlainUsers.some((end) => moduleId.endsWith(end));
+    const usual = sorted.filter((file) => !isLast(file));
     const waits = ({ moduleId }: TestSpecification) => /\/test\/(scenarios|chaos|browser)\//.test(moduleId);
-    return dealt(
-      usual.filter(waits),
-      usual.filter((file) => !waits(file)),
-    );
+    const others = usual.filter((file) => !waits(file));
+    return [...dealt(usual.filter(waits), others), ...sorted.filter(isLast)];
   }
 }
