@@ -1,7 +1,7 @@
 /** Writes the threat model into SECURITY.md: `node scripts/generate-threat-model.ts`. A test compares the page with its data. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { renderedThreatModel } from '../test/attacks/threat-model.ts';
+import { attackers, type ShownBy, type ThreatLine } from '../test/attacks/threat-model.ts';
 
 const heading = '## Threat model';
 const nextHeading = '\n## ';
@@ -11,6 +11,27 @@ Seven attackers: what each holds, can do and cannot do. Every line links to the 
 from \`test/attacks/threat-model.ts\`, which names those tests one by one.
 
 `;
+
+const link = (file: string): string => `[${file.replace(/^.*\//, '').replace(/(\.test)?\.ts$/, '')}](${file})`;
+const links = (shown_by: readonly ShownBy[]): string => [...new Set(shown_by.map(({ file }) => link(file)))].join(' ');
+
+const row = (may: string) => (line: ThreatLine) => `| ${may} | ${line.says} | ${links(line.shown_by)} |`;
+
+const renderedThreatModel = (): string =>
+  attackers
+    .map(({ name, holds, can, cannot }) =>
+      [
+        `### ${name}`,
+        '',
+        `Holds ${holds}.`,
+        '',
+        '| | | shown by |',
+        '|---|---|---|',
+        ...can.map(row('can')),
+        ...cannot.map(row('**cannot**')),
+      ].join('\n'),
+    )
+    .join('\n\n');
 
 export const page = join(import.meta.dirname, '../SECURITY.md');
 

@@ -1,6 +1,6 @@
 /**
  * The threat model as data: seven attackers, what each can and cannot do, and the test that shows each line. SECURITY.md holds
- * it as a table (`node scripts/generate-threat-model.ts`); threat-model.test.ts checks the page and the tests it names.
+ * it as tables (`node scripts/generate-threat-model.ts`); threat-model.test.ts checks the page and the tests it names.
  */
 export interface ShownBy {
   /** From the root of the repository. */
@@ -384,25 +384,3 @@ export const attackers: Attacker[] = [
     ],
   },
 ];
-
-const link = (file: string): string => `[${file.replace(/^.*\//, '').replace(/(\.test)?\.ts$/, '')}](${file})`;
-const links = (shown_by: readonly ShownBy[]): string => [...new Set(shown_by.map(({ file }) => link(file)))].join(' ');
-
-const row = (may: string) => (line: ThreatLine) => `| ${may} | ${line.says} | ${links(line.shown_by)} |`;
-
-/** The threat model as it stands in SECURITY.md. */
-export const renderedThreatModel = (): string =>
-  attackers
-    .map(({ name, holds, can, cannot }) =>
-      [
-        `### ${name}`,
-        '',
-        `Holds ${holds}.`,
-        '',
-        '| | | shown by |',
-        '|---|---|---|',
-        ...can.map(row('can')),
-        ...cannot.map(row('**cannot**')),
-      ].join('\n'),
-    )
-    .join('\n\n');
