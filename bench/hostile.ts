@@ -32,7 +32,10 @@ const maxRequests = 5_000_000;
 /** Seldom, so that what is measured is one caller and not another load. */
 const probeEveryMs = 250;
 const token = 'swt_of-the-bench-and-of-nobody-else';
-const pool = 'victims';
+const pool = 'shared';
+/** The hostile tenant claims machines of another pool: how many one tenant may hold is not what is measured here. */
+const hostilePool = 'hostile';
+const activeWithinMs = 60_000;
 const targetRatio = 1.5;
 
 const say = (what: string) => process.stderr.write(`${what}\n`);
@@ -71,13 +74,16 @@ try {
   const as = (bearer: string): Client => createClient({ base_url: server.url, token: bearer, addresses: routes });
   const admin = as(token);
   const free = Math.ceil((1.5 * (quietSeconds + attackSeconds)) / 2);
-  await admin.call('pool-put', {
-    params: { pool },
-    body: { driver: 'external', heartbeat: { stale_after_seconds: 86_400 } },
-  });
-  const { token: join_token = '' } = await admin.call('join-token-create', { params: { pool } });
+  const joinTokens = new Map<string, string>();
+  for (const name of [pool, hostilePool]) {
+    const body = { driver: 'external', heartbeat: { stale_after_seconds: 86_400 } } as const;
+    await admin.call('pool-put', { params: { pool: name }, body });
+    const { token: join_token = '' } = await admin.call('join-token-create', { params: { pool: name } });
+    joinTokens.set(name, join_token);
+  }
 
-  const enrol = async (name: string) => {
+  const enrol = async (name: string, into = pool) => {
+    const join_token = joinTokens.get(into);
     const reply = await fetch(`${server.url}/v1/agent/register`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -92,23 +98,28 @@ try {
     });
     return { credential, node_id };
   };
-  const tenantOf = async (tenant: string) => {
+  const allocate = async (client: Client, from: string) => {
+    const { allocation } = await client.call('allocation-create', { body: { pool: from } });
+    const lateMs = systemClock.monotonicMs() + activeWithinMs;
+    for (;;) {
+      const now = await client.call('allocation-get', { params: { id: allocation.allocation_id } });
+      if (now.status === 'active') return now;
+      if (systemClock.monotonicMs() > lateMs) throw new Error(`not active within a minute: ${JSON.stringify(now)}`);
+      await pause(systemClock, 20);
+    }
+  };
+  const tenantOf = async (tenant: string, from: string) => {
     const { token: bearer = '' } = await admin.call('token-create', {
       body: { name: tenant, role: 'operator', tenant },
     });
     const client = as(bearer);
-    const { allocation } = await client.call('allocation-create', { body: { pool } });
-    for (;;) {
-      const now = await client.call('allocation-get', { params: { id: allocation.allocation_id } });
-      if (now.status === 'active') return { bearer, client, allocation: now };
-      await pause(systemClock, 50);
-    }
+    return { bearer, client, allocation: await allocate(client, from) };
   };
 
   say(`${free + 3} machines register`);
-  const [flooder] = await Promise.all([enrol('flooder'), enrol('first'), enrol('second')]);
-  const good = await tenantOf('good');
-  const hostile = await tenantOf('hostile');
+  const [flooder] = await Promise.all([enrol('flooder'), enrol('first'), enrol('second', hostilePool)]);
+  const good = await tenantOf('good', pool);
+  const hostile = await tenantOf('hostile', hostilePool);
   for (let index = 0; index < free; index++) await enrol(`free-${index}`);
 
   const timed = async (into: number[], work: () => Promise<unknown>) => {
@@ -125,13 +136,7 @@ try {
       await timed(taken['allocation list'], () => good.client.call('allocation-list', { query: { limit: 50 } }));
       await timed(taken['node read'], () => good.client.call('node-get', { params }));
       await timed(taken.explain, () => good.client.call('node-explain', { params }));
-      if (turn % 8 === 0)
-        await timed(taken['allocate until active'], async () => {
-          const { allocation } = await good.client.call('allocation-create', { body: { pool } });
-          const id = allocation.allocation_id;
-          while ((await good.client.call('allocation-get', { params: { id } })).status !== 'active')
-            await pause(systemClock, 20);
-        });
+      if (turn % 8 === 0) await timed(taken['allocate until active'], () => allocate(good.client, pool));
       await pause(systemClock, probeEveryMs);
     }
     return taken;
@@ -145,7 +150,7 @@ try {
   const orders: Orders = {
     ...{ url: server.url, seconds: attackSeconds, connections: options.connections, maxRequests },
     machine: flooder,
-    tenant: { token: hostile.bearer, pool: 'victims', allocation_id: hostile.allocation.allocation_id },
+    tenant: { token: hostile.bearer, pool: hostilePool, allocation_id: hostile.allocation.allocation_id },
   };
   const worker = new Worker(new URL('./hostile/attackers.ts', import.meta.url), { workerData: orders });
   const endWorker = whenOver(() => worker.terminate());
