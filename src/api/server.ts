@@ -163,6 +163,7 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
   });
   app.addHook('onResponse', async (request, reply) => {
     const { operation } = request;
+    if (operation) services.rates.chargeReply(request, Number(reply.getHeader('content-length')) || 0);
     const quiet = request.method === 'GET' || request.agent_session;
     const level = reply.statusCode >= 500 ? 'error' : quiet ? 'debug' : 'info';
     const ids = idsOfRequest(request);

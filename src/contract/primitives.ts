@@ -38,9 +38,10 @@ export const OpenObject = Type.Record(Type.String(), Type.Unknown());
 export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 export const strict = { additionalProperties: false } as const;
 
+export const maxPageItems = 500;
 /** Query fields that every list takes. */
 export const paging = {
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500 })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: maxPageItems })),
   cursor: Type.Optional(Type.String({ maxLength: 512 })),
 };
 

@@ -23,7 +23,8 @@ export const quotaKinds = ['instance', 'join_token', 'tenant', 'relay', 'address
 export type QuotaKind = (typeof quotaKinds)[number];
 
 /**
- * - instance, tenant: requests of one machine (its plain beats apart) and of all tokens of a tenant
+ * - instance, tenant: requests of one machine (its plain beats apart) and of all tokens of a tenant; one that starts an
+ *   operation or has a long reply counts as several
  * - address: requests that need no credential
  * - refused: requests of one caller that were refused; beyond it each refusal is sent a second late
  */
@@ -45,7 +46,7 @@ export const defaultLimits: LimitSettings = {
   window_seconds: 60,
   requests: {
     instance: { burst: 1_000, per_second: 20 },
-    tenant: { burst: 1_000, per_second: 50 },
+    tenant: { burst: 2_000, per_second: 50 },
     address: { burst: 2_000, per_second: 100 },
     refused: { burst: 1_000, per_second: 10 },
   },

@@ -9,7 +9,7 @@ interface Balance {
 }
 
 export interface Accounts {
-  /** Writing is paid for afterwards, so a balance may go below zero, but by no more than one full allowance. */
+  /** Writing is paid for afterwards, so a balance may go below zero, but by no more than one full allowance. Below zero: a refund. */
   charge(key: string, quota: WriteQuota, rows: number, bytes: number): void;
   /** How long until the balance is above zero. */
   waitSeconds(key: string, quota: WriteQuota): number;
@@ -38,7 +38,7 @@ export function createAccounts(clock: Clock): Accounts {
     charge(key, quota, rows, bytes) {
       const balance = refilled(balances.get(key), quota, clock.monotonicMs());
       // Without the floor one caller could run up a debt that takes hours to refill.
-      balance.rows = Math.max(balance.rows - rows, -quota.rows);
+      balance.rows = Math.min(Math.max(balance.rows - rows, -quota.rows), quota.rows);
       balance.bytes = Math.max(balance.bytes - bytes, -quota.bytes);
       balances.delete(key);
       if (balances.size >= maxAccounts) {

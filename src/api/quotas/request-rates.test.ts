@@ -15,6 +15,7 @@ const limits = {
 const caller = (known: object, address = '192.0.2.1') =>
   ({
     ...{ person: null, agent_session: null, relay: null, ...known },
+    query: {},
     raw: { headers: {}, socket: { remoteAddress: address } },
     server: { proxies: trustedProxies([]) },
   }) as unknown as FastifyRequest;
@@ -40,7 +41,7 @@ function rates() {
 
 test('a tenant over its rate gets 429 until time has passed; others and the fleet’s own tokens do not', async () => {
   const { admit, clock } = rates();
-  const ask = (who: FastifyRequest) => admit(who, 'node-list', routes['node-list']);
+  const ask = (who: FastifyRequest) => admit(who, 'node-get', routes['node-get']);
   for (let times = 0; times < 5; times++) ask(tenant('loud'));
   expect(() => ask(tenant('loud'))).toThrow(expect.objectContaining({ code: 'rate_limited' }));
   ask(tenant('quiet'));
@@ -76,4 +77,37 @@ test('a beat is held only for a machine that beats more than fifty times in a se
   for (let beat = 2; beat <= 50; beat++) expect(beatHoldMs(session, 9_500)).toBe(0);
   expect(beatHoldMs(session, 9_500)).toBe(1_000);
   expect(beatHoldMs(session, 10_500), 'in the next second').toBe(0);
+});
+
+test('a long reply counts as many requests, and a page is paid for before it is read', async () => {
+  const { admit, chargeReply, clock } = rates();
+  const ask = (query: object) => {
+    const request = Object.assign(tenant('loud'), { query });
+    admit(request, 'node-list', routes['node-list']);
+    return request;
+  };
+  const refused = expect.objectContaining({ code: 'rate_limited' });
+  // Fifty items are estimated at five requests, which is the whole allowance; the reply was short, so four come back.
+  const short = ask({ limit: '50' });
+  expect(() => ask({ limit: '1' })).toThrow(refused);
+  chargeReply(short, 900);
+  const long = ask({ limit: '1' });
+  // The fifth of a second that has passed is not enough for a reply of a hundred kilobytes.
+  chargeReply(long, 100 * 1024);
+  await clock.advance(200);
+  expect(() => ask({ limit: '1' })).toThrow(refused);
+  await clock.advance(10_000);
+  // A refused request was never charged, so its reply gives nothing back.
+  for (let times = 0; times < 5; times++) ask({ limit: '1' });
+  const over = Object.assign(tenant('loud'), { query: { limit: '500' } });
+  expect(() => admit(over, 'node-list', routes['node-list'])).toThrow(refused);
+  chargeReply(over, 300);
+  expect(() => ask({ limit: '1' })).toThrow(refused);
+});
+
+test('a call that starts an operation counts as five requests', () => {
+  const { admit } = rates();
+  const create = () => admit(tenant('loud'), 'allocation-create', routes['allocation-create']);
+  create();
+  expect(create).toThrow(expect.objectContaining({ code: 'rate_limited' }));
 });

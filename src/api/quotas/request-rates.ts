@@ -5,10 +5,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Clock, pause } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors.ts';
+import { maxPageItems } from '../../contract/primitives.ts';
 import type { RouteDeclaration } from '../../contract/route.ts';
 import type { OperationName } from '../../contract/routes.ts';
 import { type RateSettings, type RequestRate, requestKinds } from '../../lifecycle/limits.ts';
 import type { AgentSession } from '../../store/agent-sessions.ts';
+import { usualLimit } from '../../store/walk.ts';
 import { sourceNetwork } from '../source-address.ts';
 import { createAccounts } from './accounts.ts';
 
@@ -17,6 +19,8 @@ type Kind = (typeof requestKinds)[number];
 export interface RequestRates {
   /** Throws 429 for a caller over its rate. Callers without a credential are limited only where none is needed. */
   admit(request: FastifyRequest, name: OperationName, route: RouteDeclaration): void;
+  /** Replaces the estimate of a page by the size of the reply: a long one takes as much time as many short ones. */
+  chargeReply(request: FastifyRequest, bytes: number): void;
   /** Waits before a refusal is sent, for a caller that was refused too often. */
   holdRefusal(request: FastifyRequest, reply: FastifyReply): Promise<void>;
   /** How long to wait before a beat is answered: 0 but for a machine that beats many times a second. */
@@ -25,6 +29,23 @@ export interface RequestRates {
 }
 
 const healthChecks: readonly OperationName[] = ['health-get', 'readiness-get'];
+/** A reply of this size takes the server about as long as a request does by itself. */
+const bytesPerRequest = 16 * 1024;
+const usualItemBytes = 1536;
+/** Charged when the operation is asked for, with all that it does later. */
+const startsOperation = 5;
+const startingCalls: ReadonlySet<OperationName> = new Set([
+  'allocation-create',
+  'allocation-release',
+  'allocation-retry',
+] as const);
+const requestsOf = (bytes: number) => Math.max(1, Math.ceil(bytes / bytesPerRequest));
+/** How long a page was asked for; 0 where the reply is no page. A wrong limit is refused later. */
+function pageItems({ query }: FastifyRequest, route: RouteDeclaration): number {
+  if (!Object.hasOwn((route.query as { properties?: object } | undefined)?.properties ?? {}, 'limit')) return 0;
+  const limit = Number((query as { limit?: string }).limit);
+  return limit > 0 ? Math.min(limit, maxPageItems) : usualLimit;
+}
 const holdMs = 1_000;
 const maxHeldOfOne = 128;
 const maxHeld = 4_000;
@@ -48,6 +69,9 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
   let beatsOf = new Map<AgentSession, number>();
   let second = 0;
 
+  /** What was charged for a page before it was read. */
+  const estimates = new WeakMap<FastifyRequest, number>();
+
   /** Undefined for tokens that see all tenants: they run the fleet. */
   const callerOf = (request: FastifyRequest): { kind: Kind; key: string } | undefined => {
     const { agent_session, person, relay } = request;
@@ -56,9 +80,9 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
     return relay ? undefined : { kind: 'address', key: sourceNetwork(request) };
   };
   /** Charges one request, and says whether there was allowance for it. */
-  const take = (key: string, quota: ReturnType<typeof quotaOf>): boolean => {
+  const take = (key: string, quota: ReturnType<typeof quotaOf>, requests = 1): boolean => {
     if (accounts.waitSeconds(key, quota) > 0) return false;
-    accounts.charge(key, quota, 1, 0);
+    accounts.charge(key, quota, requests, 0);
     return true;
   };
 
@@ -69,12 +93,23 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
       const caller = callerOf(request);
       if (!caller || (caller.kind === 'address' && route.access.kind !== 'public')) return;
       const key = `${caller.kind} ${caller.key}`;
-      if (take(key, quotas[caller.kind])) return;
+      const items = pageItems(request, route);
+      const requests = startingCalls.has(name) ? startsOperation : requestsOf(items * usualItemBytes);
+      if (take(key, quotas[caller.kind], requests)) {
+        if (items > 0) estimates.set(request, requests);
+        return;
+      }
       limited++;
       throw new ApiProblem('rate_limited', {
         detail: `${name} was called too often by this ${caller.kind}.`,
         retry_after_seconds: 1,
       });
+    },
+    chargeReply(request, bytes) {
+      const estimated = estimates.get(request);
+      const requests = requestsOf(bytes) - (estimated ?? 1);
+      const caller = requests > 0 || estimated !== undefined ? callerOf(request) : undefined;
+      if (caller) accounts.charge(`${caller.kind} ${caller.key}`, quotas[caller.kind], requests, 0);
     },
     async holdRefusal(request, reply) {
       const caller = callerOf(request);
