@@ -69,7 +69,7 @@ export interface ApiServices extends OperationServices {
   tail: EvidenceTail;
   feed: LiveFeed;
   /** What people may hold open on this replica. */
-  places: { streams: Places; log_follows: Places };
+  places: Record<'streams' | 'log_follows' | 'catch_ups' | 'log_searches', Places>;
   /** Null where no collector is named. */
   tracer: Tracer | null;
   arrivals: LogArrivals;

@@ -2,7 +2,15 @@
 import type { Writable } from 'node:stream';
 import { now } from '../base/clock.ts';
 import { ApiProblem } from '../contract/errors.ts';
-import { type Cursor, formatCursor, isAfter, parseCursor, readAfter, startCursor } from '../store/evidence.ts';
+import {
+  type Cursor,
+  formatCursor,
+  isAfter,
+  parseCursor,
+  readVisibleAfter,
+  startCursor,
+  type VisiblePage,
+} from '../store/evidence.ts';
 import { isSessionOpen } from '../store/sign-in/sessions.ts';
 import type { FeedBatch } from './live-feed.ts';
 import type { ApiServices, Handler, Person } from './services.ts';
@@ -21,6 +29,8 @@ const mostStalls = 12;
 
 const drained = (out: Writable): Promise<void> =>
   new Promise((resolve) => {
+    // It closed before anybody listened, and says so only once.
+    if (out.destroyed) resolve();
     const end = () => {
       out.off('drain', end).off('close', end);
       resolve();
@@ -78,7 +88,7 @@ function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted
     session_id: person.session_id,
     end: () => out.destroy(),
     take(piece) {
-      if (!live) missed ||= piece.batch.facts.length > 0;
+      if (!live) missed ||= piece.bytes !== null && !piece.batch.moved;
       else if (out.writableLength > mostUnsentBytes) letGo();
       else if (!piece.batch.moved) takeFacts(piece);
       // Who is behind anyway is not burdened with what the next look shows as well.
@@ -118,14 +128,18 @@ function openReader(out: Writable, person: Person, start: Cursor, wanted: Wanted
     beginHere() {
       live = true;
     },
-    async catchUp() {
+    /** `first` was read before this reader was added to the feed, so at least one more page is read. */
+    async catchUp(first: VisiblePage) {
+      let page = first;
       do {
+        const last = parseCursor(page.items.at(-1)?.cursor ?? '');
+        if (last && !sendOwn(await feed.join(page.items), last)) await drained(out);
+        reached = page.reached;
+        if (page !== first && !page.more && !missed) break;
         missed = false;
-        const { items } = await readAfter(services.db, reached, catchUpBatch);
-        const last = parseCursor(items.at(-1)?.cursor ?? '');
-        if (last && !sendOwn(await feed.join(items), last)) await drained(out);
-        if (items.length === catchUpBatch) missed = true;
-      } while (missed && !out.destroyed);
+        page = await readVisibleAfter(services.db, reached, wanted, catchUpBatch);
+      } while (!out.destroyed);
+      if (out.destroyed) return;
       showPosition();
       live = true;
     },
@@ -143,9 +157,17 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
   if (asked !== '' && !given) throw new ApiProblem('invalid_cursor');
   services.places.streams.hold(person(), reply);
   const start = given ?? parseCursor(services.feed.position()) ?? startCursor;
+  // One page is as cheap as any other call, and after a restart everybody resumes; only longer ones are limited.
+  const first = given && (await readVisibleAfter(services.db, given, wanted, catchUpBatch));
+  const endCatchUp = first?.more ? services.places.catch_ups.take(person()) : () => {};
 
   reply.hijack();
   const response = reply.raw;
+  if (response.destroyed) {
+    // The caller left while the page was read; its close event has passed.
+    endCatchUp();
+    return undefined;
+  }
   // It ends with its connection, so nothing has to be counted into chunks, and the same bytes do for every reader.
   response.removeHeader('transfer-encoding');
   response.writeHead(200, {
@@ -159,18 +181,20 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
   response.write(`retry: 1000\n${position(formatCursor(start))}`);
   // Once the head has gone the body needs nothing that the response would add, which holds every piece back for a turn.
   const reader = openReader(response.socket ?? response, person(), start, wanted, services);
-  if (!given) {
+  if (!first) {
     reader.beginHere();
     return undefined;
   }
   try {
-    await reader.catchUp();
+    await reader.catchUp(first);
   } catch (error) {
     services.log.warn(
       { error, correlation_id: request.correlation_id },
       'a stream broke off while catching up; its reader will resume',
     );
     response.destroy();
+  } finally {
+    endCatchUp();
   }
   return undefined;
 };

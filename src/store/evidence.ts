@@ -131,6 +131,88 @@ export async function readAfter(
   return { items: settled.map(({ settled: _, ...row }) => toWire(row)), withheld: settled.length < rows.length };
 }
 
+/** What a reader of the stream may see and asked for. Other facts stay in the database. */
+export interface VisibleTo {
+  /** Null: the facts of every tenant, and those of none. */
+  tenant: string | null;
+  node_id?: string;
+  allocation_id?: string;
+  workflow_id?: string;
+}
+
+export interface VisiblePage {
+  items: Evidence[];
+  /** The last fact that was looked at, visible or not: the next page begins behind it. */
+  reached: Cursor;
+  more: boolean;
+}
+
+/** A page for a tenant looks at this many facts for each one that it may hold. */
+const scannedPerVisible = 4;
+const idColumns = ['node_id', 'allocation_id', 'workflow_id'] as const;
+
+/** What came after `cursor` and the reader may see, oldest first. A page looks at a bounded number of facts, also where few are visible. */
+export async function readVisibleAfter(
+  db: Pick<Queryable, 'query'>,
+  cursor: Cursor,
+  visible: VisibleTo,
+  limit: number,
+): Promise<VisiblePage> {
+  const values: unknown[] = [cursor.xid, cursor.seq];
+  const bind = (value: unknown) => `$${values.push(value)}`;
+  const asked = idColumns.flatMap((column) =>
+    visible[column] === undefined ? [] : [`and ${column} = ${bind(visible[column])}`],
+  );
+  const maxScanned = visible.tenant === null ? limit : scannedPerVisible * limit;
+  const own =
+    visible.tenant === null
+      ? ''
+      : `where exists (
+           select from allocations
+           where allocations.allocation_id = scanned.allocation_id
+             and allocations.tenant = ${bind(visible.tenant)}
+         )`;
+  const rows = await db.query<EvidenceRow & { end_xid: string; end_seq: string; scanned_rows: number }>(
+    `with scanned as materialized (
+       select *
+       from evidence
+       where (xid, seq) > ($1::xid8, $2::bigint)
+         -- A transaction that still runs may add facts before these.
+         and xid < pg_snapshot_xmin(pg_current_snapshot())
+         ${asked.join(' ')}
+       order by evidence.xid, evidence.seq
+       limit ${maxScanned}
+     ),
+     visible as (
+       select *
+       from scanned
+       ${own}
+       order by scanned.xid, scanned.seq
+       limit ${limit}
+     ),
+     last as (
+       select xid::text as end_xid, seq::text as end_seq, (count(*) over ())::int as scanned_rows
+       from scanned
+       order by scanned.xid desc, scanned.seq desc
+       limit 1
+     )
+     select ${columns}, end_xid, end_seq, scanned_rows
+     from last left join visible on true
+     order by visible.xid, visible.seq`,
+    values,
+    { often: true },
+  );
+  const [first] = rows;
+  if (!first) return { items: [], reached: cursor, more: false };
+  const { end_xid, end_seq, scanned_rows } = first;
+  const items = rows
+    .filter((row) => row.xid !== null)
+    .map(({ end_xid: _, end_seq: __, scanned_rows: ___, ...row }) => toWire(row));
+  const isFull = items.length === limit;
+  const end = isFull ? parseCursor(items.at(-1)?.cursor ?? '') : undefined;
+  return { items, reached: end ?? { xid: end_xid, seq: end_seq }, more: isFull || scanned_rows === maxScanned };
+}
+
 export interface EvidenceFilter {
   node_id?: string;
   node_instance_id?: string;

@@ -144,8 +144,18 @@ export const attackers: Attacker[] = [
           ...attack('tenant/streams')(
             '9: holds more event streams by one token than a token may',
             '9: holds more event streams by several tokens than a tenant may',
+            '9: takes, with two other tenants, every event stream that tenants may have',
+            '9: takes, with other tenants, the event streams of those who run the fleet',
+            '9: has more long histories read at once by one token than a token may',
+            '9: has more long histories read at once by several tokens than a tenant may',
           ),
-          ...attack('tenant/log-search')('11: has a whole log searched by one call'),
+          ...attack('tenant/log-search')(
+            '11: has a whole log searched by one call',
+            '11: searches more logs at once by one token than a token may',
+            '11: searches more logs at once by several tokens than a tenant may',
+            '9: follows more logs by one token than a token may',
+            '9: follows more logs by several tokens than a tenant may',
+          ),
         ],
       },
       {

@@ -4,11 +4,14 @@ import type { FastifyReply } from 'fastify';
 import { expect, it } from 'vitest';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { Person } from '../services.ts';
-import { createPlaces } from './places.ts';
+import { createPlaces, type Shares } from './places.ts';
 
-const shares = { total: 10, all_tenants: 6, one_tenant: 4, one_token: 3 };
+const byShares = {
+  ...{ total: 10, all_tenants: 6, one_tenant: 4, one_token: 3 },
+  ...{ kept: 0, few: 1, retry_after_seconds: 15 },
+};
 
-function scene() {
+function scene(shares: Shares = byShares) {
   const places = createPlaces('event streams', shares);
   const open: EventEmitter[] = [];
   /** Holds as many as it gets. */
@@ -35,6 +38,23 @@ it('goes by token, by tenant and by all tenants, and keeps the rest for the flee
   expect(fill('g1', 'globex'), 'all tenants').toBe(2);
   expect(fill('f1', null), 'the fleet, by one token').toBe(3);
   expect(fill('f2', null), 'the fleet, by all there is').toBe(1);
+});
+
+it('keeps the last part for tenants that hold few, however many the others would take', () => {
+  const { fill } = scene({ ...byShares, kept: 3, few: 2 });
+  expect(fill('a1', 'acme')).toBe(3);
+  expect(fill('a2', 'acme'), 'beyond the kept part it has enough').toBe(0);
+  expect(fill('g1', 'globex'), 'a newcomer gets a few').toBe(2);
+  expect(fill('i1', 'initech'), 'until all is gone').toBe(1);
+});
+
+it('takes back a place once, however often it is given back', () => {
+  const { places } = scene();
+  const giveBack = places.take({ token_id: 'a', name: 'a', tenant: 'acme' });
+  places.take({ token_id: 'a', name: 'a', tenant: 'acme' });
+  giveBack();
+  giveBack();
+  expect(places.held()).toBe(1);
 });
 
 it('gives a place back when its exchange ends', () => {

@@ -118,7 +118,9 @@ export const nodeHandlers: Pick<Handlers, NodeRoutes> = {
         limit: limit ?? defaultLimit,
         gone,
       });
-    let page = await read();
+    // Only the first read goes through the whole log; the ones below begin where it ended.
+    const endSearch = filter.q || filter.since ? services.places.log_searches.take(person()) : () => {};
+    let page = await read().finally(endSearch);
     let next_cursor = page.next_cursor ?? cursor ?? null;
     const isWaiting = () => page.items.length === 0 && page.continue_at === null && !gone();
     for (let waits = 0; follow && isWaiting() && waits < followWaits; waits++) {

@@ -10,16 +10,17 @@ export interface HeldStreams {
 
 const atOnce = 20;
 
-export async function holdStreams(url: string, token: string, most: number): Promise<HeldStreams> {
+/** `cursor`: they resume from there, and nothing of what they are sent is read. */
+export async function holdStreams(url: string, token: string, most: number, cursor?: string): Promise<HeldStreams> {
   const open = new Set<{ destroy(): void }>();
   let refused: number | null = null;
   const openOne = () =>
     new Promise<void>((resolve, reject) => {
-      const headers = { authorization: `Bearer ${token}` };
+      const headers = { authorization: `Bearer ${token}`, ...(cursor && { 'last-event-id': cursor }) };
       const asked = request(`${url}/v1/stream`, { headers, agent: false }, (reply) => {
         if (reply.statusCode === 200) open.add(asked);
         else refused ??= reply.statusCode ?? 0;
-        reply.resume();
+        if (cursor === undefined || reply.statusCode !== 200) reply.resume();
         reply.on('error', () => {});
         resolve();
       });

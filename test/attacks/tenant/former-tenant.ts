@@ -4,34 +4,12 @@ import type { Allocation } from '../../../src/contract/allocation.ts';
 import { evidenceKinds } from '../../../src/contract/evidence-kinds.ts';
 import type { OperationName } from '../../../src/contract/routes.ts';
 import { callRoute } from '../../api/support/calls.ts';
-import { type Machine, startMachine } from '../../api/support/machine.ts';
+import type { Machine } from '../../api/support/machine.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
 import { openKinds } from '../support/open-kinds.ts';
-
-async function machineIn({ client, url }: SpawnedServer, pool: string): Promise<Machine> {
-  const heartbeat = { stale_after_seconds: 24 * 3600 };
-  await client.call('pool-put', { params: { pool }, body: { driver: 'external', heartbeat } });
-  const { token: join_token = '' } = await client.call('join-token-create', { params: { pool } });
-  const machine = await startMachine(url, { join_token, name: 'shared' });
-  await machine.beat('ready');
-  return machine;
-}
-
-async function tenantOf({ client }: SpawnedServer, tenant: string): Promise<string> {
-  const { token = '' } = await client.call('token-create', { body: { name: tenant, role: 'operator', tenant } });
-  return token;
-}
-
-async function allocate(server: SpawnedServer, token: string, pool: string): Promise<Allocation> {
-  const client = server.as(token);
-  const { allocation } = await client.call('allocation-create', { body: { pool } });
-  return until('the allocation to be active', async () => {
-    const now = await client.call('allocation-get', { params: { id: allocation.allocation_id } });
-    return now.status === 'active' ? now : undefined;
-  });
-}
+import { allocate, machineIn, tenantOf } from '../support/tenancy.ts';
 
 async function release(server: SpawnedServer, token: string, { allocation_id: id }: Allocation, machine: Machine) {
   const client = server.as(token);

@@ -1,9 +1,56 @@
-/** A tenant that lets its machine write much and then searches all of it. */
+/** A tenant that lets its machine write much and then searches all of it, often and at once, or waits for more of it. */
 import { callRoute } from '../../api/support/calls.ts';
-import { startMachine } from '../../api/support/machine.ts';
+import { type Machine, startMachine } from '../../api/support/machine.ts';
+import type { SpawnedServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 import { poolToJoin } from '../node/pool.ts';
 import type { Attack } from '../support/attack.ts';
 import { shipBomb } from '../support/log-bomb.ts';
+import { allocate, machineIn, tenantOf } from '../support/tenancy.ts';
+
+const places = 'src/api/held/places.ts';
+
+async function servedMachine(server: SpawnedServer, tenant: string): Promise<{ machine: Machine; bearer: string }> {
+  const bearer = await tenantOf(server, tenant);
+  const machine = await machineIn(server, `${tenant}-pool`);
+  await allocate(server, bearer, `${tenant}-pool`);
+  return { machine, bearer };
+}
+
+/** So many searches of each token at once, several times over. Returns whether none was refused. */
+async function searchesAtOnce(server: SpawnedServer, { node_id }: Machine, bearers: string[], each: number) {
+  const asked = { params: { id: node_id }, query: { q: 'not there' } };
+  for (let round = 0; round < 3; round++) {
+    const calls = bearers.flatMap((bearer) =>
+      Array.from({ length: each }, () => callRoute(server.url, 'node-logs', asked, { bearer })),
+    );
+    const answers = await Promise.all(calls);
+    if (answers.some(({ status }) => status === 429)) return false;
+    if (answers.some(({ status }) => status !== 200)) throw new Error('a search failed');
+  }
+  return true;
+}
+
+/** Follows a log that nothing is added to. Returns whether every call was let in; each lasts for many seconds. */
+async function followsAtOnce(server: SpawnedServer, { node_id }: Machine, bearers: string[], each: number) {
+  const left = new AbortController();
+  let answered = 0;
+  let isRefused = false;
+  for (const bearer of bearers)
+    for (let count = 0; count < each; count++)
+      void fetch(`${server.url}/v1/nodes/${node_id}/logs?follow=true`, {
+        headers: { authorization: `Bearer ${bearer}` },
+        signal: left.signal,
+      })
+        .then(({ status }) => {
+          answered++;
+          isRefused ||= status === 429;
+        })
+        .catch(() => undefined);
+  await until('a call to be refused, or all to be answered', () => isRefused || answered === bearers.length * each);
+  left.abort();
+  return !isRefused;
+}
 
 export const logSearchAttacks: Attack[] = [
   {
@@ -18,6 +65,42 @@ export const logSearchAttacks: Attack[] = [
       const { status, body } = await callRoute(server.url, 'node-logs', asked, { bearer: server.token });
       if (status !== 200) throw new Error(`the search was answered ${status}`);
       return body.continue_at === null;
+    },
+  },
+  {
+    name: '11: searches more logs at once by one token than a token may',
+    without: [{ file: places, find: 'one_tenant: 6, one_token: 4', replace: 'one_tenant: 6, one_token: 100' }],
+    async succeeds(server) {
+      const { machine, bearer } = await servedMachine(server, 'searcher');
+      await shipBomb(machine, 8);
+      return searchesAtOnce(server, machine, [bearer], 6);
+    },
+  },
+  {
+    name: '11: searches more logs at once by several tokens than a tenant may',
+    without: [{ file: places, find: 'one_tenant: 6, one_token: 4', replace: 'one_tenant: 100, one_token: 4' }],
+    async succeeds(server) {
+      const { machine, bearer } = await servedMachine(server, 'searchers');
+      await shipBomb(machine, 8);
+      const others = [await tenantOf(server, 'searchers', 'second'), await tenantOf(server, 'searchers', 'third')];
+      return searchesAtOnce(server, machine, [bearer, ...others], 4);
+    },
+  },
+  {
+    name: '9: follows more logs by one token than a token may',
+    without: [{ file: places, find: 'one_tenant: 100, one_token: 50', replace: 'one_tenant: 100, one_token: 100' }],
+    async succeeds(server) {
+      const { machine, bearer } = await servedMachine(server, 'follower');
+      return followsAtOnce(server, machine, [bearer], 60);
+    },
+  },
+  {
+    name: '9: follows more logs by several tokens than a tenant may',
+    without: [{ file: places, find: 'one_tenant: 100, one_token: 50', replace: 'one_tenant: 400, one_token: 50' }],
+    async succeeds(server) {
+      const { machine, bearer } = await servedMachine(server, 'followers');
+      const others = [await tenantOf(server, 'followers', 'second'), await tenantOf(server, 'followers', 'third')];
+      return followsAtOnce(server, machine, [bearer, ...others], 40);
     },
   },
 ];

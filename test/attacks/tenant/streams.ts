@@ -1,39 +1,113 @@
 /** A tenant that takes places which others need. */
+import { openDatabase } from '../../../src/store/database.ts';
 import type { SpawnedServer } from '../../support/server.ts';
-import type { Attack } from '../support/attack.ts';
-import { holdStreams } from '../support/held-streams.ts';
-
-const tokenOf = async ({ client }: SpawnedServer, name: string): Promise<string> => {
-  const body = { name, role: 'viewer', tenant: 'crowd' } as const;
-  return (await client.call('token-create', { body })).token ?? '';
-};
+import type { Attack, SourceEdit } from '../support/attack.ts';
+import { joinToken } from '../support/floods.ts';
+import { type HeldStreams, holdStreams } from '../support/held-streams.ts';
+import { tenantOf } from '../support/tenancy.ts';
 
 const places = 'src/api/held/places.ts';
+/** Every number stands once in the line of its shares. */
+const sharesWithout = (line: string, find: string, replace: string): SourceEdit[] => {
+  if (!line.includes(find)) throw new Error(`${find} is not in ${line}`);
+  return [{ file: places, find: line, replace: line.replace(find, replace) }];
+};
+const streams = 'total: 1_200, all_tenants: 800, one_tenant: 300, one_token: 200';
+const streamsKept = 'kept: 200, few: 10';
+const catchUps = 'total: 12, all_tenants: 8, one_tenant: 4, one_token: 3';
+
+const openedBy = (held: HeldStreams[]) => held.reduce((sum, { opened }) => sum + opened, 0);
+const closeAll = (held: HeldStreams[]) => {
+  for (const each of held) each.close();
+};
+
+/** Opens so many streams for each tenant, by two tokens each. */
+async function crowd(server: SpawnedServer, tenants: string[], each: number): Promise<HeldStreams[]> {
+  const held: HeldStreams[] = [];
+  for (const tenant of tenants)
+    for (const name of [`${tenant}-a`, `${tenant}-b`])
+      held.push(await holdStreams(server.url, await tenantOf(server, tenant, name), each / 2));
+  return held;
+}
+
+/** More facts about an allocation of the tenant than a connection takes that is not read. */
+async function longHistory(server: SpawnedServer, tenant: string): Promise<string> {
+  await joinToken(server, `${tenant}-pool`);
+  const bearer = await tenantOf(server, tenant);
+  const { allocation } = await server
+    .as(bearer)
+    .call('allocation-create', { body: { pool: `${tenant}-pool`, name: 'one' } });
+  const db = openDatabase({ url: server.database_url, max_connections: 1 });
+  try {
+    await db.query(
+      `insert into evidence (at, layer, kind, summary, data, allocation_id, origin)
+       select now(), 'workflow', 'node.explained', repeat('x', 3000), '{}', $1, 'internal'
+       from generate_series(1, 6000)`,
+      [allocation.allocation_id],
+    );
+  } finally {
+    await db.close();
+  }
+  return bearer;
+}
 
 export const streamAttacks: Attack[] = [
   {
     name: '9: holds more event streams by one token than a token may',
-    without: [
-      { file: places, find: 'one_tenant: 300, one_token: 200 }', replace: 'one_tenant: 300, one_token: 1_200 }' },
-    ],
+    without: sharesWithout(streams, 'one_token: 200', 'one_token: 1_200'),
     async succeeds(server) {
-      const held = await holdStreams(server.url, await tokenOf(server, 'crowd-of-one'), 220);
+      const held = await holdStreams(server.url, await tenantOf(server, 'crowd', 'crowd-of-one'), 220);
       held.close();
       return held.opened > 200;
     },
   },
   {
     name: '9: holds more event streams by several tokens than a tenant may',
-    without: [
-      { file: places, find: 'one_tenant: 300, one_token: 200 }', replace: 'one_tenant: 1_200, one_token: 200 }' },
-    ],
+    without: sharesWithout(streams, 'one_tenant: 300', 'one_tenant: 1_200'),
     async succeeds(server) {
-      const held = [
-        await holdStreams(server.url, await tokenOf(server, 'crowd-a'), 180),
-        await holdStreams(server.url, await tokenOf(server, 'crowd-b'), 180),
-      ];
-      for (const each of held) each.close();
-      return held.reduce((sum, { opened }) => sum + opened, 0) > 300;
+      const held = await crowd(server, ['crowd'], 360);
+      closeAll(held);
+      return openedBy(held) > 300;
+    },
+  },
+  {
+    name: '9: takes, with two other tenants, every event stream that tenants may have',
+    without: sharesWithout(streamsKept, 'kept: 200', 'kept: 0'),
+    async succeeds(server) {
+      const held = await crowd(server, ['crowd-1', 'crowd-2', 'crowd-3'], 300);
+      const late = await holdStreams(server.url, await tenantOf(server, 'latecomer'), 5);
+      closeAll([...held, late]);
+      return late.opened === 0;
+    },
+  },
+  {
+    name: '9: takes, with other tenants, the event streams of those who run the fleet',
+    without: sharesWithout(streams, 'all_tenants: 800', 'all_tenants: 1_400'),
+    async succeeds(server) {
+      const held = await crowd(server, ['crowd-4', 'crowd-5', 'crowd-6', 'crowd-7'], 300);
+      const admin = await holdStreams(server.url, server.token, 1);
+      closeAll([...held, admin]);
+      return admin.opened === 0;
+    },
+  },
+  {
+    name: '9: has more long histories read at once by one token than a token may',
+    without: sharesWithout(catchUps, 'one_token: 3', 'one_token: 100'),
+    async succeeds(server) {
+      const held = await holdStreams(server.url, await longHistory(server, 'reader'), 4, '0-0');
+      held.close();
+      return held.opened > 3;
+    },
+  },
+  {
+    name: '9: has more long histories read at once by several tokens than a tenant may',
+    without: sharesWithout(catchUps, 'one_tenant: 4', 'one_tenant: 100'),
+    async succeeds(server) {
+      const bearer = await longHistory(server, 'readers');
+      const other = await tenantOf(server, 'readers', 'readers-2');
+      const held = [await holdStreams(server.url, bearer, 3, '0-0'), await holdStreams(server.url, other, 2, '0-0')];
+      closeAll(held);
+      return openedBy(held) > 4;
     },
   },
 ];
