@@ -165,6 +165,7 @@ export const attackers: Attacker[] = [
           '5: fills the store with allocations',
           '5: fills the audit with requests that fail',
           '5: asks as often as it likes',
+          '5: has long pages read without end',
         ),
       },
       {

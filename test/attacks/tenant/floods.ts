@@ -54,9 +54,9 @@ export const floodAttacks: Attack[] = [
     ],
     async succeeds(server) {
       const bearer = await tenantToken(server, 'failing');
-      const ids = Array.from({ length: 400 }, () => `alloc_${randomUUID()}`);
+      const ids = Array.from({ length: 400 }, () => `op_${randomUUID()}`);
       await refusedOf(ids.length, (index) =>
-        callRoute(server.url, 'allocation-release', { params: { id: ids[index] ?? '' }, body: {} }, { bearer }),
+        callRoute(server.url, 'operation-cancel', { params: { id: ids[index] ?? '' }, body: {} }, { bearer }),
       );
       const { rows } = await evidenceOf(server, "actor ->> 'name' = 'failing'");
       return rows > 180;
@@ -67,14 +67,34 @@ export const floodAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/quotas/request-rates.ts',
-        find: 'if (take(key, quotas[caller.kind])) return;',
-        replace: 'return;',
+        find: 'if (take(key, quotas[caller.kind], requests)) {',
+        replace: 'if (take(key, quotas[caller.kind], 0)) {',
       },
     ],
     async succeeds(server) {
       const bearer = await tenantToken(server, 'asking');
-      const refused = await refusedOf(600, () => callRoute(server.url, 'allocation-list', {}, { bearer }));
+      const refused = await refusedOf(600, () =>
+        callRoute(server.url, 'allocation-list', { query: { limit: 1 } }, { bearer }),
+      );
       return refused === 0;
+    },
+  },
+  {
+    name: '5: has long pages read without end',
+    without: [
+      {
+        file: 'src/api/server.ts',
+        find: "if (operation) services.rates.chargeReply(request, Number(reply.getHeader('content-length')) || 0);",
+        replace: '',
+      },
+    ],
+    async succeeds(server) {
+      await joinToken(server, 'paged-pool');
+      const bearer = await tenantToken(server, 'paging');
+      const labels = Object.fromEntries(Array.from({ length: 64 }, (_, index) => [`label-${index}`, 'x'.repeat(256)]));
+      await callRoute(server.url, 'allocation-create', { body: { pool: 'paged-pool', labels } }, { bearer });
+      const list = () => callRoute(server.url, 'allocation-list', { query: { limit: 1 } }, { bearer });
+      return (await refusedOf(300, list)) === 0;
     },
   },
 ];
