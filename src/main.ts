@@ -47,6 +47,7 @@ import { applicationRole, migrate } from './store/migrate.ts';
 import { startEmbeddedPostgres } from './store/postgres/embedded.ts';
 import { announceReplica, endReplica, leaseSeconds, otherAddresses, registerReplica } from './store/replicas.ts';
 import { followSecrets } from './store/secrets/known-values.ts';
+import { createPoolRedactors, type PoolRedactors } from './store/secrets/pool-redactors.ts';
 import { startTail } from './store/tail.ts';
 import { followTaskKeys } from './store/task-keys/follow.ts';
 import { openIngestWatch } from './sweeps/ingest-watch.ts';
@@ -227,7 +228,12 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
 
 type Operating = Awaited<ReturnType<typeof openOperations>>;
 
-async function openApi(opening: Opening, store: Store, { services, tracer, beats, ingest, runner }: Operating) {
+async function openApi(
+  opening: Opening,
+  store: Store,
+  { services, tracer, beats, ingest, runner }: Operating,
+  pool_redactors: PoolRedactors,
+) {
   const { settings, log, version, parts, onError } = opening;
   const { db, clock, tail } = store;
   const sessions = createAgentSessions(db);
@@ -240,7 +246,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
   });
   const feed = createLiveFeed({ db, tail, clock, onError: onError('the live feed lost a batch') });
   parts.defer(async () => feed.stop());
-  const nodeLogs = openNodeLogs({ db, clock, log, settings, limits: opening.file.logs });
+  const nodeLogs = openNodeLogs({ db, pool_redactors, clock, log, settings, limits: opening.file.logs });
   parts.defer(() => nodeLogs.stop());
   const overload = watchOverload({
     clock,
@@ -323,8 +329,9 @@ export async function startServer(
   const store = await openStore(opening);
   const operating = await openOperations(opening, store, () => url);
   const { services, runner, ingest, declaredDead } = operating;
-  await followSecrets(services, store.tail, log);
-  const { app, settings: api, scheme } = await openApi(opening, store, operating);
+  const pool_redactors = createPoolRedactors(opening.redact);
+  await followSecrets(services, pool_redactors, store.tail, log);
+  const { app, settings: api, scheme } = await openApi(opening, store, operating, pool_redactors);
 
   const { data_dir } = opening;
   await ensureAdminToken(store.db, store.clock, { data_dir, settings, log });

@@ -6,6 +6,7 @@ import type { ServerSettings } from '../base/settings.ts';
 import type { LogSettings } from '../lifecycle/logs.ts';
 import type { Database } from '../store/database.ts';
 import { createLogWriter, forwardedLines, type StoredLines } from '../store/log-writer.ts';
+import type { PoolRedactors } from '../store/secrets/pool-redactors.ts';
 import { createLogArrivals } from './log-arrivals.ts';
 import { createLogIntake } from './log-intake.ts';
 import type { ReplicaFigures } from './metrics.ts';
@@ -20,12 +21,13 @@ export interface NodeLogs {
 
 export function openNodeLogs(parts: {
   db: Database;
+  pool_redactors: PoolRedactors;
   clock: Clock;
   log: Log;
   settings: ServerSettings;
   limits: LogSettings;
 }): NodeLogs {
-  const { db, clock, log, settings, limits } = parts;
+  const { db, pool_redactors, clock, log, settings, limits } = parts;
   const forwarders = openLogForwarders(settings, { clock, log });
   const onStored = (stored: StoredLines) => {
     const lines = forwardedLines(stored);
@@ -34,6 +36,7 @@ export function openNodeLogs(parts: {
   const intake = createLogIntake();
   const logs = createLogWriter({
     db,
+    pool_redactors,
     ...limits,
     ...(forwarders.length > 0 && { onStored }),
     onError: (error) =>

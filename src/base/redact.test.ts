@@ -96,6 +96,38 @@ test('an installation strikes out what it knows to be secret', () => {
   expect(createRedactor([], ['kept "by" heart']).json(JSON.stringify(['kept "by" heart']))).toBe(`["${struckOut}"]`);
 });
 
+test('names of fields stay whatever is secret, and other keys do not', () => {
+  const redactor = createRedactor([], ['correlation_id', 'quartz-harbor-77-meadow']);
+  const given = { correlation_id: 'quartz-harbor-77-meadow', 'quartz-harbor-77-meadow': 1 };
+  expect(redactor.value(given)).toEqual({ correlation_id: struckOut, [struckOut]: 1 });
+});
+
+test('one that is learned is known in every form, and a copy without what was learned does not know it', () => {
+  const redactor = createRedactor(['ACME-\\d{4}'], ['known from the start']);
+  const long = `begin ${'0123456789abcdef "quoted" '.repeat(400)} end`;
+  redactor.learn([long, 'plum~quartz~meadow~93']);
+  expect(redactor.text(`a ${long} b plum~quartz~meadow~93`)).toBe(`a ${struckOut} b ${struckOut}`);
+  expect(redactor.json(JSON.stringify({ a: [long] }))).toBe(`{"a":["${struckOut}"]}`);
+  expect(redactor.text(JSON.stringify(long))).toBe(`"${struckOut}"`);
+  expect(redactor.text('PLUM~QUARTZ~MEADOW~93 and quartz~meadow')).toBe('PLUM~QUARTZ~MEADOW~93 and quartz~meadow');
+  const fresh = redactor.withoutLearned();
+  expect(fresh.text('ACME-1234 known from the start plum~quartz~meadow~93')).toBe(
+    `${struckOut} ${struckOut} plum~quartz~meadow~93`,
+  );
+});
+
+test('memory grows with the number of literals and not with their length', () => {
+  const bytesOf = (length: number): number => {
+    const before = process.memoryUsage().arrayBuffers;
+    createRedactor(
+      [],
+      Array.from({ length: 20 }, (_, at) => `${at}-`.padEnd(length, 'abcdefghijklmnop')),
+    );
+    return process.memoryUsage().arrayBuffers - before;
+  };
+  expect(bytesOf(64_000)).toBeLessThan(2 ** 20);
+});
+
 test('data written out as JSON is judged as the data is', () => {
   const words = fc.constantFrom(
     token,

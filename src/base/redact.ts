@@ -5,6 +5,7 @@
 
 import { followKeyLines } from './key-lines.ts';
 import { createKeywordScan } from './redaction/keyword-scan.ts';
+import { createLiteralSearch } from './redaction/literals.ts';
 import { type Pattern, patterns } from './redaction/patterns.ts';
 import { everyNameKeyword, isPluralName, isSecretName } from './redaction/secret-names.ts';
 
@@ -19,58 +20,59 @@ export interface Redactor {
   value<T>(value: T): T;
   /** The same for data that is written out as JSON already; cheap where there is nothing to strike out. */
   json(text: string): string;
+  /** Whether a text, or data written as JSON, may hold a secret. False positives are possible, false negatives are not. */
+  mayContain(text: string): boolean;
 }
 
 /** A redactor that is told of further secrets while it is in use. */
 export interface LearningRedactor extends Redactor {
   /** Adds to the literals. They stay known: what was replaced since may still be printed. */
   learn(literals: readonly string[]): void;
+  /** A redactor with the same rules that knows none of the learned literals. */
+  withoutLearned(): LearningRedactor;
 }
 
-const escaped = (literal: string) => literal.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+/** Replaces what one rule finds in a text. */
+type Strike = (text: string) => string;
 
-/** The longest part of a literal that JSON writes as it is; empty where there is none. */
-const plainPart = (literal: string): string =>
-  (literal.match(/[ !#-[\]-~]+/g) ?? []).reduce((longest, part) => (part.length > longest.length ? part : longest), '');
+/** The replacements that may apply to a text, in their order; undefined where none does. */
+type Search = (text: string) => readonly Strike[] | undefined;
 
-/** Also as it stands inside JSON, and the longest first: one may be a part of another. */
-function literalPattern(literals: readonly string[]): Pattern[] {
-  const forms = new Set(literals.flatMap((literal) => [literal, JSON.stringify(literal).slice(1, -1)]));
-  const longestFirst = [...forms].sort((a, b) => b.length - a.length);
-  if (longestFirst.length === 0) return [];
-  return [{ find: new RegExp(longestFirst.map(escaped).join('|'), 'g'), keywords: literals.map(plainPart) }];
-}
+const strikeOf =
+  ({ find, leaves = '', ends = '' }: Pattern): Strike =>
+  (text) =>
+    text.replaceAll(find, `${leaves}${struckOut}${ends}`);
 
-/** Which patterns may match a text, in their order; undefined where nothing can. */
-type Search = (text: string) => readonly Pattern[] | undefined;
+const strikes = patterns.map(strikeOf);
 
 /** Made once: it takes milliseconds, and some redactors live only for one message. Names are no pattern and come last. */
 const scanBuiltIn = createKeywordScan([...patterns.map(({ keywords }) => keywords), everyNameKeyword]);
 
-/** `search` keeps no place between calls, whatever the flags. */
-const withoutKeyword = patterns.filter(({ keywords }) => keywords.length === 0);
+const withoutKeyword = patterns
+  .filter(({ keywords }) => keywords.length === 0)
+  .map((pattern) => ({ find: pattern.find, strike: strikeOf(pattern) }));
 
 const searchBuiltIn: Search = (text) => {
-  const hits = scanBuiltIn(text)?.flatMap((owner) => patterns[owner] ?? []);
-  const others = withoutKeyword.filter(({ find }) => text.search(find) >= 0);
+  const hits = scanBuiltIn(text)?.flatMap((owner) => strikes[owner] ?? []);
+  // `search` keeps no place between calls, whatever the flags.
+  const others = withoutKeyword.filter(({ find }) => text.search(find) >= 0).map(({ strike }) => strike);
   return hits === undefined && others.length === 0 ? undefined : [...others, ...(hits ?? [])];
 };
 
 function searchWith(expressions: readonly string[], literals: readonly string[]): Search {
-  const known = literalPattern(literals.filter((literal) => literal !== ''));
-  if (known.length === 0 && expressions.length === 0) return searchBuiltIn;
-  const own = expressions.map((source): Pattern => ({ find: new RegExp(source, 'g'), keywords: [] }));
-  const keywords = known.flatMap((pattern) => pattern.keywords);
-  const scanKnown = createKeywordScan([keywords.filter((keyword) => keyword !== '')]);
-  // A literal without a searchable part may be anywhere, as an installation's own expression may.
-  const isAnywhere = keywords.includes('');
+  const searchLiterals = createLiteralSearch(literals, struckOut);
+  if (!searchLiterals && expressions.length === 0) return searchBuiltIn;
+  const own = expressions.map((source) => strikeOf({ find: new RegExp(source, 'g'), keywords: [] }));
   return (text) => {
-    const literal = isAnywhere || scanKnown(text) ? known : [];
+    const literal = searchLiterals?.(text);
     const builtIn = searchBuiltIn(text);
-    if (own.length === 0 && literal.length === 0) return builtIn;
-    return [...own, ...literal, ...(builtIn ?? [])];
+    if (own.length === 0 && !literal) return builtIn;
+    return [...own, ...(literal ? [literal] : []), ...(builtIn ?? [])];
   };
 }
+
+/** Keys made of plain words are field names. Any other key is treated as text, since a machine may have chosen it. */
+const isFieldName = (name: string): boolean => name.length <= 40 && /^[a-z]+(?:_[a-z]+)*$/.test(name);
 
 /** `expressions` are the installation's own; `literals` are secrets that this process knows by heart. */
 export function createRedactor(
@@ -83,10 +85,7 @@ export function createRedactor(
   const text = (given: string): string => {
     const suspects = search(given);
     if (!suspects) return given;
-    return suspects.reduce(
-      (left, { find, leaves = '', ends = '' }) => left.replaceAll(find, `${leaves}${struckOut}${ends}`),
-      given,
-    );
+    return suspects.reduce((left, strike) => strike(left), given);
   };
 
   const secret = (name: string, value: unknown): unknown => {
@@ -114,19 +113,24 @@ export function createRedactor(
     if (typeof value === 'string') return text(value);
     if (Array.isArray(value)) return list(value);
     if (typeof value !== 'object' || value === null || value instanceof Date) return value;
-    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [text(name), under(name, inner)]));
+    return Object.fromEntries(
+      Object.entries(value).map(([name, inner]) => [isFieldName(name) ? name : text(name), under(name, inner)]),
+    );
   };
 
   return {
     text,
     value: <T>(value: T) => walk(value) as T,
     json: (written) => (search(written) ? JSON.stringify(walk(JSON.parse(written))) : written),
+    mayContain: (written) => search(written) !== undefined,
     learn(learned) {
       const fresh = learned.filter((literal) => !known.has(literal));
       if (fresh.length === 0) return;
+      // Marked as known only once the search finds them: after a failure the caller can try again.
+      search = searchWith(expressions, [...known, ...fresh]);
       for (const literal of fresh) known.add(literal);
-      search = searchWith(expressions, [...known]);
     },
+    withoutLearned: () => createRedactor(expressions, literals),
   };
 }
 

@@ -22,6 +22,13 @@ export const poolErrors = {
     cause: 'No secret of this name is stored.',
     remedy: 'List the secrets; set the one that is missing.',
   },
+  secret_value_unsuitable: {
+    status: 400,
+    title: 'The value of the secret cannot be redacted safely',
+    owner_layer: 'request',
+    cause: 'The value is shorter than 16 characters, repeats a few characters, or is a word that Slipway itself uses.',
+    remedy: 'Use a generated value of at least 16 characters.',
+  },
   secret_in_use: {
     status: 409,
     title: 'The secret is in use',

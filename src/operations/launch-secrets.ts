@@ -2,7 +2,7 @@
 import { now } from '../base/clock.ts';
 import { isSecretReference, secretsIn } from '../contract/pool-fields/references.ts';
 import type { DriverFailure } from '../drivers/driver.ts';
-import { printedForms } from '../store/secrets/known-values.ts';
+import { formsForEverybody } from '../store/secrets/known-values.ts';
 import { openSecret } from '../store/secrets/seal.ts';
 import { noteUse, secretsNamed } from '../store/secrets/secrets.ts';
 import type { OperationServices } from './services.ts';
@@ -45,7 +45,7 @@ export async function launchSpec(services: OperationServices, spec: unknown): Pr
     values.set(name, opened.value);
   }
   // Before anything can be printed by the machine, or by its provider.
-  services.db.redact.learn([...values.values()].flatMap(printedForms));
+  services.db.redact.learn([...values.values()].flatMap(formsForEverybody));
   await noteUse(services.db, names, now(services.clock));
   const { env, ...rest } = spec as { env: Env };
   const resolved = Object.entries(env).map(([variable, value]) => [

@@ -21,6 +21,7 @@ import {
 import { type Fact, recordEvidence } from './evidence.ts';
 import type { NodeRow } from './nodes.ts';
 import { currentDocuments } from './pools.ts';
+import { redactedRows } from './redacted-rows.ts';
 
 export type AllocationChanges = Partial<Pick<AllocationRow, 'node_id' | 'workflow_id' | 'release_tries'>>;
 
@@ -273,7 +274,7 @@ export async function tellAllocations(
   const told = await tx.query<AllocationRow>(
     `update allocations allocation set reason = word.word from jsonb_to_recordset($1::jsonb) as word(node_id text, word text)
      where allocation.node_id = word.node_id and ${which} and allocation.status = 'active' returning allocation.*`,
-    [tx.redact.json(JSON.stringify(words)), value],
+    [redactedRows(tx.redact, words, ['word']), value],
     how,
   );
   await recordEvidence(

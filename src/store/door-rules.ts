@@ -17,6 +17,7 @@ import { type Cause, causes, type Trigger } from '../lifecycle/transitions.ts';
 import { byIds } from './by-ids.ts';
 import type { Row, Transaction } from './database.ts';
 import type { KnownDocument } from './pools.ts';
+import { redactedRows, wordColumns } from './redacted-rows.ts';
 
 /** `observed`: the pool is only watched; what would have been decided is on record. */
 export type Refusal =
@@ -120,8 +121,10 @@ export async function writeRows<R extends Row>(
      from jsonb_to_recordset($1::jsonb) as source(${sent.map((column) => `${column} ${typeOf(column)}`).join(', ')})
      where target.${key} = source.${key} and ${which}`,
     [
-      tx.redact.json(
-        JSON.stringify(rows.map((row) => Object.fromEntries(sent.map((column) => [column, row[column as keyof R]])))),
+      redactedRows(
+        tx.redact,
+        rows.map((row) => Object.fromEntries(sent.map((column) => [column, row[column as keyof R]]))),
+        wordColumns,
       ),
       value,
     ],
@@ -146,8 +149,8 @@ export async function writeChanged(
 export async function insertRow<R extends Row>(tx: Transaction, table: 'nodes' | 'allocations', row: R): Promise<void> {
   const columns = Object.keys(row).join(', ');
   await tx.query(
-    `insert into ${table} (${columns}) select ${columns} from jsonb_populate_record(null::${table}, $1::jsonb)`,
-    [tx.redact.json(JSON.stringify(row))],
+    `insert into ${table} (${columns}) select ${columns} from jsonb_populate_recordset(null::${table}, $1::jsonb)`,
+    [redactedRows(tx.redact, [row], wordColumns)],
     { often: true },
   );
 }

@@ -21,6 +21,7 @@ import { type Fact, recordEvidence } from './evidence.ts';
 import { expectBeats, expectedBeat } from './expected-beats.ts';
 import type { NodeRow } from './nodes.ts';
 import { documentOf } from './pools.ts';
+import { redactedRows, wordColumns } from './redacted-rows.ts';
 import { isTold, tellWouldHave, wouldHave } from './would-have.ts';
 
 /** Columns that a status change may write along with the status. */
@@ -262,7 +263,7 @@ async function insertUnlessNamed(tx: Transaction, rows: readonly NodeRow[]): Pro
   const inserted = await tx.query<{ node_id: NodeId }>(
     `insert into nodes (${columns}) select ${columns} from jsonb_populate_recordset(null::nodes, $1::jsonb) order by pool, name
      on conflict (pool, name) where status <> 'retired' do nothing returning node_id`,
-    [tx.redact.json(JSON.stringify(rows))],
+    [redactedRows(tx.redact, rows, wordColumns)],
     { often: true },
   );
   return inserted.map(({ node_id }) => node_id);

@@ -5,6 +5,7 @@ import { type EvidenceKind, isReservedKind, originOf } from '../contract/evidenc
 import type { Origin, OutsideOrigin } from '../lifecycle/evidence-origins.ts';
 import type { Queryable } from './database.ts';
 import { isOwn } from './own-facts.ts';
+import { redactedFacts } from './redacted-rows.ts';
 
 export interface Fact extends KnownIds {
   at: Date;
@@ -30,7 +31,7 @@ const insertSql = `
 
 async function insertFacts(db: Queryable, facts: readonly (OutsideRow & { origin: Origin })[]): Promise<void> {
   if (facts.length === 0) return;
-  const rows = db.redact.json(JSON.stringify(facts));
+  const rows = redactedFacts(db.redact, facts);
   db.account?.charge(facts.length, Buffer.byteLength(rows));
   await db.query(insertSql, [rows], { often: true });
   db.evidenceWritten();

@@ -4,14 +4,14 @@
  */
 import type { NodeInstanceId } from '../base/ids.ts';
 import { followKeyLines, mayContinueKey, type OpenKey } from '../base/key-lines.ts';
-import { struckOut } from '../base/redact.ts';
+import { type Redactor, struckOut } from '../base/redact.ts';
 import type { ShippedLine } from '../contract/agent.ts';
 import type { Database } from './database.ts';
 import { readLines } from './node-logs.ts';
 
 export interface LogSecrets {
   /** In the order of their numbers; at least one. */
-  strikeOut(instance: NodeInstanceId, lines: readonly ShippedLine[]): Promise<ShippedLine[]>;
+  strikeOut(instance: NodeInstanceId, lines: readonly ShippedLine[], redact: Redactor): Promise<ShippedLine[]>;
 }
 
 type Keys = ReadonlyMap<string, OpenKey>;
@@ -48,12 +48,12 @@ export function createLogSecrets(db: Database): LogSecrets {
   };
 
   return {
-    async strikeOut(instance, lines) {
+    async strikeOut(instance, lines, redact) {
       const first = lines[0]?.seq ?? 0;
       const known = inside.get(instance);
       const follows = known?.last_seq === first - 1;
       const begun = follows ? known.open : mayBegin(lines) ? await stored(instance, first) : undefined;
-      const plain = (line: string) => db.redact.text(line);
+      const plain = (line: string) => redact.text(line);
       if (!begun?.size && !lines.some(({ line }) => line.includes('-----BEGIN '))) {
         inside.delete(instance);
         return lines.map((each) => ({ ...each, line: plain(each.line) }));

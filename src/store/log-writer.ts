@@ -10,6 +10,7 @@ import { inOrder, inUtc, packLines } from './log-chunks.ts';
 import { joinLooseChunks, manyLoose } from './log-joining.ts';
 import { cutLog } from './log-limit.ts';
 import { createLogSecrets } from './log-secrets.ts';
+import type { PoolRedactors } from './secrets/pool-redactors.ts';
 
 export interface StoredLines extends LogOwner {
   ids: AddedChunk;
@@ -26,13 +27,14 @@ export function forwardedLines({ node_id, node_instance_id, ids, lines }: Stored
 
 export interface LogWriter {
   /** Answers with the number of the last line of the instance that is durable. */
-  store(owner: LogOwner, lines: readonly ShippedLine[]): Promise<number>;
+  store(owner: LogOwner & { pool: string }, lines: readonly ShippedLine[]): Promise<number>;
   /** Resolves when what was begun is done, the tidying up included. */
   settled(): Promise<void>;
 }
 
 export interface LogWriterParts {
   db: Database;
+  pool_redactors: PoolRedactors;
   /** What the logs of one node may take in the store, as `LogSettings` counts. */
   most_bytes_per_node: number;
   onStored?(stored: StoredLines): void;
@@ -47,7 +49,13 @@ interface Waiting extends ShippedChunk {
 
 const mostStatementBytes = 8 * 1024 * 1024;
 
-export function createLogWriter({ db, most_bytes_per_node, onStored, onError }: LogWriterParts): LogWriter {
+export function createLogWriter({
+  db,
+  pool_redactors,
+  most_bytes_per_node,
+  onStored,
+  onError,
+}: LogWriterParts): LogWriter {
   const secrets = createLogSecrets(db);
   const queue: Waiting[] = [];
   const tidying = new Set<string>();
@@ -133,9 +141,9 @@ export function createLogWriter({ db, most_bytes_per_node, onStored, onError }: 
   };
 
   return {
-    async store({ node_id, node_instance_id }, given) {
+    async store({ node_id, node_instance_id, pool }, given) {
       const written = inOrder(given).map(({ seq, at, stream, line }) => ({ seq, at: inUtc(at), stream, line }));
-      const lines = await secrets.strikeOut(node_instance_id, written);
+      const lines = await secrets.strikeOut(node_instance_id, written, pool_redactors.of(pool));
       const chunk = await packLines(lines);
       const { promise, resolve, reject } = Promise.withResolvers<number>();
       queue.push({ node_id, node_instance_id, chunk, lines, resolve, reject });

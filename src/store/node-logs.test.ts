@@ -7,6 +7,7 @@ import { rawBytesPerByte } from '../lifecycle/logs.ts';
 import type { Database } from './database.ts';
 import { createLogWriter, type LogWriter } from './log-writer.ts';
 import { lastLines, parseLogCursor, readLines } from './node-logs.ts';
+import { createPoolRedactors } from './secrets/pool-redactors.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
 
 let store: TestStore;
@@ -29,6 +30,7 @@ afterAll(async () => {
 const writer = (most_bytes_per_node = 2 ** 30) =>
   createLogWriter({
     db,
+    pool_redactors: createPoolRedactors(db.redact),
     most_bytes_per_node,
     onError: (error) => {
       throw error;
@@ -36,8 +38,8 @@ const writer = (most_bytes_per_node = 2 ** 30) =>
   });
 
 const shipper = async () => {
-  const { node_id, node_instance_id } = await fleet.node('ready');
-  return { node_id, node_instance_id: node_instance_id as NodeInstanceId };
+  const { node_id, node_instance_id, pool } = await fleet.node('ready');
+  return { node_id, node_instance_id: node_instance_id as NodeInstanceId, pool };
 };
 
 const line = (seq: number, text = `line ${seq}`) => ({
@@ -269,7 +271,11 @@ test('what is searched for is taken literally', async () => {
 
 test('a tenant reads only what was written while the node was its own', async () => {
   const node = await fleet.node('ready');
-  const ids = { node_id: node.node_id, node_instance_id: node.node_instance_id as NodeInstanceId };
+  const ids = {
+    node_id: node.node_id,
+    node_instance_id: node.node_instance_id as NodeInstanceId,
+    pool: node.pool,
+  };
   await logs.store(ids, [line(1)]);
   const mine = await fleet.allocation('active', node, 'mine');
   await logs.store(ids, [line(2)]);

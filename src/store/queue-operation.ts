@@ -4,6 +4,7 @@ import type { Actor } from '../contract/evidence.ts';
 import type { StepHistory } from '../lifecycle/expectation.ts';
 import type { Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
+import { redactedRows } from './redacted-rows.ts';
 import { expectByHistory } from './step-samples.ts';
 
 export interface NewOperation {
@@ -29,7 +30,7 @@ export interface NewOperation {
 /** Queues operations. They start when `operation-start` finds them: the request and the engine never share a transaction. */
 export async function queueOperations(tx: Transaction, fresh: NewOperation[], now: Date): Promise<void> {
   if (fresh.length === 0) return;
-  const queued = tx.redact.json(JSON.stringify(fresh));
+  const queued = redactedRows(tx.redact, fresh, ['params', 'actor.name']);
   await tx.query(
     `insert into operations (workflow_id, kind, revision, status, node_id, node_instance_id, allocation_id, tenant, correlation_id, actor, params, pool, created_at)
      select workflow_id, kind, revision, 'queued', node_id, node_instance_id, allocation_id, tenant, correlation_id, actor, params,

@@ -18,6 +18,7 @@ import type { Residue } from '../contract/residue.ts';
 import type { ResidueReason, ResidueStatus } from '../lifecycle/residue.ts';
 import type { Queryable, Transaction } from './database.ts';
 import { recordEvidence } from './evidence.ts';
+import { redactedRows } from './redacted-rows.ts';
 
 export interface ResidueRow {
   residue_id: ResidueId;
@@ -192,7 +193,7 @@ export async function leaveResidue(
      do update set why = excluded.why, reason = excluded.reason, forced_by = excluded.forced_by, allocation_id = excluded.allocation_id,
        node_id = excluded.node_id, workflow_id = excluded.workflow_id, seen = excluded.seen, verified_at = excluded.verified_at
      returning *`,
-    [tx.redact.json(JSON.stringify(fresh))],
+    [redactedRows(tx.redact, fresh, ['resource', 'host', 'reason', 'seen', 'forced_by.name'])],
   );
   await tell(tx, rows, 'left', (row) => `${named(row)} may remain: ${row.seen ?? row.reason}`, teller, now);
   return rows;

@@ -101,6 +101,16 @@ describe('a server', () => {
     expect(await codeOf(unknown)).toBe('invalid_spec');
   });
 
+  it('refuses a value that can be guessed or that is a word of its own', async () => {
+    const { client } = server;
+    for (const unsuitable of ['internal', 'allocation.released', 'short-one-123', '-'.repeat(40)])
+      expect(await codeOf(client.call('secret-put', { params: { name: 'x' }, body: { value: unsuitable } }))).toBe(
+        'secret_value_unsuitable',
+      );
+    const { items } = await client.call('secret-list', {});
+    expect(items.map(({ name }) => name)).not.toContain('x');
+  });
+
   it('lets nobody but admins see or store secrets', async () => {
     for (const client of [viewer, operator]) {
       expect(await codeOf(client.call('secret-list', {}))).toBe('role_insufficient');

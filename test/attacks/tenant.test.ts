@@ -5,6 +5,7 @@ import { certificatesAttacks } from './tenant/certificates.ts';
 import { floodAttacks } from './tenant/floods.ts';
 import { formerTenantAttacks } from './tenant/former-tenant.ts';
 import { logSearchAttacks } from './tenant/log-search.ts';
+import { secretGuessAttacks } from './tenant/secret-guesses.ts';
 import { tenantSessionAttacks } from './tenant/sessions.ts';
 import { streamAttacks } from './tenant/streams.ts';
 
@@ -12,6 +13,7 @@ describeAttacks('tenant', [
   ...certificatesAttacks,
   ...formerTenantAttacks,
   ...logSearchAttacks,
+  ...secretGuessAttacks,
   ...streamAttacks,
   ...tenantSessionAttacks,
 ]);

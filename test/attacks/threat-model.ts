@@ -118,6 +118,13 @@ export const attackers: Attacker[] = [
     ],
     cannot: [
       {
+        says: 'Find out secrets of other pools by printing guesses on its own machine.',
+        shown_by: attack('tenant/secret-guesses')(
+          "secrets: confirms a guess at another pool's secret in its own log",
+          'secrets: confirms a guess at a short secret in a fact of its machine',
+        ),
+      },
+      {
         says: 'See or change what belongs to another tenant.',
         shown_by: [
           ...authorization('shows and gives another tenant nothing'),

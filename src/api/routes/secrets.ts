@@ -1,8 +1,9 @@
 /** Secrets: stored, listed by name, deleted, encrypted anew. Their values are in no answer and no evidence. */
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors.ts';
+import { type SecretValueProblem, secretValueProblem, shortestSecret } from '../../contract/secret-values.ts';
 import { recordEvidence } from '../../store/evidence.ts';
-import { printedForms } from '../../store/secrets/known-values.ts';
+import { formsForEverybody } from '../../store/secrets/known-values.ts';
 import {
   allSecrets,
   deleteSecret,
@@ -13,13 +14,21 @@ import {
 } from '../../store/secrets/secrets.ts';
 import { actorOf, type Handlers } from '../services.ts';
 
+const valueProblems: Record<SecretValueProblem, string> = {
+  reserved_word: 'The value is a word that Slipway itself uses. Redacting it would damage logs and evidence.',
+  too_short: `The value has fewer than ${shortestSecret} characters.`,
+  too_uniform: 'The value repeats a few characters. Redacting it would damage ordinary text.',
+};
+
 type SecretRoutes = 'secret-put' | 'secret-list' | 'secret-delete' | 'secret-rotate';
 
 export const secretHandlers: Pick<Handlers, SecretRoutes> = {
   async 'secret-put'({ params, body, person, correlation_id }, services) {
     const at = now(services.clock);
     const { name } = params;
-    services.db.redact.learn(printedForms(body.value));
+    const problem = secretValueProblem(body.value);
+    if (problem) throw new ApiProblem('secret_value_unsuitable', valueProblems[problem]);
+    services.db.redact.learn(formsForEverybody(body.value));
     const row = await services.db.transaction(async (tx) => {
       const stored = await putSecret(tx, services.key_ring, name, body.value, at);
       await recordEvidence(tx, [

@@ -31,7 +31,8 @@ export function createKeywordScan(keywordsOf: readonly (readonly string[])[]): K
   const { classOf, classes } = classesOf(all);
   const states = 1 + all.reduce((sum, keyword) => sum + keyword.length, 0);
   const next = new Int32Array(states * classes);
-  const owners: Set<number>[] = [new Set()];
+  // Sparse: few states end a keyword.
+  const owners: (number[] | undefined)[] = [undefined];
 
   for (const [owner, keywords] of keywordsOf.entries())
     for (const keyword of keywords) {
@@ -40,11 +41,11 @@ export function createKeywordScan(keywordsOf: readonly (readonly string[])[]): K
         const edge = state * classes + (classOf[lowerAscii(keyword.charCodeAt(at))] as number);
         if (next[edge] === 0) {
           next[edge] = owners.length;
-          owners.push(new Set());
+          owners.push(undefined);
         }
         state = next[edge] as number;
       }
-      owners[state]?.add(owner);
+      owners[state] = [...(owners[state] ?? []), owner];
     }
 
   // Breadth first: the failure state of a state is shorter than it, so its row of the table is complete by then.
@@ -53,7 +54,8 @@ export function createKeywordScan(keywordsOf: readonly (readonly string[])[]): K
   for (let letter = 0; letter < classes; letter++) if (next[letter] !== 0) queue.push(next[letter] as number);
   for (const state of queue) {
     const fallback = failure[state] as number;
-    for (const owner of owners[fallback] ?? []) owners[state]?.add(owner);
+    const shorter = owners[fallback];
+    if (shorter) owners[state] = [...(owners[state] ?? []), ...shorter];
     for (let letter = 0; letter < classes; letter++) {
       const edge = state * classes + letter;
       const after = next[fallback * classes + letter] as number;
@@ -66,17 +68,19 @@ export function createKeywordScan(keywordsOf: readonly (readonly string[])[]): K
   }
 
   // States in which a keyword ends are numbered last, so that one comparison tells them; a state is stored as the start of its row.
-  const found = owners.map((set) => [...set]);
-  const inOrder = [...found.keys()].sort((a, b) => Math.sign(found[a]?.length ?? 0) - Math.sign(found[b]?.length ?? 0));
+  const inOrder = [
+    ...owners.flatMap((set, state) => (set ? [] : [state])),
+    ...owners.flatMap((set, state) => (set ? [state] : [])),
+  ];
   const rowOf = new Int32Array(inOrder.length);
   for (const [place, state] of inOrder.entries()) rowOf[state] = place * classes;
   const table = new Int32Array(inOrder.length * classes);
   for (const [place, state] of inOrder.entries())
     for (let letter = 0; letter < classes; letter++)
       table[place * classes + letter] = rowOf[next[state * classes + letter] as number] as number;
-  const foundAt = inOrder.map((state) => found[state] as number[]);
-  const firstEnd = foundAt.findIndex((set) => set.length > 0) * classes;
-  if (firstEnd < 0) return () => undefined;
+  const foundAt = owners.flatMap((set) => (set ? [[...new Set(set)]] : []));
+  if (foundAt.length === 0) return () => undefined;
+  const firstEnd = (inOrder.length - foundAt.length) * classes;
 
   return (text) => {
     let row = 0;
@@ -86,7 +90,8 @@ export function createKeywordScan(keywordsOf: readonly (readonly string[])[]): K
       row = code < asciiLetters ? (table[row + (classOf[code] as number)] as number) : 0;
       if (row >= firstEnd) {
         hits ??= [];
-        for (const owner of foundAt[row / classes] as number[]) if (!hits.includes(owner)) hits.push(owner);
+        for (const owner of foundAt[(row - firstEnd) / classes] as number[])
+          if (!hits.includes(owner)) hits.push(owner);
       }
     }
     return hits?.sort((a, b) => a - b);

@@ -6,6 +6,7 @@ import { moment } from '../../base/clock.ts';
 import type { KeyRing, RingKey } from '../../base/key-ring.ts';
 import { createRedactor, struckOut } from '../../base/redact.ts';
 import { printedForms } from './known-values.ts';
+import { createPoolRedactors } from './pool-redactors.ts';
 import { openSecret, sealSecret } from './seal.ts';
 import { deleteSecret, putSecret, rotateSecrets, type SecretRow, secretsNamed } from './secrets.ts';
 
@@ -85,6 +86,24 @@ test('what is deleted is gone', async () => {
   expect(await store.db.transaction((tx) => deleteSecret(tx, 'gone'))).toBe(true);
   expect(await store.db.transaction((tx) => deleteSecret(tx, 'gone'))).toBe(false);
   expect(await secretsNamed(store.db, ['gone'])).toEqual([]);
+});
+
+test('a pool is redacted by its own secrets, and by all of them while it is not known', () => {
+  const everything = createRedactor();
+  everything.learn(['mine~quartz~meadow', 'theirs~plum~harbor']);
+  const pools = createPoolRedactors(everything);
+  const text = 'mine~quartz~meadow theirs~plum~harbor';
+  expect(pools.of('mine').text(text)).toBe(`${struckOut} ${struckOut}`);
+  pools.learn('mine', ['mine~quartz~meadow']);
+  pools.learn('none', []);
+  expect(pools.of('mine').text(text)).toBe(`${struckOut} theirs~plum~harbor`);
+  expect(pools.of('none').text(text)).toBe(text);
+  pools.learn('none', ['theirs~plum~harbor']);
+  expect(pools.of('none').text(text)).toBe(`mine~quartz~meadow ${struckOut}`);
+  pools.learn('other', []);
+  expect(pools.of('other').text(text)).toBe(text);
+  pools.forget();
+  expect(pools.of('none').text(text)).toBe(`${struckOut} ${struckOut}`);
 });
 
 test('a value of several lines is struck out of each line', () => {

@@ -81,6 +81,19 @@ export async function poolsBySecret(db: Queryable, names: readonly string[]): Pr
   return new Map(rows.map(({ name, pools }) => [name, pools]));
 }
 
+/** Every pool that is not deleted or still has machines, with the secrets it names: now, or for those machines. */
+export const secretsByPool = (db: Queryable): Promise<{ pool: string; secrets: string[] }[]> =>
+  db.query(
+    `select pool.name as pool, array_remove(array_agg(distinct named.secret #>> '{}'), null) as secrets
+     from pools pool
+     join pool_generations generation on generation.pool = pool.name
+     left join lateral jsonb_path_query(generation.document, '$.spec.env.*.secret') as named(secret) on true
+     where (pool.deleted_at is null and generation.generation = pool.generation)
+       or exists (select from nodes node
+         where node.pool = pool.name and node.pool_generation = generation.generation and node.status <> 'retired')
+     group by pool.name`,
+  );
+
 export interface Rotation {
   rotated: number;
   /** Left as they are: this server cannot open them. */

@@ -37,7 +37,7 @@ export function examplesFor(
     'pool-boots': pool,
     'pool-what-if': { ...pool, body: { budget_seconds: 600 } },
     'pool-budget': { ...pool, body: { budget_seconds: 600, reason: 'boots take longer' } },
-    'secret-put': { params: { name: 'made' }, body: { value: 'a value to keep' } },
+    'secret-put': { params: { name: 'made' }, body: { value: 'a value that is kept' } },
     'secret-list': {},
     'secret-rotate': {},
     'secret-delete': { params: { name: 'made' } },

@@ -1,0 +1,34 @@
+/** Which values can be redacted by exact match without damaging other text or helping somebody to guess them. */
+
+import { origins } from '../lifecycle/evidence-origins.ts';
+import { causes } from '../lifecycle/transitions.ts';
+import { errorCatalogue } from './errors.ts';
+import { evidenceKinds } from './evidence-kinds.ts';
+import { evidenceLayers } from './evidence-layers.ts';
+import { maskedValue } from './pool-fields/masked.ts';
+
+/** Shorter values can be guessed: whoever reads what the server stores sees which guesses were struck out. */
+export const shortestSecret = 16;
+
+/** A ruler of dashes is an ordinary line of a log. */
+const leastDistinct = 6;
+
+/** Words of ours that machines and programs read. Statuses are part of the kinds. */
+const reservedWords: readonly string[] = [
+  ...evidenceKinds,
+  ...evidenceLayers,
+  ...origins,
+  ...Object.keys(causes),
+  ...Object.keys(errorCatalogue),
+  maskedValue,
+].map((word) => word.toLowerCase());
+
+export type SecretValueProblem = 'reserved_word' | 'too_short' | 'too_uniform';
+
+/** Also of one line of a value of several lines. */
+export function secretValueProblem(value: string): SecretValueProblem | undefined {
+  const lower = value.toLowerCase();
+  if (reservedWords.some((word) => word.includes(lower))) return 'reserved_word';
+  if (value.length < shortestSecret) return 'too_short';
+  return new Set(value).size < leastDistinct ? 'too_uniform' : undefined;
+}
