@@ -47,7 +47,6 @@ import { applicationRole, migrate } from './store/migrate.ts';
 import { startEmbeddedPostgres } from './store/postgres/embedded.ts';
 import { announceReplica, endReplica, leaseSeconds, otherAddresses, registerReplica } from './store/replicas.ts';
 import { followSecrets } from './store/secrets/known-values.ts';
-import { createPoolRedactors, type PoolRedactors } from './store/secrets/pool-redactors.ts';
 import { startTail } from './store/tail.ts';
 import { followTaskKeys } from './store/task-keys/follow.ts';
 import { openIngestWatch } from './sweeps/ingest-watch.ts';
@@ -228,12 +227,7 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
 
 type Operating = Awaited<ReturnType<typeof openOperations>>;
 
-async function openApi(
-  opening: Opening,
-  store: Store,
-  { services, tracer, beats, ingest, runner }: Operating,
-  pool_redactors: PoolRedactors,
-) {
+async function openApi(opening: Opening, store: Store, { services, tracer, beats, ingest, runner }: Operating) {
   const { settings, log, version, parts, onError } = opening;
   const { db, clock, tail } = store;
   const sessions = createAgentSessions(db);
@@ -246,6 +240,7 @@ async function openApi(
   });
   const feed = createLiveFeed({ db, tail, clock, onError: onError('the live feed lost a batch') });
   parts.defer(async () => feed.stop());
+  const pool_redactors = await followSecrets(services, tail, log);
   const nodeLogs = openNodeLogs({ db, pool_redactors, clock, log, settings, limits: opening.file.logs });
   parts.defer(() => nodeLogs.stop());
   const overload = watchOverload({
@@ -329,9 +324,7 @@ export async function startServer(
   const store = await openStore(opening);
   const operating = await openOperations(opening, store, () => url);
   const { services, runner, ingest, declaredDead } = operating;
-  const pool_redactors = createPoolRedactors(opening.redact);
-  await followSecrets(services, pool_redactors, store.tail, log);
-  const { app, settings: api, scheme } = await openApi(opening, store, operating, pool_redactors);
+  const { app, settings: api, scheme } = await openApi(opening, store, operating);
 
   const { data_dir } = opening;
   await ensureAdminToken(store.db, store.clock, { data_dir, settings, log });

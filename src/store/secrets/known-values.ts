@@ -7,7 +7,7 @@ import type { Log } from '../../base/log.ts';
 import { type SecretValueProblem, secretValueProblem } from '../../contract/secret-values.ts';
 import type { Database } from '../database.ts';
 import type { EvidenceTail } from '../tail.ts';
-import type { PoolRedactors } from './pool-redactors.ts';
+import { createPoolRedactors, type PoolRedactors } from './pool-redactors.ts';
 import { openSecret } from './seal.ts';
 import { allSecrets, secretsByPool } from './secrets.ts';
 
@@ -55,13 +55,13 @@ export async function learnSecrets(db: Database, ring: KeyRing, pools: PoolRedac
 
 const changesSecrets = new Set(['secret.set', 'pool.declared']);
 
-/** The redactors know every stored secret before anything is launched. What cannot be decrypted is reported with the file to copy. */
+/** Returns once the redactors know every stored secret, and keeps them up to date. What cannot be decrypted is reported with the file to copy. */
 export async function followSecrets(
   { db, key_ring: ring }: { db: Database; key_ring: KeyRing },
-  pools: PoolRedactors,
   tail: EvidenceTail,
   log: Log,
-): Promise<void> {
+): Promise<PoolRedactors> {
+  const pools = createPoolRedactors(db.redact);
   // Subscribed before the first reading, so that nothing set in between is missed.
   const first = Promise.withResolvers<void>();
   let learning: Promise<unknown> = first.promise;
@@ -90,4 +90,5 @@ export async function followSecrets(
       { secrets: unsuitable },
       'stored secrets can be guessed: they are redacted only from logs of their own pools; set values of at least 16 characters',
     );
+  return pools;
 }
