@@ -250,7 +250,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
     onChange: (how, strain) => log.warn({ ...strain }, how),
   });
   parts.defer(async () => overload.stop());
-  const limits = openLimits({ db, clock, limits: opening.file.limits, onError, parts });
+  const limits = openLimits({ db, clock, tail, limits: opening.file.limits, onError, parts });
   const { outside } = limits;
   const agentStreams = createAgentStreams({ db, outside, clock, tail, onError: onError('a break was not recorded') });
   const api: ApiServices = {

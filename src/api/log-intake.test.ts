@@ -5,7 +5,7 @@ import { createLogIntake } from './log-intake.ts';
 const megabyte = 1024 * 1024;
 
 function exchange(node_instance_id: string, bytes: number | null) {
-  const headers = bytes === null ? {} : { 'content-length': String(bytes) };
+  const headers = bytes === null ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(bytes) };
   const raw = new EventEmitter();
   return { request: { headers, agent_session: { node_instance_id } } as never, reply: { raw } as never, raw };
 }

@@ -4,6 +4,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ApiProblem } from '../contract/errors.ts';
+import { declaredBytes } from './bodies/declared-size.ts';
 import { whenOver } from './held/places.ts';
 
 export interface IntakeFigures {
@@ -35,9 +36,7 @@ export function createLogIntake(mostHeldBytes = usualMostBytes): LogIntake {
   return {
     admit(request, reply, mostBytes) {
       const node = request.agent_session?.node_instance_id ?? '';
-      const told = Number(request.headers['content-length']);
-      // A body whose length is not told may become as long as any.
-      const bytes = Number.isInteger(told) ? Math.min(told, mostBytes) : mostBytes;
+      const bytes = declaredBytes(request, mostBytes);
       const ofNode = underWay.get(node) ?? 0;
       if (ofNode >= mostOfOneNode) refuse(`${ofNode} batches of this node are under way already.`);
       if (held_bytes > 0 && held_bytes + bytes > mostHeldBytes)

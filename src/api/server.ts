@@ -26,6 +26,7 @@ import { rewriteUrl } from './compat/admit.ts';
 import { serveDoors } from './compat/serve.ts';
 import { correlationOf } from './correlation.ts';
 import { handlers } from './handlers.ts';
+import { serve } from './held/until-served.ts';
 import { isCallersFault, sendProblem } from './problem-reply.ts';
 import { admitWrite, chargedServices, chargeLater } from './quotas/admit-write.ts';
 import { createRefusalRecorder } from './refusals.ts';
@@ -70,11 +71,12 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
   const checkQuery = compileCheck(route.query ?? nothing, 'query');
   const checkBody = route.body && compileCheck(route.body, 'body', 'invalid_request', route.refusals);
   const checkReply = route.reply && compileReply(route.reply);
-  const mostBodyBytes = route.body_limit_bytes ?? (takesNoBody(route) ? noBodyLimitBytes : bodyLimitBytes);
+  const maxBodyBytes = route.body_limit_bytes ?? (takesNoBody(route) ? noBodyLimitBytes : bodyLimitBytes);
+  const served = { name, route, maxBodyBytes };
   app.route({
     method: route.method,
     url: route.path.replace(/\{(\w+)\}/g, ':$1'),
-    bodyLimit: mostBodyBytes,
+    bodyLimit: maxBodyBytes,
     exposeHeadRoute: answersHead(route),
     ...(name === 'agent-heartbeat' && { preParsing: readAgain }),
     onRequest: async (request, reply) => {
@@ -84,8 +86,8 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
       checkContentType(request, route);
       services.rates.admit(request, name, route);
       services.overload.admitRead(name);
-      admitWrite(request, name, route, services);
-      if (route.shares_log_intake) services.intake.admit(request, reply, mostBodyBytes);
+      admitWrite(request, reply, served, services);
+      if (route.shares_log_intake) services.intake.admit(request, reply, maxBodyBytes);
     },
     preHandler: async (request) => {
       refuseUnwantedBody(request, route);
@@ -104,11 +106,14 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
       };
       const { person } = request;
       const charged = chargedServices(request, services);
-      const answer =
-        person && route.method !== 'GET' && !route.reads_only
-          ? await changeOnce(request, reply, person, charged, work)
-          : await work(charged);
-      chargeLater(request, name, services);
+      const answer = await serve(request, async () => {
+        const given =
+          person && route.method !== 'GET' && !route.reads_only
+            ? await changeOnce(request, reply, person, charged, work)
+            : await work(charged);
+        chargeLater(request, name, services);
+        return given;
+      });
       request.touched = idsIn(answer);
       if (reply.sent) return reply;
       if (answer === undefined) return reply.status(204).send();

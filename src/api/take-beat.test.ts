@@ -20,7 +20,7 @@ function replica() {
     beats: { add: () => {}, flushedThroughMs: () => flushedMs },
     overload: { shedding: () => ({ stretch: 1 }) },
     deferred: { size: 0, forget: () => {} },
-    outside: { waitSeconds: () => 0, database: (db: unknown) => db },
+    outside: { tryReserve: () => () => {}, database: (db: unknown) => db },
     // A fleet for which a beat an hour would be often enough.
     fleetLoad: () => ({ nodes: 1_000_000, replicas: 1, beat_rate: 1 }),
   } as unknown as ApiServices;

@@ -13,6 +13,8 @@ import type { ApiServices } from './services.ts';
 
 /** What is in the table is on the disk a moment later. */
 const onDiskAfterSeconds = 2;
+/** About what a report that changes a status writes; reserved until the exact amount is charged. */
+const newsCost = { rows: 4, bytes: 2 * 1024 };
 
 function assignedPace(session: AgentSession, { fleetLoad, overload, beats }: ApiServices): Pace {
   const { stretch } = overload.shedding();
@@ -74,10 +76,21 @@ export function takeAtOnce(
   return replyTo(session, pace);
 }
 
-async function recordNews(session: AgentSession, beat: SaidBeat, services: ApiServices, pace: Pace): Promise<void> {
+/** `received_at`: of a report that was deferred; it is dropped if the machine has gone to another tenant since. */
+async function recordNews(
+  session: AgentSession,
+  beat: SaidBeat,
+  services: ApiServices,
+  { pace, received_at }: { pace: Pace; received_at?: Date },
+): Promise<void> {
   const { node_id, node_instance_id } = session;
   const { node_instance_id: _, ...claim } = beat;
-  const claiming = { node_id, node_instance_id, stale_seconds: pace.stale_seconds };
+  const claiming = {
+    node_id,
+    node_instance_id,
+    stale_seconds: pace.stale_seconds,
+    ...(received_at && { received_at }),
+  };
   const db = services.outside.database(services.db, instanceWriter(session));
   const outcome = await recordClaim(db, claiming, claim, now(services.clock), services.environment);
   if (outcome.fenced) throw fencedProblem(await services.sessions.whyFenced(node_instance_id));
@@ -92,15 +105,17 @@ async function takeNews(session: AgentSession, beat: SaidBeat, services: ApiServ
   hear(session, beat, services, pace);
   const { outside, deferred, log } = services;
   const writer = instanceWriter(session);
-  if (outside.waitSeconds(writer) === 0) {
+  const release = outside.tryReserve(writer, newsCost);
+  if (release) {
     deferred.forget(session.node_instance_id);
-    return recordNews(session, beat, services, pace);
+    return recordNews(session, beat, services, { pace }).finally(release);
   }
   outside.countCoalesced(writer);
   const wait = () => outside.waitSeconds(writer);
-  deferred.defer(session.node_instance_id, beat, wait, (newest) => {
+  const report = { beat, received_at: now(services.clock) };
+  deferred.defer(session.node_instance_id, report, wait, ({ beat: newest, received_at }) => {
     // The machine's next beat brings the report again, and meets the same error where somebody is told of it.
-    recordNews(session, newest, services, pace).catch((error) =>
+    recordNews(session, newest, services, { pace, received_at }).catch((error) =>
       log.debug({ error }, 'a deferred report was not recorded'),
     );
   });

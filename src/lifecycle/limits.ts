@@ -26,9 +26,11 @@ export type QuotaKind = (typeof quotaKinds)[number];
  * - instance, tenant: requests of one machine (its plain beats apart) and of all tokens of a tenant; one that starts an
  *   operation or has a long reply counts as several
  * - address: requests that need no credential
+ * - rotation: credential rotations of one machine. They are never refused for what the machine wrote: its tenant may have
+ *   written that, and the machine would lose its credential
  * - refused: requests of one caller that were refused; beyond it each refusal is sent a second late
  */
-export const requestKinds = ['instance', 'tenant', 'address', 'refused'] as const;
+export const requestKinds = ['instance', 'tenant', 'address', 'rotation', 'refused'] as const;
 
 export interface RequestRate {
   burst: number;
@@ -48,6 +50,7 @@ export const defaultLimits: LimitSettings = {
     instance: { burst: 1_000, per_second: 20 },
     tenant: { burst: 2_000, per_second: 50 },
     address: { burst: 2_000, per_second: 100 },
+    rotation: { burst: 60, per_second: 0.05 },
     refused: { burst: 1_000, per_second: 10 },
   },
   instance: { rows: 2_000, rows_per_second: 0.2, bytes: 2 * mb, bytes_per_second: 100 },
@@ -58,6 +61,12 @@ export const defaultLimits: LimitSettings = {
   anonymous: { rows: 4_000, rows_per_second: 1, bytes: 4 * mb, bytes_per_second: 1 * kb },
   everybody: { rows: 2_000_000, rows_per_second: 1_000, bytes: 2_048 * mb, bytes_per_second: 512 * kb },
 };
+
+/**
+ * Writes that one writer may have in progress at once. The cost of a request is known only after it has written, so this
+ * and the reservation for its body bound how far concurrent requests overdraw an allowance.
+ */
+export const maxWritesInProgress: Partial<Record<QuotaKind, number>> = { instance: 16, tenant: 100 };
 
 /** What a row takes in the store besides its own text: its header, its ids and its place in each index. */
 export const rowOverheadBytes = 512;

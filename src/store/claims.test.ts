@@ -7,7 +7,9 @@ import { type AgentClaim, agentClaims } from '../contract/agent.ts';
 import { type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
 import { recordClaim } from './claims.ts';
 import type { Database } from './database.ts';
+import { clearReports } from './handover.ts';
 import type { NodeRow } from './nodes.ts';
+import { storeBeats } from './store-beats.ts';
 import { allocationNow, type Fleet, nodeNow, testFleet } from './testing/fleet.ts';
 
 let store: TestStore;
@@ -121,4 +123,27 @@ test('what an old instance says changes nothing', async () => {
   const former = { ...node, node_instance_id: 'inst_former' as NodeInstanceId };
   expect(await claim(former, 'ready')).toEqual({ fenced: true });
   expect(await nodeNow(db, node.node_id)).toEqual(node);
+});
+
+test('a deferred report from before the machine went to another tenant is dropped', async () => {
+  const node = await fleet.node('ready');
+  const node_instance_id = node.node_instance_id as NodeInstanceId;
+  const handover = fleet.now();
+  await db.transaction(async (tx) => {
+    const beat = { interval_seconds: 10, stale_seconds: 30, told: true, reported: null };
+    await storeBeats(tx, [{ ...beat, node_instance_id, received_ms: handover.getTime() - 60_000 }]);
+    await clearReports(tx, [node], handover);
+  });
+  const record = (received_at: Date) =>
+    recordClaim(
+      db,
+      { node_id: node.node_id, node_instance_id, stale_seconds: staleSeconds, received_at },
+      { status: 'degraded', message: 'of the former tenant' },
+      secondsLater(handover, 10),
+      fleet.environment,
+    );
+  expect(await record(secondsLater(handover, -1))).toMatchObject({ fenced: false, status: 'ready' });
+  const facts = await db.query(`select 1 from evidence where node_id = $1 and kind = 'node.claim'`, [node.node_id]);
+  expect(facts).toEqual([]);
+  expect(await record(secondsLater(handover, 1)), 'since').toMatchObject({ status: 'degraded' });
 });

@@ -43,14 +43,33 @@ const standingOf = (node: NodeRow): Standing => ({
   verdict_rule: node.verdict?.rule ?? null,
 });
 
+export interface Claiming {
+  node_id: NodeId;
+  node_instance_id: NodeInstanceId;
+  stale_seconds: number;
+  /** Of a report that is recorded later than it was received. */
+  received_at?: Date;
+}
+
+/** Whether the machine has gone to another tenant since (handover.ts). The lock on its node keeps the answer true. */
+async function isOfFormerTenant(tx: Transaction, { node_instance_id, received_at }: Claiming): Promise<boolean> {
+  if (!received_at) return false;
+  const handedOver = await tx.query('select 1 from heartbeats where node_instance_id = $1 and reports_since > $2', [
+    node_instance_id,
+    received_at,
+  ]);
+  return handedOver.length > 0;
+}
+
 export function recordClaim(
   db: Database,
-  claiming: { node_id: NodeId; node_instance_id: NodeInstanceId; stale_seconds: number },
+  claiming: Claiming,
   beat: Heartbeat,
   now: Date,
   environment: DoorEnvironment,
 ): Promise<ClaimOutcome> {
-  const { stale_seconds, ...ids } = claiming;
+  const { stale_seconds, node_id, node_instance_id } = claiming;
+  const ids = { node_id, node_instance_id };
   return db.transaction(async (tx) => {
     const [locked] = await tx.query<NodeRow>(
       'select * from nodes where node_id = $1 for no key update',
@@ -58,6 +77,7 @@ export function recordClaim(
       { often: true },
     );
     if (!locked || locked.node_instance_id !== ids.node_instance_id) return { fenced: true };
+    if (await isOfFormerTenant(tx, claiming)) return { fenced: false, ...standingOf(locked) };
     const before = locked.reported_status;
     let node = locked;
     if (beat.status && beat.status !== node.reported_status) node = await tellClaim(tx, node, beat.status, beat, now);

@@ -1,5 +1,6 @@
 /** Attacks by a machine, or by the holder of its credential. */
 import { bootReportAttacks } from './node/boot-report.ts';
+import { concurrentWriteAttacks } from './node/concurrent-writes.ts';
 import { floodAttacks } from './node/floods.ts';
 import { forgedFactAttacks } from './node/forged-facts.ts';
 import { logBombAttacks, smallLogs } from './node/log-bomb.ts';
@@ -13,4 +14,4 @@ describeAttacks('node', [...forgedFactAttacks, ...replacedKeyAttacks, ...bootRep
 describeAttacks('node with a small log', logBombAttacks, smallLogs);
 describeAttacks('node with a copied credential', stolenCredentialAttacks, ['--credential-seconds', '2']);
 describeAttacks('node under a short overlap of task keys', retiredTaskKeyAttacks, shortOverlap);
-describeAttacks('node with tight limits', floodAttacks, tightLimits);
+describeAttacks('node with tight limits', [...floodAttacks, ...concurrentWriteAttacks], tightLimits);

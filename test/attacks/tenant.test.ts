@@ -2,6 +2,8 @@
 import { describeAttacks } from './support/attack.ts';
 import { tightLimits } from './support/floods.ts';
 import { certificatesAttacks } from './tenant/certificates.ts';
+import { concurrentWriteAttacks } from './tenant/concurrent-writes.ts';
+import { debtAttacks } from './tenant/debts.ts';
 import { floodAttacks } from './tenant/floods.ts';
 import { formerTenantAttacks } from './tenant/former-tenant.ts';
 import { logSearchAttacks } from './tenant/log-search.ts';
@@ -17,4 +19,4 @@ describeAttacks('tenant', [
   ...streamAttacks,
   ...tenantSessionAttacks,
 ]);
-describeAttacks('tenant with tight limits', floodAttacks, tightLimits);
+describeAttacks('tenant with tight limits', [...floodAttacks, ...concurrentWriteAttacks, ...debtAttacks], tightLimits);

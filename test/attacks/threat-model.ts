@@ -166,14 +166,30 @@ export const attackers: Attacker[] = [
         ],
       },
       {
-        says: 'Fill the disk, or ask so often that others wait.',
-        shown_by: attack('tenant/floods')(
-          '5: fills the store with facts about its allocation',
-          '5: fills the store with allocations',
-          '5: fills the audit with requests that fail',
-          '5: asks as often as it likes',
-          '5: has long pages read without end',
-        ),
+        says: 'Fill the disk, or ask so often that others wait, one request after the other or all at once.',
+        shown_by: [
+          ...attack('tenant/floods')(
+            '5: fills the store with facts about its allocation',
+            '5: fills the store with allocations',
+            '5: fills the audit with requests that fail',
+            '5: asks as often as it likes',
+            '5: has long pages read without end',
+          ),
+          ...attack('tenant/concurrent-writes')('5: overdraws its allowance by 200 requests at once'),
+        ],
+      },
+      {
+        says: 'Make a machine unusable for its next tenant by writing too much.',
+        shown_by: [
+          ...attack('tenant/debts')(
+            '5: leaves its write debt to the next tenant of the machine',
+            '5: keeps its machine from renewing its credential by writing too much',
+          ),
+          ...test(
+            'src/store/claims.test.ts',
+            'a deferred report from before the machine went to another tenant is dropped',
+          ),
+        ],
       },
       {
         says: 'See or end the sessions of other people.',
@@ -221,14 +237,17 @@ export const attackers: Attacker[] = [
       },
       {
         says: 'Fill the disk with what it reports, registers or rotates.',
-        shown_by: attack('node/floods')(
-          '5: fills the store with facts of its own',
-          '5: fills the store with boot stages',
-          '5: fills the store with prerequisites',
-          '5: fills the store by rotating its credential',
-          '5: fills the store by flapping its status',
-          '5: fills the store by registering again and again',
-        ),
+        shown_by: [
+          ...attack('node/floods')(
+            '5: fills the store with facts of its own',
+            '5: fills the store with boot stages',
+            '5: fills the store with prerequisites',
+            '5: fills the store by rotating its credential',
+            '5: fills the store by flapping its status',
+            '5: fills the store by registering again and again',
+          ),
+          ...attack('node/concurrent-writes')('5: overdraws its allowance by 200 requests at once'),
+        ],
       },
       {
         says: 'Run a task that is signed by a task key that the server retired.',

@@ -44,7 +44,7 @@ function streaming(nodes: number) {
     fleetLoad: () => load,
     credential_age: { isExpired: () => false },
     deferred: { size: 0, forget: () => {} },
-    outside: { waitSeconds: () => 0, database: (db: unknown) => db },
+    outside: { tryReserve: () => () => {}, database: (db: unknown) => db },
     overload: { shedding: () => ({ beats: strain.stretch > 1, reads: false, stretch: strain.stretch }) },
   } as unknown as ApiServices;
   const socket = new FakeSocket();

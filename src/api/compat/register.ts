@@ -7,7 +7,7 @@ import { type InstanceRow, instanceRow } from '../../store/instances.ts';
 import { nameHeld } from '../../store/joins/known-name.ts';
 import { nameStanding } from '../../store/joins/name-standing.ts';
 import type { Arrival, JudgedName, Registered } from '../../store/registering.ts';
-import { registrationWriter } from '../quotas/writers.ts';
+import { registrationCost, registrationWriter } from '../quotas/writers.ts';
 import { compileCheck } from '../validation.ts';
 import type { DoorCall, DoorServices } from './calls.ts';
 import { mustBeRestart } from './restart.ts';
@@ -27,10 +27,11 @@ export async function enrol(
   const { clock, environment, installation, db } = services;
   const { correlation_id } = call;
   const writer = registrationWriter(call.request, request, known, services);
-  services.outside.admit(writer);
   const account = { charge: (rows: number, bytes: number) => services.outside.charge(writer, rows, bytes) };
   const context = { clock, now: now(clock), environment, installation, correlation_id, arrival, account };
-  const registered = await register(db, checkWanted(request) as RegisterRequest, known, context);
+  const registered = await services.outside.whileReserved(writer, registrationCost, () =>
+    register(db, checkWanted(request) as RegisterRequest, known, context),
+  );
   services.sessions.forget(registered.node_instance_id);
   // A name that came back as another instance must not be answered as the former one until the fact of its fence arrives.
   if (arrival.judged?.node_instance_id) services.sessions.forget(arrival.judged.node_instance_id);

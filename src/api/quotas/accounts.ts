@@ -6,13 +6,23 @@ interface Balance {
   rows: number;
   bytes: number;
   atMs: number;
+  /** Held for writes in progress; not yet charged. */
+  reserved_rows: number;
+  reserved_bytes: number;
+  in_progress: number;
 }
 
 export interface Accounts {
   /** Writing is paid for afterwards, so a balance may go below zero, but by no more than one full allowance. Below zero: a refund. */
   charge(key: string, quota: WriteQuota, rows: number, bytes: number): void;
-  /** How long until the balance is above zero. */
+  /** Holds an amount for a write in progress until it is released, so that concurrent writes cannot spend it twice. */
+  reserve(key: string, quota: WriteQuota, rows: number, bytes: number): void;
+  release(key: string, rows: number, bytes: number): void;
+  inProgress(key: string): number;
+  /** How long until the balance, less what is reserved, is above zero. */
   waitSeconds(key: string, quota: WriteQuota): number;
+  /** Refills the balance; reservations stay. */
+  reset(key: string, quota: WriteQuota): void;
   size(): number;
 }
 
@@ -24,13 +34,23 @@ export function createAccounts(clock: Clock): Accounts {
   const balances = new Map<string, Balance>();
 
   const refilled = (before: Balance | undefined, quota: WriteQuota, atMs: number): Balance => {
-    if (!before) return { rows: quota.rows, bytes: quota.bytes, atMs };
+    if (!before)
+      return { rows: quota.rows, bytes: quota.bytes, atMs, reserved_rows: 0, reserved_bytes: 0, in_progress: 0 };
     const seconds = Math.max(0, atMs - before.atMs) / 1000;
     return {
+      ...before,
       rows: Math.min(quota.rows, before.rows + seconds * quota.rows_per_second),
       bytes: Math.min(quota.bytes, before.bytes + seconds * quota.bytes_per_second),
       atMs,
     };
+  };
+  const keep = (key: string, balance: Balance) => {
+    balances.delete(key);
+    if (balances.size >= maxAccounts) {
+      const [oldest] = balances.keys();
+      balances.delete(oldest ?? '');
+    }
+    balances.set(key, balance);
   };
   const secondsUntil = (balance: number, perSecond: number) => (balance > 0 ? 0 : (1 - balance) / perSecond);
 
@@ -40,18 +60,36 @@ export function createAccounts(clock: Clock): Accounts {
       // Without the floor one caller could run up a debt that takes hours to refill.
       balance.rows = Math.min(Math.max(balance.rows - rows, -quota.rows), quota.rows);
       balance.bytes = Math.max(balance.bytes - bytes, -quota.bytes);
-      balances.delete(key);
-      if (balances.size >= maxAccounts) {
-        const [oldest] = balances.keys();
-        balances.delete(oldest ?? '');
-      }
-      balances.set(key, balance);
+      keep(key, balance);
     },
+    reserve(key, quota, rows, bytes) {
+      const balance = refilled(balances.get(key), quota, clock.monotonicMs());
+      balance.reserved_rows += rows;
+      balance.reserved_bytes += bytes;
+      balance.in_progress++;
+      keep(key, balance);
+    },
+    release(key, rows, bytes) {
+      const balance = balances.get(key);
+      if (!balance) return;
+      // The entry may have been evicted and made anew since the reservation.
+      balance.reserved_rows = Math.max(0, balance.reserved_rows - rows);
+      balance.reserved_bytes = Math.max(0, balance.reserved_bytes - bytes);
+      balance.in_progress = Math.max(0, balance.in_progress - 1);
+    },
+    inProgress: (key) => balances.get(key)?.in_progress ?? 0,
     waitSeconds(key, quota) {
       const before = balances.get(key);
       if (!before) return 0;
-      const { rows, bytes } = refilled(before, quota, clock.monotonicMs());
-      return Math.max(secondsUntil(rows, quota.rows_per_second), secondsUntil(bytes, quota.bytes_per_second));
+      const { rows, bytes, reserved_rows, reserved_bytes } = refilled(before, quota, clock.monotonicMs());
+      return Math.max(
+        secondsUntil(rows - reserved_rows, quota.rows_per_second),
+        secondsUntil(bytes - reserved_bytes, quota.bytes_per_second),
+      );
+    },
+    reset(key, { rows, bytes }) {
+      const balance = balances.get(key);
+      if (balance) Object.assign(balance, { rows, bytes, atMs: clock.monotonicMs() });
     },
     size: () => balances.size,
   };

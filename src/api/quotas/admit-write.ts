@@ -1,8 +1,11 @@
-/** The limit on writing, at the edge of the routes: refuses before the body is read, and charges what the request stores. */
-import type { FastifyRequest } from 'fastify';
+/** The limit on writing, at the edge of the routes: reserves before the body is read, and charges what the request stores. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RouteDeclaration } from '../../contract/route.ts';
 import type { OperationName } from '../../contract/routes.ts';
+import { declaredBytes, receivedBytes } from '../bodies/declared-size.ts';
+import { holdUntilServed } from '../held/until-served.ts';
 import type { ApiServices } from '../services.ts';
+import type { Amount } from './outside-writes.ts';
 import { instanceWriter, tenantWriter, type Writer } from './writers.ts';
 
 /** Limited in other ways: reports by `deferred-reports.ts`, log lines by the room they have per node. */
@@ -11,8 +14,15 @@ const limitedElsewhere: ReadonlySet<OperationName> = new Set([
   'agent-logs',
   'agent-stream',
 ] as const);
-/** Each answers a task of ours, so there are no more of them than tasks, and a release waits for them. */
-const neverRefused: ReadonlySet<OperationName> = new Set(['agent-task-progress', 'agent-task-result'] as const);
+/**
+ * Charged, but never refused. Results answer tasks of ours, so there are no more of them than tasks, and a release waits for
+ * them. Rotations have a request rate of their own.
+ */
+const neverRefused: ReadonlySet<OperationName> = new Set([
+  'agent-task-progress',
+  'agent-task-result',
+  'agent-credential-rotate',
+] as const);
 
 /** What the operations that a request starts write until they are over, about. */
 const laterCost: Partial<Record<OperationName, { rows: number; bytes: number }>> = {
@@ -23,6 +33,8 @@ const laterCost: Partial<Record<OperationName, { rows: number; bytes: number }>>
 };
 /** Kept for a day, with the sealed answer. */
 const idempotencyBytes = 2 * 1024;
+/** For the estimate before a body is read; its rows are charged exactly afterwards. */
+const bodyBytesPerRow = 256;
 
 const writers = new WeakMap<FastifyRequest, Writer>();
 
@@ -31,18 +43,35 @@ function writerOf({ agent_session, person }: FastifyRequest, name: OperationName
   return person && tenantWriter(person);
 }
 
+/** What a request stores besides its evidence, and what the operation that it starts will write. */
+function costOf(request: FastifyRequest, name: OperationName, bodyBytes: number): Amount {
+  const { rows = 0, bytes = 0 } = laterCost[name] ?? {};
+  const kept = request.headers['idempotency-key'] === undefined ? 0 : idempotencyBytes;
+  return { rows, bytes: bytes + bodyBytes + kept };
+}
+
 const mayWrite = ({ method, reads_only }: RouteDeclaration) => method !== 'GET' && !reads_only;
+
+export interface ServedRoute {
+  name: OperationName;
+  route: RouteDeclaration;
+  maxBodyBytes: number;
+}
 
 export function admitWrite(
   request: FastifyRequest,
-  name: OperationName,
-  route: RouteDeclaration,
+  reply: FastifyReply,
+  { name, route, maxBodyBytes }: ServedRoute,
   { outside }: ApiServices,
 ): void {
   const writer = mayWrite(route) ? writerOf(request, name) : null;
   if (!writer) return;
-  if (!neverRefused.has(name)) outside.admit(writer);
   writers.set(request, writer);
+  if (neverRefused.has(name)) return;
+  const bodyBytes = declaredBytes(request, maxBodyBytes);
+  const { rows, bytes } = costOf(request, name, bodyBytes);
+  const expected = { rows: rows + 1 + Math.floor(bodyBytes / bodyBytesPerRow), bytes };
+  holdUntilServed(request, reply, outside.reserve(writer, expected));
 }
 
 /** Services whose evidence is charged to the caller, for callers that are limited. */
@@ -56,8 +85,6 @@ export function chargedServices(request: FastifyRequest, services: ApiServices):
 export function chargeLater(request: FastifyRequest, name: OperationName, { outside }: ApiServices): void {
   const writer = writers.get(request);
   if (!writer) return;
-  const { rows = 0, bytes = 0 } = laterCost[name] ?? {};
-  const body = Number(request.headers['content-length']) || 0;
-  const kept = request.headers['idempotency-key'] === undefined ? 0 : idempotencyBytes;
-  outside.charge(writer, rows, bytes + body + kept);
+  const { rows, bytes } = costOf(request, name, receivedBytes(request));
+  outside.charge(writer, rows, bytes);
 }

@@ -6,9 +6,20 @@ import type { Clock } from '../../base/clock.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
 import type { Heartbeat } from '../../contract/agent.ts';
 
+export interface DeferredReport {
+  beat: Heartbeat;
+  /** The machine may have gone to another tenant since. */
+  received_at: Date;
+}
+
 export interface DeferredReports {
   /** Keeps the report instead of the former one; `waitSeconds` says how long until it may be recorded. */
-  defer(id: NodeInstanceId, report: Heartbeat, waitSeconds: () => number, record: (newest: Heartbeat) => void): void;
+  defer(
+    id: NodeInstanceId,
+    report: DeferredReport,
+    waitSeconds: () => number,
+    record: (newest: DeferredReport) => void,
+  ): void;
   /** A later report contradicts it, or was recorded. */
   forget(id: NodeInstanceId): void;
   readonly size: number;
@@ -20,7 +31,7 @@ const maxDeferred = 10_000;
 const leastWaitMs = 100;
 
 export function createDeferredReports(clock: Clock): DeferredReports {
-  const deferred = new Map<NodeInstanceId, { report: Heartbeat; cancel: () => void }>();
+  const deferred = new Map<NodeInstanceId, { report: DeferredReport; cancel: () => void }>();
   const forget = (id: NodeInstanceId) => {
     deferred.get(id)?.cancel();
     deferred.delete(id);
@@ -29,8 +40,9 @@ export function createDeferredReports(clock: Clock): DeferredReports {
     defer(id, report, waitSeconds, record) {
       const known = deferred.get(id);
       if (known) {
-        // A beat without a status says nothing against the one that was reported before.
-        known.report = { ...known.report, ...report };
+        // A beat without a status does not contradict the one that was reported before. Two reports are never merged: they
+        // may have been made under two tenants.
+        if (report.beat.status !== undefined || known.report.beat.status === undefined) known.report = report;
         return;
       }
       if (deferred.size >= maxDeferred) return;

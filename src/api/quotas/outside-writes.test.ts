@@ -4,7 +4,8 @@ import { testStore } from '../../../test/support/store.ts';
 import { now } from '../../base/clock.ts';
 import type { NodeId, NodeInstanceId } from '../../base/ids.ts';
 import { virtualClock } from '../../base/virtual-clock.ts';
-import { defaultLimits, droppedKind, type LimitSettings } from '../../lifecycle/limits.ts';
+import type { Heartbeat } from '../../contract/agent.ts';
+import { defaultLimits, droppedKind, type LimitSettings, maxWritesInProgress } from '../../lifecycle/limits.ts';
 import type { Fact } from '../../store/evidence.ts';
 import { recordEvidence } from '../../store/evidence.ts';
 
@@ -27,6 +28,7 @@ const limits: LimitSettings = {
 };
 const machine = (name: string) =>
   instanceWriter({ node_id: `node_${name}` as NodeId, node_instance_id: `inst_${name}` as NodeInstanceId });
+const small = { rows: 1, bytes: 0 };
 const address = (id: string): Writer => ({
   kind: 'address',
   id,
@@ -74,10 +76,10 @@ test('an allowance refills, and one writer does not use another one’s', async 
   for (let times = 0; times < 12; times++) await writes.record(machine('a'), [fact('a')]);
   await writes.record(machine('b'), [fact('b')]);
   expect([await recorded('a'), await recorded('b')]).toEqual([10, 1]);
-  expect(() => writes.admit(machine('a'))).toThrow(expect.objectContaining({ code: 'write_limit_reached' }));
+  expect(() => writes.reserve(machine('a'), small)).toThrow(expect.objectContaining({ code: 'write_limit_reached' }));
   expect(writes.waitSeconds(machine('a'))).toBeLessThanOrEqual(1);
   await clock.advance(3_000);
-  writes.admit(machine('a'));
+  writes.reserve(machine('a'), small);
   await writes.stop();
 });
 
@@ -108,7 +110,43 @@ test('evidence written through a charged database is paid for, in a transaction 
 test('bytes are limited like rows', async () => {
   const { writes } = outside();
   writes.charge(machine('bytes'), 1, 100_000);
-  expect(() => writes.admit(machine('bytes'))).toThrow(expect.objectContaining({ code: 'write_limit_reached' }));
+  expect(() => writes.reserve(machine('bytes'), small)).toThrow(
+    expect.objectContaining({ code: 'write_limit_reached' }),
+  );
+  await writes.stop();
+});
+
+test('concurrent writes reserve what they are about to write, and give back what they do not', async () => {
+  const { writes } = outside();
+  const writer = machine('concurrent');
+  const releases = [4, 4, 4].map((rows) => writes.tryReserve(writer, { rows, bytes: 0 }));
+  expect(releases.every(Boolean), 'the last one overdraws').toBe(true);
+  expect(() => writes.reserve(writer, small)).toThrow(expect.objectContaining({ code: 'write_limit_reached' }));
+  for (const release of releases) {
+    release?.();
+    // A second release must not give back what others hold.
+    release?.();
+  }
+  expect(writes.waitSeconds(writer)).toBe(0);
+  await expect(
+    writes.whileReserved(writer, { rows: 10, bytes: 0 }, () => Promise.reject(new Error('no'))),
+  ).rejects.toThrow('no');
+  expect(writes.waitSeconds(writer), 'after a failure').toBe(0);
+  await writes.stop();
+});
+
+test('a writer has a limited number of writes in progress', async () => {
+  const { writes } = outside();
+  const nothing = { rows: 0, bytes: 0 };
+  const max = maxWritesInProgress.instance ?? 0;
+  const releases = Array.from({ length: max }, () => writes.reserve(machine('busy'), nothing));
+  expect(() => writes.reserve(machine('busy'), nothing)).toThrow(
+    expect.objectContaining({ code: 'write_limit_reached', extras: { retry_after_seconds: 1 } }),
+  );
+  expect(writes.tryReserve(machine('busy'), nothing)).toBeUndefined();
+  writes.reserve(machine('other'), nothing);
+  releases[0]?.();
+  writes.reserve(machine('busy'), nothing);
   await writes.stop();
 });
 
@@ -130,7 +168,7 @@ test('of deferred reports the newest is recorded, once there is allowance', asyn
   for (const status of ['degraded', 'ready', 'degraded'] as const)
     deferred.defer(
       id,
-      { status },
+      { beat: { status }, received_at: now(clock) },
       () => wait,
       (newest) => recorded.push(newest),
     );
@@ -138,18 +176,49 @@ test('of deferred reports the newest is recorded, once there is allowance', asyn
   expect(recorded).toEqual([]);
   wait = 0;
   await clock.advance(5_000);
-  expect(recorded).toEqual([{ status: 'degraded' }]);
+  expect(recorded).toMatchObject([{ beat: { status: 'degraded' } }]);
   expect(deferred.size).toBe(0);
   wait = 1;
   deferred.defer(
     id,
-    { status: 'degraded' },
+    { beat: { status: 'degraded' }, received_at: now(clock) },
     () => wait,
     (newest) => recorded.push(newest),
   );
   deferred.forget(id);
   await clock.advance(60_000);
   expect(recorded).toHaveLength(1);
+});
+
+test('deferred reports are replaced and not merged, and keep their own time of receipt', async () => {
+  const clock = virtualClock();
+  const deferred = createDeferredReports(clock);
+  const id = 'inst_merge' as NodeInstanceId;
+  const recorded: unknown[] = [];
+  const defer = (beat: Heartbeat) =>
+    deferred.defer(
+      id,
+      { beat, received_at: now(clock) },
+      () => 0,
+      (newest) => recorded.push(newest),
+    );
+  defer({ status: 'degraded', message: 'of the former tenant' });
+  await clock.advance(50);
+  const received_at = now(clock);
+  defer({ status: 'ready' });
+  defer({ error_rate: 0.9 });
+  await clock.advance(1_000);
+  expect(recorded).toEqual([{ beat: { status: 'ready' }, received_at }]);
+});
+
+test('a machine that goes to another tenant has its full allowance, whatever was written before', async () => {
+  const { writes, fact } = outside();
+  const db = writes.database(store.db, machine('reused'));
+  await recordEvidence(db, Array(20).fill(fact('reused')));
+  expect(writes.waitSeconds(machine('reused'))).toBeGreaterThan(0);
+  writes.resetInstance('inst_reused' as NodeInstanceId);
+  expect(writes.waitSeconds(machine('reused'))).toBe(0);
+  await writes.stop();
 });
 
 test('a debt is never larger than one full allowance', () => {

@@ -3,8 +3,9 @@
  * evidence is written (`recordEvidence`); a caller without allowance gets 429, and facts that nobody waits for are dropped.
  */
 import type { Clock } from '../../base/clock.ts';
+import type { NodeInstanceId } from '../../base/ids.ts';
 import { ApiProblem } from '../../contract/errors.ts';
-import { type LimitSettings, rowOverheadBytes } from '../../lifecycle/limits.ts';
+import { type LimitSettings, maxWritesInProgress, rowOverheadBytes } from '../../lifecycle/limits.ts';
 import type { Database, Transaction } from '../../store/database.ts';
 import { type Fact, recordEvidence } from '../../store/evidence.ts';
 import { chargedTo } from '../../store/write-account.ts';
@@ -14,11 +15,23 @@ import type { Writer } from './writers.ts';
 
 type Prepare = (tx: Transaction, facts: Fact[]) => Promise<void>;
 
+export interface Amount {
+  rows: number;
+  bytes: number;
+}
+
 export interface OutsideWrites {
   /** How long until the writer has allowance; 0: it has some. */
   waitSeconds(writer: Writer): number;
-  /** Throws 429 for a writer without allowance. */
-  admit(writer: Writer): void;
+  /**
+   * Reserves the expected amount for a write that begins now; the caller releases it when the write has been charged or
+   * has failed. Throws 429 for a writer without allowance, or with too many writes in progress.
+   */
+  reserve(writer: Writer, expected: Amount): () => void;
+  /** As `reserve`; undefined where that throws. */
+  tryReserve(writer: Writer, expected: Amount): (() => void) | undefined;
+  /** Reserves while `work` runs; throws as `reserve` does. */
+  whileReserved<Result>(writer: Writer, expected: Amount, work: () => Promise<Result>): Promise<Result>;
   /** What is stored besides evidence: a request's own rows, and what an operation will write for it later. */
   charge(writer: Writer, rows: number, bytes: number): void;
   /** Evidence written through it is charged to the writer. */
@@ -27,6 +40,8 @@ export interface OutsideWrites {
   allows(writer: Writer, facts: readonly Fact[]): boolean;
   /** Records facts that nobody waits for, or drops them. `prepare` completes them in the same transaction. */
   record(writer: Writer, facts: Fact[], prepare?: Prepare): Promise<void>;
+  /** The machine goes to another tenant, who must not pay for what the former one wrote. */
+  resetInstance(id: NodeInstanceId): void;
   /** A report of a status was put off, because a newer one may follow. */
   countCoalesced(writer: Writer): void;
   figures(): OutsideFigures;
@@ -40,6 +55,8 @@ export interface OutsideFigures {
 
 /** A caller that comes back too early is told again, and one that comes back at all must not wait for an hour. */
 const maxRetrySeconds = 60;
+/** Until one of its writes in progress has ended. */
+const busyRetrySeconds = 1;
 
 export function createOutsideWrites(options: {
   db: Database;
@@ -59,6 +76,28 @@ export function createOutsideWrites(options: {
   };
   const waitSeconds = (writer: Writer) =>
     Math.max(...drawsOf(writer).map(({ key, quota }) => accounts.waitSeconds(key, quota)));
+  const isBusy = (writer: Writer) =>
+    writer.draws.some(
+      ({ kind, key }) => accounts.inProgress(`${kind} ${key}`) >= (maxWritesInProgress[kind] ?? Infinity),
+    );
+  const hold = (writer: Writer, { rows, bytes }: Amount) => {
+    const draws = drawsOf(writer);
+    const withOverhead = bytes + rows * rowOverheadBytes;
+    for (const { key, quota } of draws) accounts.reserve(key, quota, rows, withOverhead);
+    let held = true;
+    return () => {
+      if (held) for (const { key } of draws) accounts.release(key, rows, withOverhead);
+      held = false;
+    };
+  };
+  const reserve = (writer: Writer, expected: Amount) => {
+    const seconds = isBusy(writer) ? busyRetrySeconds : waitSeconds(writer);
+    if (seconds === 0) return hold(writer, expected);
+    reports.count(writer, 'requests_refused');
+    throw new ApiProblem('write_limit_reached', {
+      retry_after_seconds: Math.ceil(Math.min(seconds, maxRetrySeconds)),
+    });
+  };
   const database = (of: Database, writer: Writer) =>
     chargedTo(of, { charge: (rows, bytes) => charge(writer, rows, bytes) });
 
@@ -74,13 +113,15 @@ export function createOutsideWrites(options: {
     charge,
     allows,
     database,
-    admit(writer) {
-      const seconds = waitSeconds(writer);
-      if (seconds === 0) return;
-      reports.count(writer, 'requests_refused');
-      throw new ApiProblem('write_limit_reached', {
-        retry_after_seconds: Math.ceil(Math.min(seconds, maxRetrySeconds)),
-      });
+    reserve,
+    tryReserve: (writer, expected) => (isBusy(writer) || waitSeconds(writer) > 0 ? undefined : hold(writer, expected)),
+    async whileReserved(writer, expected, work) {
+      const release = reserve(writer, expected);
+      try {
+        return await work();
+      } finally {
+        release();
+      }
     },
     async record(writer, facts, prepare) {
       if (!allows(writer, facts)) return;
@@ -89,6 +130,7 @@ export function createOutsideWrites(options: {
         await recordEvidence(tx, facts);
       });
     },
+    resetInstance: (id) => accounts.reset(`instance ${id}`, limits.instance),
     countCoalesced: (writer) => reports.count(writer, 'reports_coalesced'),
     figures: () => ({ accounts: accounts.size(), losses: reports.totals() }),
     stop: () => reports.stop(),

@@ -46,6 +46,9 @@ function pageItems({ query }: FastifyRequest, route: RouteDeclaration): number {
   const limit = Number((query as { limit?: string }).limit);
   return limit > 0 ? Math.min(limit, maxPageItems) : usualLimit;
 }
+/** Counted apart from the caller's other requests. */
+const ownRates: Partial<Record<OperationName, Kind>> = { 'agent-credential-rotate': 'rotation' };
+const maxRetrySeconds = 60;
 const holdMs = 1_000;
 const maxHeldOfOne = 128;
 const maxHeld = 4_000;
@@ -79,12 +82,14 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
     if (person) return person.tenant === null ? undefined : { kind: 'tenant', key: person.tenant };
     return relay ? undefined : { kind: 'address', key: sourceNetwork(request) };
   };
-  /** Charges one request, and says whether there was allowance for it. */
-  const take = (key: string, quota: ReturnType<typeof quotaOf>, requests = 1): boolean => {
-    if (accounts.waitSeconds(key, quota) > 0) return false;
-    accounts.charge(key, quota, requests, 0);
-    return true;
+  /** How long the caller has to wait; 0: it was charged. */
+  const waitSeconds = (key: string, quota: ReturnType<typeof quotaOf>, requests = 1): number => {
+    const seconds = accounts.waitSeconds(key, quota);
+    if (seconds === 0) accounts.charge(key, quota, requests, 0);
+    return seconds;
   };
+  /** Charges one request, and says whether there was allowance for it. */
+  const take = (key: string, quota: ReturnType<typeof quotaOf>): boolean => waitSeconds(key, quota) === 0;
 
   return {
     admit(request, name, route) {
@@ -92,17 +97,18 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
       if (route.shares_log_intake || healthChecks.includes(name)) return;
       const caller = callerOf(request);
       if (!caller || (caller.kind === 'address' && route.access.kind !== 'public')) return;
-      const key = `${caller.kind} ${caller.key}`;
+      const kind = ownRates[name] ?? caller.kind;
       const items = pageItems(request, route);
       const requests = startingCalls.has(name) ? startsOperation : requestsOf(items * usualItemBytes);
-      if (take(key, quotas[caller.kind], requests)) {
+      const seconds = waitSeconds(`${kind} ${caller.key}`, quotas[kind], requests);
+      if (seconds === 0) {
         if (items > 0) estimates.set(request, requests);
         return;
       }
       limited++;
       throw new ApiProblem('rate_limited', {
         detail: `${name} was called too often by this ${caller.kind}.`,
-        retry_after_seconds: 1,
+        retry_after_seconds: Math.min(Math.ceil(seconds), maxRetrySeconds),
       });
     },
     chargeReply(request, bytes) {

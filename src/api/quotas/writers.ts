@@ -64,6 +64,9 @@ export function addressWriter(request: FastifyRequest): Writer {
   return { kind: 'address', id: network, draws, actor: { kind: 'address', id: address, name: address } };
 }
 
+/** About what a registration writes; reserved until the exact amount is charged. */
+export const registrationCost = { rows: 5, bytes: 4 * 1024 };
+
 /** Who pays for a registration: the instance where it can be known without asking the store, else the join token, else the address. */
 export function registrationWriter(
   request: FastifyRequest,

@@ -15,7 +15,7 @@ import { nodeRow } from '../../store/nodes.ts';
 import { reportPrerequisites } from '../../store/prerequisites.ts';
 import { bearerOf, fencedProblem, RelayRefused, relayOf } from '../auth.ts';
 import { refuseReservedKinds } from '../outside-kinds.ts';
-import { instanceWriter, registrationWriter } from '../quotas/writers.ts';
+import { instanceWriter, registrationCost, registrationWriter } from '../quotas/writers.ts';
 import type { ApiServices, Handlers } from '../services.ts';
 import { takeBatch, tellRefusedBatch } from '../take-batch.ts';
 import { takeSingle } from '../take-beat.ts';
@@ -110,16 +110,17 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
       throw new ApiProblem('credential_expired');
     const { outside, db } = services;
     const writer = registrationWriter(request, body, known, services);
-    outside.admit(writer);
-    const registered = await register(db, body, known, {
-      account: { charge: (rows, bytes) => outside.charge(writer, rows, bytes) },
-      clock: services.clock,
-      now: at,
-      environment: services.environment,
-      installation: services.installation,
-      correlation_id,
-      credential_expires_at: body.rotates_credential ? credential_age.expiryFrom(at) : null,
-    });
+    const registered = await outside.whileReserved(writer, registrationCost, () =>
+      register(db, body, known, {
+        account: { charge: (rows, bytes) => outside.charge(writer, rows, bytes) },
+        clock: services.clock,
+        now: at,
+        environment: services.environment,
+        installation: services.installation,
+        correlation_id,
+        credential_expires_at: body.rotates_credential ? credential_age.expiryFrom(at) : null,
+      }),
+    );
     if (body.boot)
       await storeBootStages(
         outside.database(db, instanceWriter(registered)),

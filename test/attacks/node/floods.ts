@@ -1,13 +1,14 @@
 /** A machine that writes as much as it can. The allowance of an instance is 200 rows here. */
-
+import { signed } from '../../../src/agent/keys.ts';
+import { rotationBody } from '../../../src/contract/credential-rotation.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
 import { evidenceOfMachine, machineIn, refusedOf } from '../support/floods.ts';
 
 const withoutAdmission: SourceEdit[] = [
   {
     file: 'src/api/quotas/admit-write.ts',
-    find: 'if (!neverRefused.has(name)) outside.admit(writer);',
-    replace: '',
+    find: 'outside.reserve(writer, expected)',
+    replace: '() => {}',
   },
 ];
 
@@ -52,11 +53,19 @@ export const floodAttacks: Attack[] = [
   },
   {
     name: '5: fills the store by rotating its credential',
-    without: withoutAdmission,
+    without: [
+      {
+        file: 'src/api/quotas/request-rates.ts',
+        find: 'quotas[kind], requests)',
+        replace: 'quotas[kind], 0)',
+      },
+    ],
     async succeeds(server) {
       const machine = await machineIn(server, 'flood-rotate');
       await refusedOf(500, async () => {
-        const answer = await machine.call('agent-credential-rotate');
+        const { node_instance_id, credential } = machine;
+        const signature = signed(machine.private_key, rotationBody({ node_instance_id, credential }));
+        const answer = await machine.call('agent-credential-rotate', { body: { signature } });
         machine.credential = (answer.body.credential as string | undefined) ?? machine.credential;
         return answer;
       });
@@ -68,8 +77,8 @@ export const floodAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/take-beat.ts',
-        find: 'if (outside.waitSeconds(writer) === 0) {',
-        replace: 'if (true) {',
+        find: 'const release = outside.tryReserve(writer, newsCost);',
+        replace: 'const release = () => {};',
       },
     ],
     async succeeds(server) {
@@ -80,7 +89,13 @@ export const floodAttacks: Attack[] = [
   },
   {
     name: '5: fills the store by registering again and again',
-    without: [{ file: 'src/api/routes/agent.ts', find: '    outside.admit(writer);\n', replace: '' }],
+    without: [
+      {
+        file: 'src/api/routes/agent.ts',
+        find: 'await outside.whileReserved(writer, registrationCost, () =>',
+        replace: 'await (async (write: () => ReturnType<typeof register>) => write())(() =>',
+      },
+    ],
     async succeeds(server) {
       const machine = await machineIn(server, 'flood-registrations');
       await refusedOf(500, () => machine.call('agent-register', { body: { version: 'test' } }));

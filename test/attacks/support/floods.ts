@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { openDatabase } from '../../../src/store/database.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
 import type { SpawnedServer } from '../../support/server.ts';
+import type { SourceEdit } from './attack.ts';
 
 export const tightLimits = ['--config', fileURLToPath(new URL('./tight-limits.yaml', import.meta.url))];
 
@@ -55,3 +56,12 @@ export async function refusedOf(times: number, call: (index: number) => Promise<
   for (let index = 0; index < times; index++) if ((await call(index)).status === 429) refused++;
   return refused;
 }
+
+/** Requests are still refused once their writer is over its limit, but hold nothing while they are in progress. */
+export const withoutReservation: SourceEdit[] = [
+  {
+    file: 'src/api/quotas/outside-writes.ts',
+    find: 'for (const { key, quota } of draws) accounts.reserve(key, quota, rows, withOverhead);',
+    replace: '',
+  },
+];

@@ -8,8 +8,8 @@ import { evidenceOf, joinToken, refusedOf, tenantToken } from '../support/floods
 const withoutAdmission: SourceEdit[] = [
   {
     file: 'src/api/quotas/admit-write.ts',
-    find: 'if (!neverRefused.has(name)) outside.admit(writer);',
-    replace: '',
+    find: 'outside.reserve(writer, expected)',
+    replace: '() => {}',
   },
 ];
 
@@ -67,8 +67,8 @@ export const floodAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/quotas/request-rates.ts',
-        find: 'if (take(key, quotas[caller.kind], requests)) {',
-        replace: 'if (take(key, quotas[caller.kind], 0)) {',
+        find: 'quotas[kind], requests)',
+        replace: 'quotas[kind], 0)',
       },
     ],
     async succeeds(server) {

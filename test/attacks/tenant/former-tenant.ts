@@ -11,7 +11,12 @@ import type { Attack } from '../support/attack.ts';
 import { openKinds } from '../support/open-kinds.ts';
 import { allocate, machineIn, tenantOf } from '../support/tenancy.ts';
 
-async function release(server: SpawnedServer, token: string, { allocation_id: id }: Allocation, machine: Machine) {
+export async function release(
+  server: SpawnedServer,
+  token: string,
+  { allocation_id: id }: Allocation,
+  machine: Machine,
+) {
   const client = server.as(token);
   await client.call('allocation-release', { params: { id } });
   await machine.work(async () => (await client.call('allocation-get', { params: { id } })).status === 'released');

@@ -1,0 +1,34 @@
+/** A tenant that has very many requests admitted before the first of them is charged. Its allowance is 100 rows here. */
+import { callRoute } from '../../api/support/calls.ts';
+import type { Attack } from '../support/attack.ts';
+import { evidenceOf, joinToken, tenantToken, withoutReservation } from '../support/floods.ts';
+import { openSlowBody } from '../support/slow-bodies.ts';
+
+export const concurrentWriteAttacks: Attack[] = [
+  {
+    name: '5: overdraws its allowance by 200 requests at once',
+    without: withoutReservation,
+    async succeeds(server) {
+      await joinToken(server, 'rush-pool');
+      const bearer = await tenantToken(server, 'rush');
+      const { body } = await callRoute(
+        server.url,
+        'allocation-create',
+        { body: { pool: 'rush-pool', name: 'one' } },
+        { bearer },
+      );
+      const { allocation_id } = body.allocation as { allocation_id: string };
+      const facts = Array.from({ length: 10 }, () => ({
+        ...{ layer: 'operator', kind: 'rush.done', summary: 'x'.repeat(200), allocation_id },
+      }));
+      const open = Array.from({ length: 200 }, () =>
+        openSlowBody(server.url, 'evidence-create', { facts }, { bearer }),
+      );
+      // Answered after the requests that came before it were admitted or refused.
+      await callRoute(server.url, 'allocation-list', {}, { bearer });
+      for (const each of open) each.finish();
+      await Promise.all(open.map(({ replied }) => replied));
+      return (await evidenceOf(server, "kind = 'rush.done'")).rows > 400;
+    },
+  },
+];
