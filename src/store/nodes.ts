@@ -1,5 +1,6 @@
 /** Nodes as rows, and the joined view that the wire shape is made of. Reads only; statuses are written by the door. */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, WorkflowId } from '../base/ids.ts';
+import type { Door } from '../contract/compat/door.ts';
 import type { BudgetSource, Held, Node, NodeState, Verdict, WouldHave } from '../contract/node.ts';
 import type { Labels } from '../contract/primitives.ts';
 import type { Prerequisites } from '../lifecycle/claims.ts';
@@ -163,12 +164,22 @@ export async function readNode(db: Queryable, id: string, tenant: Tenancy = null
   return row && nodeWire(row);
 }
 
-/** The live nodes of a pool by name, or the one of that name. */
-export async function readNamed(db: Queryable, pool: string, name?: string): Promise<Node[]> {
+/** The live nodes of a pool that registered through a protocol: all of them, or the one of that name. */
+export async function readNodesOf(
+  db: Queryable,
+  { pool, protocol, name }: { pool: string; protocol: Door; name?: string },
+): Promise<Node[]> {
   const rows = await db.query<JoinedRow>(
-    `${joined} where node.pool = $1 and node.status <> 'retired' ${name === undefined ? '' : 'and node.name = $2'}
-     order by node.name limit 1000`,
-    [pool, ...(name === undefined ? [] : [name])],
+    `${joined}
+     where node.pool = $1
+       and node.status <> 'retired'
+       and exists (
+         select 1 from instances current
+         where current.node_instance_id = node.node_instance_id and current.door = $2)
+       ${name === undefined ? '' : 'and node.name = $3'}
+     order by node.name
+     limit 1000`,
+    [pool, protocol, ...(name === undefined ? [] : [name])],
   );
   return rows.map(nodeWire);
 }

@@ -141,30 +141,49 @@ describe('an AgentField node', () => {
 describe('a workspace of molecule', () => {
   const id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7d01';
 
-  it('that lost its token returns at its address once it is offline, and nowhere else while it serves a tenant', async () => {
-    const { token } = await doorPool(world, 'spaces', { ...open, heartbeat: { stale_after_seconds: 1 } });
-    // Nobody answers there, so its silence is not excused by a probe.
+  const registers = (token: string, body: object) => molecule(world.url, token, '/registry/register', { body });
+
+  /** A workspace that beat once and then fell silent. Nobody answers at its address, so no probe excuses its silence. */
+  async function fellSilent(pool: string, name: string, isServing: boolean) {
+    const { token } = await doorPool(world, pool, { ...open, heartbeat: { stale_after_seconds: 1 } });
     const url = at(await freePort());
-    const first = await startWorkspace(world.url, token, id, { url });
-    await first.beat();
-    await world.pace(id, { interval_seconds: 30, stale_seconds: 90 });
-    const allocation = await allocated('spaces', id);
-    const { node_id } = await world.node(id);
-    expectTheirError(await molecule(world.url, token, '/registry/register', { body: { id, url } }), 401);
+    const workspace = await startWorkspace(world.url, token, name, { url });
+    await workspace.beat();
+    await world.pace(name, { interval_seconds: 30, stale_seconds: 90 });
+    const allocation_id = isServing ? await allocated(pool, name) : null;
+    const { node_id } = await world.node(name);
+    expectTheirError(await registers(token, { id: name, url }), 401);
     await until('the workspace to be offline', async () => {
       await world.tables.query(
         `update heartbeats set stale_seconds = 0.1 where node_instance_id = (select node_instance_id from nodes where node_id = $1)`,
         [node_id],
       );
-      return (await world.status(id)) === 'offline';
+      return (await world.status(name)) === 'offline';
     });
-    const elsewhere = { id, url: at((await listens()).port) };
-    const refused = await molecule(world.url, token, '/registry/register', { body: elsewhere });
-    expectTheirError(refused, 409);
-    expect(await contested(node_id)).toMatchObject({ theirs: { because: 'other_endpoint', protocol: 'molecule' } });
+    return { token, url, node_id, allocation_id };
+  }
+
+  it('that lost its token and serves nobody returns at its address once it is offline', async () => {
+    const { token, url, node_id } = await fellSilent('spaces', id, false);
     const again = await startWorkspace(world.url, token, id, { url });
     await again.beat();
-    expect(await world.node(id)).toMatchObject({ node_id, status: 'ready', allocation_id: allocation });
+    expect(await world.node(id)).toMatchObject({ node_id, status: 'ready', endpoint: url });
+  });
+
+  it('that serves a tenant returns on a join token only after an operator let it enrol again', async () => {
+    const name = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7d03';
+    const { token, url, node_id, allocation_id } = await fellSilent('serving', name, true);
+    for (const claimed of [url, at((await listens()).port), undefined]) {
+      const refused = await registers(token, { id: name, ...(claimed && { url: claimed }) });
+      expectTheirError(refused, 409);
+      expect(refused.body.code).toBe('identity_unproven');
+    }
+    expect(await contested(node_id)).toMatchObject({ theirs: { because: 'key_unproven', protocol: 'molecule' } });
+    const act = { params: { id: node_id, action: 're-enroll' as const }, body: { reason: 'its token was lost' } };
+    await world.client.call('node-act', act);
+    const again = await startWorkspace(world.url, token, name, { url });
+    await again.beat();
+    expect(await world.node(name)).toMatchObject({ node_id, status: 'ready', allocation_id });
   });
 
   it('is the only one that its watcher may speak of', async () => {

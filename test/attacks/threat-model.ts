@@ -297,6 +297,7 @@ export const attackers: Attacker[] = [
             "2: moves a tenant's AgentField machine to its own address",
             '2: takes the name of an AgentField process that runs',
             '2: takes the name of a machine with a credential through AgentField',
+            "2: takes a tenant's molecule workspace that is offline by naming its address",
             '2: repeats the recorded proof of a key',
           ),
           ...test(
@@ -315,8 +316,9 @@ export const attackers: Attacker[] = [
         ),
       },
       {
-        says: 'Exceed `max_nodes`, or report about machines that came by another protocol.',
+        says: 'Exceed `max_nodes`, or read or report about machines that came by another protocol.',
         shown_by: attack('join-token-holder/known-names')(
+          '2: reads the address of a machine of another protocol through AgentField',
           '10: joins a pool beyond max_nodes',
           '16: reports that a machine with an agent failed to boot, as a watcher of molecule',
         ),

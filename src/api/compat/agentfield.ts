@@ -12,7 +12,7 @@ import type { Node } from '../../contract/node.ts';
 import { type Pace, readDuration } from '../../lifecycle/pace.ts';
 import type { NodeStatus } from '../../lifecycle/states.ts';
 import type { AgentSession } from '../../store/agent-sessions.ts';
-import { readNamed } from '../../store/nodes.ts';
+import { readNodesOf } from '../../store/nodes.ts';
 import { takeBeat } from '../take-beat.ts';
 import { mustCount } from './admit.ts';
 import type { DoorCall, DoorHandler, DoorHandlers, DoorServices } from './calls.ts';
@@ -168,7 +168,7 @@ const theirs = (node: Node) => {
 async function nodeOf(call: DoorCall, services: DoorServices) {
   const grant = call.joined();
   await services.grants.mustHaveUses(grant);
-  const [node] = await readNamed(services.db, grant.pool, nameFor(call.id));
+  const [node] = await readNodesOf(services.db, { pool: grant.pool, protocol: door, name: nameFor(call.id) });
   if (!node) throw unknownNode(call.id);
   return theirs(node);
 }
@@ -222,7 +222,7 @@ export const agentfieldHandlers: DoorHandlers<'agentfield'> = {
   async 'agentfield-node-list'(call, services) {
     const grant = call.joined();
     await services.grants.mustHaveUses(grant);
-    const nodes = (await readNamed(services.db, grant.pool)).map(theirs);
+    const nodes = (await readNodesOf(services.db, { pool: grant.pool, protocol: door })).map(theirs);
     return { nodes, count: nodes.length, filters: {} };
   },
   'agentfield-node-get': nodeOf,

@@ -3,7 +3,7 @@
  * that opens the whole pool, so the address they are reached at, and whether the former one still answers, decides.
  */
 import { now, secondsLater } from '../../base/clock.ts';
-import type { Door } from '../../contract/compat/door.ts';
+import { type Door, givesCredential } from '../../contract/compat/door.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import { type Answered, type ContestReason, judgeReturn, verdictOfAnswer } from '../../lifecycle/joins/contest.ts';
@@ -66,7 +66,8 @@ export function createAskFormer(services: Pick<DoorServices, 'probe'>): AskForme
 const refusals: Record<ContestReason, { code: 'name_taken' | 'identity_unproven'; says(name: string): string }> = {
   key_unproven: {
     code: 'identity_unproven',
-    says: (name) => `${name} is a machine with a credential of its own, or one that an operator expects.`,
+    says: (name) =>
+      `${name} has a credential of its own, or an operator expects it. Show the credential, or let an operator re-enrol the node.`,
   },
   name_held: { code: 'name_taken', says: (name) => `${name} is held by a live machine with a credential of its own.` },
   second_process: {
@@ -118,6 +119,7 @@ async function contestOf(
     is_other_process: former !== null && claimant.client_instance !== null && former !== claimant.client_instance,
     is_beating: isBeating(standing, at),
     serves_tenant: standing.allocation_id !== null,
+    has_credential: givesCredential[claimant.door],
     re_enrolled: standing.status === 'provisioning' && !standing.is_registered,
     allow_takeover: document?.compat?.allow_takeover === true,
   };
@@ -126,5 +128,5 @@ async function contestOf(
     verdict === 'ask_former' && standing.endpoint !== null
       ? verdictOfAnswer(await services.askFormer(standing.endpoint, document?.probe), facts)
       : verdict;
-  return decided === 'second_process' || decided === 'other_endpoint' ? decided : null;
+  return decided === 'restart' || decided === 'ask_former' ? null : decided;
 }

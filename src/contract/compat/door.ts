@@ -7,6 +7,9 @@ import type { TSchema } from 'typebox';
 export const doors = ['agentfield', 'molecule'] as const;
 export type Door = (typeof doors)[number];
 
+/** Whether a registration is answered with a credential, which the machine then shows with every call. */
+export const givesCredential: Record<Door, boolean> = { agentfield: false, molecule: true };
+
 /**
  * - join: a join token, as bearer, as `X-API-Key` or in the address; it is good for the nodes of its pool
  * - instance: the credential that the registration gave, as bearer

@@ -9,6 +9,7 @@ const facts = (more: Partial<ReturnFacts> = {}): ReturnFacts => ({
   is_other_process: true,
   is_beating: true,
   serves_tenant: true,
+  has_credential: false,
   re_enrolled: false,
   allow_takeover: false,
   ...more,
@@ -29,6 +30,14 @@ test('another address never takes a name that serves a tenant, be the former one
   ])
     for (const is_beating of [true, false])
       expect(judgeReturn(facts({ endpoint, claimed_endpoint, is_beating }))).toBe('other_endpoint');
+});
+
+test('a machine with a credential that serves a tenant does not return without it, at any address', () => {
+  for (const claimed_endpoint of [there, elsewhere, null])
+    for (const is_beating of [true, false])
+      expect(judgeReturn(facts({ claimed_endpoint, is_beating, has_credential: true }))).toBe('key_unproven');
+  expect(judgeReturn(facts({ serves_tenant: false, has_credential: true }))).toBe('restart');
+  expect(judgeReturn(facts({ has_credential: true, re_enrolled: true }))).toBe('restart');
 });
 
 test('an operator may let it: by the pool, or by a re-enrolment', () => {

@@ -20,16 +20,20 @@ export interface ReturnFacts {
   /** Its last heartbeat is younger than its stale time, and it has not said goodbye. */
   is_beating: boolean;
   serves_tenant: boolean;
+  /** Its protocol gives machines a credential, which this registration does not show. */
+  has_credential: boolean;
   /** An operator let the node enrol again, and nobody has since. */
   re_enrolled: boolean;
   allow_takeover: boolean;
 }
 
-export type ReturnVerdict = 'restart' | 'ask_former' | Extract<ContestReason, 'second_process' | 'other_endpoint'>;
+export type ReturnVerdict = 'restart' | 'ask_former' | Exclude<ContestReason, 'name_held'>;
 
 /** `ask_former`: whether the former address still answers decides, see `verdictOfAnswer`. */
 export function judgeReturn(facts: ReturnFacts): ReturnVerdict {
   if (facts.allow_takeover || facts.re_enrolled) return 'restart';
+  // An address is no proof where the machine has a credential: whoever holds a join token can name it.
+  if (facts.serves_tenant && facts.has_credential) return 'key_unproven';
   if (facts.endpoint === facts.claimed_endpoint) {
     // Two processes cannot listen at one address. Without an address, only heartbeats tell whether the former one runs.
     return facts.endpoint === null && facts.is_other_process && facts.is_beating ? 'second_process' : 'restart';

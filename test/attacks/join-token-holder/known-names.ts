@@ -4,8 +4,9 @@ import { moment, systemClock } from '../../../src/base/clock.ts';
 import { keyProofBody } from '../../../src/contract/key-proof.ts';
 import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
 import { callRoute } from '../../api/support/calls.ts';
-import { agentField, molecule } from '../../api/support/doors.ts';
+import { agentField, molecule, startWorkspace } from '../../api/support/doors.ts';
 import { startMachine } from '../../api/support/machine.ts';
+import { openTables } from '../../api/support/tables.ts';
 import { freePort } from '../../support/free-port.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
@@ -38,6 +39,16 @@ async function letTo(server: SpawnedServer, pool: string, name: string): Promise
     'the machine to serve a tenant',
     async () => (await nodeNamed(server, pool, name)).allocation_id !== null,
   );
+}
+
+/** Workspaces of molecule say no goodbye, and are patiently waited for: its stale time is cut short in the table. */
+async function fallSilent(server: SpawnedServer, pool: string, name: string): Promise<void> {
+  const tables = await openTables(server.database_url);
+  const { node_instance_id } = await nodeNamed(server, pool, name);
+  await until('the machine to be offline', async () => {
+    await tables.query('update heartbeats set stale_seconds = 0.1 where node_instance_id = $1', [node_instance_id]);
+    return (await nodeNamed(server, pool, name)).status === 'offline';
+  }).finally(() => tables.close());
 }
 
 const register = (url: string, body: object) => callRoute(url, 'agent-register', { body: { version: '1', ...body } });
@@ -210,6 +221,47 @@ export const knownNameAttacks: Attack[] = [
       await victim.beat('ready');
       await victim.beat('stopping');
       return (await agentField(server.url, join_token).register('victim', ready)).status === 201;
+    },
+  },
+  {
+    name: "2: takes a tenant's molecule workspace that is offline by naming its address",
+    without: [
+      {
+        file: 'src/lifecycle/joins/contest.ts',
+        find: "  if (facts.serves_tenant && facts.has_credential) return 'key_unproven';\n",
+        replace: '',
+      },
+    ],
+    async succeeds(server) {
+      const pool = 'workspace-takeover';
+      const id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7e03';
+      const token = await poolOf(server, pool, { heartbeat: { stale_after_seconds: 1 } });
+      const url = `http://127.0.0.1:${await freePort()}`;
+      const victim = await startWorkspace(server.url, token, id, { url });
+      await victim.beat();
+      await letTo(server, pool, id);
+      await fallSilent(server, pool, id);
+      const taken = await molecule(server.url, token, '/registry/register', { body: { id, url } });
+      return typeof taken.body.auth_token === 'string';
+    },
+  },
+  {
+    name: '2: reads the address of a machine of another protocol through AgentField',
+    without: [
+      {
+        file: 'src/store/nodes.ts',
+        find: 'where current.node_instance_id = node.node_instance_id and current.door = $2)',
+        replace: 'where current.node_instance_id = node.node_instance_id and $2::text is not null)',
+      },
+    ],
+    async succeeds(server) {
+      const pool = 'foreign-reads';
+      const join_token = await poolOf(server, pool);
+      const base_url = 'http://10.6.6.6:8000';
+      await register(server.url, { join_token, name: 'victim', base_url });
+      const client = agentField(server.url, join_token);
+      const answers = [await client.call('GET', '/nodes/victim'), await client.call('GET', '/nodes')];
+      return answers.some(({ text }) => text.includes(base_url));
     },
   },
   {
