@@ -100,6 +100,28 @@ describe('the deadline', () => {
   });
 });
 
+describe('a replica of an earlier version', () => {
+  const said = () => server.heard.filter(({ path }) => path === registers).map(({ body }) => body);
+
+  test('that does not know of rotation is asked without it', async () => {
+    server.override(({ path, body }) =>
+      path === registers && 'rotates_credential' in (body as object) ? problem('invalid_request') : null,
+    );
+    live();
+    await until(() => server.beats.length > 0, 'it registers');
+    expect(said()).toEqual([
+      expect.objectContaining({ rotates_credential: true }),
+      expect.not.objectContaining({ rotates_credential: true }),
+    ]);
+  });
+
+  test('that refuses the request for another reason is asked twice and no more', async () => {
+    server.override(({ path }) => (path === registers ? problem('invalid_request') : null));
+    expect(await live()).toMatchObject({ code: 'registration_refused' });
+    expect(said()).toHaveLength(2);
+  });
+});
+
 describe('boot stages of a machine whose clock is wrong', () => {
   const years_ms = 5 * 365 * 24 * 3600 * 1000;
   const ahead: Clock = { ...systemClock, nowMs: () => systemClock.nowMs() + years_ms };

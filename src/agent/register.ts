@@ -49,9 +49,10 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
   // One that joined before is known by its name; another learns that it is from the first answer.
   let proves = state.read().enrolled_with !== null;
   let retried = false;
+  let rotates = true;
   while (!signal.aborted) {
     const { identity } = state.read();
-    const answer = await parts.server.register(requestOf(parts, proves), {
+    const answer = await parts.server.register(requestOf(parts, { proves, rotates }), {
       credential: identity?.credential ?? null,
       correlation_id: config.correlation_id,
       signal,
@@ -74,6 +75,11 @@ export async function register(parts: RegisterParts): Promise<AgentEnd | null> {
       // By now the server's time is known, which the proof needs.
       retried = true;
       proves = true;
+      continue;
+    }
+    if (failure.code === 'invalid_request' && rotates) {
+      // A replica of an earlier version refuses the field that it does not know. Its credentials do not age.
+      rotates = false;
       continue;
     }
     if (failure.code === 'credential_expired' && identity) {
@@ -127,7 +133,7 @@ function proofOf({ config, state, time }: RegisterParts): Pick<RegisterRequest, 
   return { key_proof: { signed_at, signature: signed(private_key, body) } };
 }
 
-function requestOf(parts: RegisterParts, proves: boolean): RegisterRequest {
+function requestOf(parts: RegisterParts, { proves, rotates }: { proves: boolean; rotates: boolean }): RegisterRequest {
   const { config, state, stages: recorded } = parts;
   const { identity, private_key } = state.read();
   const stages = identity ? recorded.unsent() : recorded.all();
@@ -143,7 +149,7 @@ function requestOf(parts: RegisterParts, proves: boolean): RegisterRequest {
     version: agentVersion,
     agent_public_key: publicKeyOf(private_key),
     ...(!identity && !config.enrollment_token && proves ? proofOf(parts) : {}),
-    rotates_credential: true,
+    ...(rotates ? { rotates_credential: true } : {}),
     ...(stages.length > 0 ? { boot: { stages } } : {}),
     ...(Object.keys(config.labels).length > 0 ? { labels: config.labels } : {}),
   };
