@@ -25,10 +25,10 @@ beforeAll(async () => {
 
 afterAll(() => store.close());
 
-const joinToken = async (expires_at: Date | null = null): Promise<string> => {
+const joinToken = async (expires_at: Date | null = null, max_uses: number | null = null): Promise<string> => {
   const token_id = newTokenId(fleet.clock);
   const secret = `swj_${token_id}`;
-  await createJoinToken(db, { token_id, pool: 'test', expires_at, max_uses: null, created_at: fleet.now() }, secret);
+  await createJoinToken(db, { token_id, pool: 'test', expires_at, max_uses, created_at: fleet.now() }, secret);
   return secret;
 };
 
@@ -100,6 +100,19 @@ test('whoever may not join keeps nobody else from it', async () => {
     'join_token_invalid',
     'joined',
   ]);
+});
+
+test('a token without enough uses left does not split the batch of the others', async () => {
+  const [plenty, few] = [await joinToken(), await joinToken(null, 3)];
+  const { on, counted } = counting();
+  const machines = Array.from({ length: 40 }, (_, place) => [plenty, few].map((token) => ({ token, place }))).flat();
+  const answers = await Promise.all(
+    machines.map(({ token, place }) => join(on, token, `${token === few ? 'few' : 'plenty'}-${place}`)),
+  );
+  const refused = answers.filter((answer) => answer === 'join_token_spent').length;
+  expect(refused).toBe(37);
+  // The first join, one batch of the others, and the refused ones alone.
+  expect(counted.transactions).toBeLessThan(refused + 5);
 });
 
 test('one that is here at once is written and told as if it had been made, and then had moved', async () => {

@@ -124,9 +124,15 @@ async function findTokens(tx: Transaction, asking: readonly Asking[]) {
     const pool = join && !join.revoked_at && (await currentPool(tx, join.pool, 'for share of pool'));
     if (pool) found.set(secret, { join, pool });
   }
+  const taken = new Map<string, number>();
   return ({ request, context }: Asking) => {
     const by = found.get(request.join_token);
-    return by && !hasExpired(by.join, context.now) ? by : undefined;
+    if (!by || hasExpired(by.join, context.now)) return undefined;
+    // No more than the token has uses left, or it would fail the whole batch.
+    const uses = taken.get(request.join_token) ?? 0;
+    if (by.join.max_uses !== null && by.join.uses + uses >= by.join.max_uses) return undefined;
+    taken.set(request.join_token, uses + 1);
+    return by;
   };
 }
 
