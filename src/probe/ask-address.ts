@@ -10,7 +10,7 @@ export type Asked =
   | { got: 'too_much' }
   | { got: 'no_time' }
   /** Without a connection another address of the same name may still do. */
-  | { got: 'no_connection'; why: string }
+  | { got: 'no_connection'; why: string; refused: boolean }
   | { got: 'no_answer'; why: string };
 
 export interface AskLimits {
@@ -59,7 +59,8 @@ export function askAddress(url: URL, address: string, { clock, signal, connect_m
       request.destroy();
       resolve(asked);
     };
-    const fail = (why: string) => end(connected ? { got: 'no_answer', why } : { got: 'no_connection', why });
+    const fail = (why: string, refused = false) =>
+      end(connected ? { got: 'no_answer', why } : { got: 'no_connection', why, refused });
     const outOfTime = () => end({ got: 'no_time' });
     const cancelConnect =
       connect_ms === undefined ? () => {} : clock.after(connect_ms, () => fail(`${address} takes no connection`));
@@ -85,7 +86,9 @@ export function askAddress(url: URL, address: string, { clock, signal, connect_m
     });
     request.on('upgrade', ({ statusCode }) => end({ got: 'status', status: statusCode ?? 0 }));
     request.on('error', (error: NodeJS.ErrnoException) =>
-      error.code === 'HPE_HEADER_OVERFLOW' ? end({ got: 'too_much' }) : fail(saidPlainly(error)),
+      error.code === 'HPE_HEADER_OVERFLOW'
+        ? end({ got: 'too_much' })
+        : fail(saidPlainly(error), error.code === 'ECONNREFUSED'),
     );
     request.end();
   });

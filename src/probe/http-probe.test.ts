@@ -205,7 +205,7 @@ describe('a server that is no good', () => {
   test('is not there', async () => {
     expect(await probed(await freePort())).toMatchObject({
       ok: false,
-      because: 'unreachable',
+      because: 'connection_refused',
       detail: expect.stringContaining('ECONNREFUSED'),
     });
   });

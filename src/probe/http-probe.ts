@@ -25,6 +25,9 @@ export interface ProbeDeps {
 export type ProbeFailure =
   | 'refused_address'
   | 'unresolvable'
+  /** The host answered that nothing listens there. */
+  | 'connection_refused'
+  /** No connection, or no answer on it: the fault may lie anywhere on the way. */
   | 'unreachable'
   | 'timed_out'
   | 'bad_status'
@@ -59,7 +62,7 @@ export async function probe(target: ProbeTarget, deps: ProbeDeps): Promise<Probe
     if ('because' in addresses) return addresses;
     const refused = refusalOf(addresses, target.allow_private);
     if (refused) return refused;
-    return answerFrom(await askInTurn(aim.url, addresses.slice(0, most_addresses_tried), time), aim.url, time);
+    return answerFrom(await askInTurn(aim.url, addresses, time), aim.url, time);
   } finally {
     time.stop();
   }
@@ -112,9 +115,12 @@ function refusalOf(addresses: readonly string[], allow_private: boolean): Failed
 }
 
 /** A host with addresses of both families may serve on one of them only, so a closed door is not the last word. */
-async function askInTurn(url: URL, addresses: readonly string[], time: TimeLimit): Promise<Asked> {
+async function askInTurn(url: URL, known: readonly string[], time: TimeLimit): Promise<Asked> {
   const { clock, signal } = time;
   const doors: string[] = [];
+  const addresses = known.slice(0, most_addresses_tried);
+  // Of an address that is not tried, nobody knows.
+  let refused = addresses.length === known.length;
   for (const [turn, address] of addresses.entries()) {
     const others = addresses.length - turn;
     const left_ms = time.seconds * 1000 - time.passedMs();
@@ -123,8 +129,9 @@ async function askInTurn(url: URL, addresses: readonly string[], time: TimeLimit
     const asked = await askAddress(url, address, { clock, signal, connect_ms });
     if (asked.got !== 'no_connection') return asked;
     doors.push(asked.why);
+    refused &&= asked.refused;
   }
-  return { got: 'no_connection', why: doors.join('; ') };
+  return { got: 'no_connection', why: doors.join('; '), refused };
 }
 
 function answerFrom(asked: Asked, url: URL, time: TimeLimit): ProbeAnswer {
@@ -139,6 +146,7 @@ function answerFrom(asked: Asked, url: URL, time: TimeLimit): ProbeAnswer {
     case 'no_time':
       return failed('timed_out', `${url.host} gave no whole answer within ${time.seconds} s`);
     case 'no_connection':
+      return failed(asked.refused ? 'connection_refused' : 'unreachable', `${url.host}: ${asked.why}`);
     case 'no_answer':
       return failed('unreachable', `${url.host}: ${asked.why}`);
   }

@@ -16,7 +16,7 @@ import { nameStanding } from '../../store/joins/name-standing.ts';
 import { takeBeat } from '../take-beat.ts';
 import type { DoorCall, DoorHandlers, DoorServices } from './calls.ts';
 import { fieldsBeside, keptFields } from './kept-fields.ts';
-import { enrol, type Wanted } from './register.ts';
+import { admitJoin, enrol, type Wanted } from './register.ts';
 import { mustBeRestart } from './restart.ts';
 import { tellNewFields, tellSaid } from './tell.ts';
 
@@ -48,6 +48,7 @@ async function knownOrNew(call: DoorCall, services: DoorServices, wanted: Wanted
     return enrol(call, services, wanted, known, { ...client, join_token_id: null });
   }
   const { pool, secret: join_token, token_id: join_token_id } = call.joined();
+  admitJoin(call, services, wanted);
   const standing = await nameStanding(services.db, { pool, name: wanted.name });
   if (standing?.protocol === door && nameHeld.includes(standing.status))
     throw new ApiProblem(

@@ -17,6 +17,12 @@ export type Wanted = Omit<RegisterRequest, 'join_token' | 'enrollment_token'> & 
 /** Their words are checked where they come in; what they were translated into is held to what our own agents may say. */
 const checkWanted = compileCheck(RegisterRequest, 'body');
 
+/** Before anything is looked up or probed for it. */
+export function admitJoin(call: DoorCall, services: DoorServices, wanted: Wanted): void {
+  const { secret: join_token } = call.joined();
+  services.outside.admit(registrationWriter(call.request, { ...wanted, join_token }, undefined, services));
+}
+
 export async function enrol(
   call: DoorCall,
   services: DoorServices,
@@ -55,6 +61,7 @@ export async function enrolByJoinToken(
       ...(judged && { judged }),
     });
 
+  admitJoin(call, services, wanted);
   const first = await nameStanding(services.db, place);
   if (!first) {
     try {

@@ -1,5 +1,6 @@
 /** The former address of a name is asked once at a time, for a bounded time, and a bounded number of them at once. */
 import { expect, test } from 'vitest';
+import type { PoolDocument } from '../../contract/pool.ts';
 import type { ProbeOutcome, ProbeTarget } from '../../store/probes.ts';
 import { createAskFormer } from './restart.ts';
 
@@ -10,14 +11,21 @@ function prober() {
     asked.push(target);
     return new Promise<ProbeOutcome>((resolve) => answers.push(resolve));
   };
-  return { asked, answers, ask: createAskFormer({ probe }) };
+  const ask = createAskFormer({ probe });
+  return {
+    asked,
+    answers,
+    ask: (endpoint: string, settings: PoolDocument['probe'] = undefined, token = 'token_1') =>
+      ask(endpoint, settings, token),
+  };
 }
 
 test.each<[ProbeOutcome, string]>([
   [{ ok: true, detail: '' }, 'yes'],
   [{ ok: false, detail: '', because: 'bad_status' }, 'yes'],
   [{ ok: false, detail: '', because: 'too_large' }, 'yes'],
-  [{ ok: false, detail: '', because: 'unreachable' }, 'no'],
+  [{ ok: false, detail: '', because: 'connection_refused' }, 'no'],
+  [{ ok: false, detail: '', because: 'unreachable' }, 'unknown'],
   [{ ok: false, detail: '', because: 'timed_out' }, 'unknown'],
   [{ ok: false, detail: '', because: 'unresolvable' }, 'unknown'],
   [{ ok: false, detail: '', because: 'refused_address' }, 'unknown'],
@@ -40,12 +48,22 @@ test('the pool says how to ask, within the time that a registration may wait', (
 
 test('a crowd at one address asks it once, and a crowd of addresses is put off', async () => {
   const { ask, asked, answers } = prober();
-  const crowd = Array.from({ length: 100 }, () => ask('http://10.0.0.1', undefined));
+  const crowd = Array.from({ length: 100 }, () => ask('http://10.0.0.1'));
   expect(asked).toHaveLength(1);
-  for (let place = 1; place < 32; place++) void ask(`http://10.0.1.${place}`, undefined);
-  expect(() => ask('http://10.0.2.1', undefined)).toThrow(expect.objectContaining({ code: 'server_busy' }));
+  for (let place = 1; place < 32; place++) void ask(`http://10.0.1.${place}`, undefined, `token_${place}`);
+  expect(() => ask('http://10.0.2.1')).toThrow(expect.objectContaining({ code: 'server_busy' }));
   answers[0]?.({ ok: true, detail: '' });
   expect(new Set(await Promise.all(crowd))).toEqual(new Set(['yes']));
-  void ask('http://10.0.2.1', undefined);
+  void ask('http://10.0.2.1');
   expect(asked.at(-1)?.base_url).toBe('http://10.0.2.1');
+});
+
+test('a crowd that shows one token leaves room for those of others', async () => {
+  const { ask, answers } = prober();
+  const crowd = Array.from({ length: 8 }, (_, place) => ask(`http://10.0.1.${place}`, undefined, 'greedy'));
+  expect(() => ask('http://10.0.1.9', undefined, 'greedy')).toThrow(expect.objectContaining({ code: 'server_busy' }));
+  void ask('http://10.0.1.9', undefined, 'modest');
+  answers[0]?.({ ok: true, detail: '' });
+  await crowd[0];
+  void ask('http://10.0.1.10', undefined, 'greedy');
 });

@@ -37,12 +37,14 @@ const isBeating = ({ status, last_seen_at, stale_seconds }: NameStanding, at: Da
 /** Whoever registers waits for the answer. */
 const maxProbeSeconds = 3;
 const maxProbesAtOnce = 32;
+/** The holder of one token cannot keep the machines of other pools from being asked. */
+const maxProbesOfToken = 8;
 /** What listens there answered something, be it an error. */
 const answeredCodes = ['bad_status', 'too_large'];
 
-export type AskFormer = (endpoint: string, settings: PoolDocument['probe']) => Promise<Answered>;
+export type AskFormer = (endpoint: string, settings: PoolDocument['probe'], join_token_id: string) => Promise<Answered>;
 
-/** Asks one address once at a time, and a bounded number of them at once. */
+/** Asks one address once at a time, and a bounded number of them at once, fewer for one token. */
 export function createAskFormer(services: Pick<DoorServices, 'probe'>): AskFormer {
   const asking = new Map<string, Promise<Answered>>();
   const ask = async (endpoint: string, settings: PoolDocument['probe']): Promise<Answered> => {
@@ -50,14 +52,25 @@ export function createAskFormer(services: Pick<DoorServices, 'probe'>): AskForme
     const timeout_seconds = Math.min(target.timeout_seconds, maxProbeSeconds);
     const { ok, because = '' } = await services.probe({ ...target, timeout_seconds });
     if (ok || answeredCodes.includes(because)) return 'yes';
-    // Slow, unresolvable or not to be asked: that says nothing about the process.
-    return because === 'unreachable' ? 'no' : 'unknown';
+    // Slow, out of reach, unresolvable or not to be asked: the fault may be ours, and says nothing about the process.
+    return because === 'connection_refused' ? 'no' : 'unknown';
   };
-  return (endpoint, settings) => {
+  const ofToken = new Map<string, number>();
+  const countToken = (id: string, change: 1 | -1) => {
+    const count = (ofToken.get(id) ?? 0) + change;
+    if (count === 0) ofToken.delete(id);
+    else ofToken.set(id, count);
+  };
+  return (endpoint, settings, join_token_id) => {
     const under_way = asking.get(endpoint);
     if (under_way) return under_way;
-    if (asking.size >= maxProbesAtOnce) throw new ApiProblem('server_busy', { retry_after_seconds: 1 });
-    const answer = ask(endpoint, settings).finally(() => asking.delete(endpoint));
+    if (asking.size >= maxProbesAtOnce || (ofToken.get(join_token_id) ?? 0) >= maxProbesOfToken)
+      throw new ApiProblem('server_busy', { retry_after_seconds: 1 });
+    countToken(join_token_id, 1);
+    const answer = ask(endpoint, settings).finally(() => {
+      asking.delete(endpoint);
+      countToken(join_token_id, -1);
+    });
     asking.set(endpoint, answer);
     return answer;
   };
@@ -126,7 +139,7 @@ async function contestOf(
   const verdict = judgeReturn(facts);
   const decided =
     verdict === 'ask_former' && standing.endpoint !== null
-      ? verdictOfAnswer(await services.askFormer(standing.endpoint, document?.probe), facts)
+      ? verdictOfAnswer(await services.askFormer(standing.endpoint, document?.probe, claimant.join_token_id), facts)
       : verdict;
   return decided === 'restart' || decided === 'ask_former' ? null : decided;
 }
