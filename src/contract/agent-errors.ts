@@ -41,7 +41,7 @@ export const agentErrors = {
     cause:
       'A credential that ages is renewed only with a signature by the key that the instance registered, and that counts.',
     remedy:
-      'Sign the rotation as docs/agent.md says. A key in doubt is accepted by `slipway act NODE accept-key`; a machine that lost its key enrols again.',
+      'Sign the rotation as docs/agent.md says. A key in doubt is accepted by `slipway act NODE accept-key --fingerprint …`; a machine that lost its key enrols again.',
   },
   beat_credential_missing: {
     status: 401,

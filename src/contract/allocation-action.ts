@@ -2,9 +2,9 @@
 import { type Static, Type } from 'typebox';
 import { allocationActionNames } from '../lifecycle/allocation-actions.ts';
 import { Allocation, AllocationStatusName } from './allocation.ts';
-import { askedWith } from './explanation.ts';
+import { askedWith, foretold } from './explanation.ts';
 import { Operation } from './operation.ts';
-import { Id, nullable, strict, Timestamp } from './primitives.ts';
+import { Id, nullable, strict } from './primitives.ts';
 
 export const AllocationActionName = Type.Enum([...allocationActionNames]);
 
@@ -32,7 +32,7 @@ export const AllocationActed = Type.Object(
     allocation: Allocation,
     operation: nullable(Operation),
     dry_run: Type.Boolean(),
-    predicts: Type.Object({ status: AllocationStatusName, deadline_at: nullable(Timestamp), says: Type.String() }),
+    predicts: Type.Object({ status: AllocationStatusName, ...foretold }),
   },
   { $id: 'AllocationActed' },
 );

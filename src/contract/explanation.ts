@@ -95,6 +95,19 @@ export const askedWith = {
   reason: Reason,
   dry_run: Type.Optional(Type.Boolean({ description: 'Only say what would come of it.' })),
   seconds: Type.Optional(PositiveSeconds),
+  fingerprint: Type.Optional(
+    Type.String({
+      pattern: '^[0-9a-f]{16}$',
+      description: 'accept-key: of the key that is accepted, as a dry run shows it. Without it nothing is accepted.',
+    }),
+  ),
+};
+
+/** What would come of an action, besides the status. */
+export const foretold = {
+  deadline_at: nullable(Timestamp),
+  says: Type.String(),
+  fingerprint: Type.Optional(Type.String({ description: 'accept-key: of the key that its agent signs with now.' })),
 };
 
 export const NodeActionRequest = Type.Object(
@@ -118,7 +131,7 @@ export const NodeActed = Type.Object(
     enrollment_token: Type.Optional(
       Type.String({ description: 're-enroll: for the agent on the machine. Shown once, and only to whoever asked.' }),
     ),
-    predicts: Type.Object({ status: NodeStatusName, deadline_at: nullable(Timestamp), says: Type.String() }),
+    predicts: Type.Object({ status: NodeStatusName, ...foretold }),
   },
   { $id: 'NodeActed' },
 );

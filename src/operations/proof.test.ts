@@ -1,11 +1,13 @@
 /** A proof that is asked for once, within a bound: whatever is no proof is an answer too. And an agent's word counts by its signature alone. */
 import { generateKeyPairSync, sign } from 'node:crypto';
-import { describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { tryingDriver } from '../../test/scenarios/support/trying-driver.ts';
+import { fingerprintOf } from '../base/ed25519.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
 import { canonicalJson } from '../contract/canonical-json.ts';
 import type { Driver, DriverTarget } from '../drivers/driver.ts';
 import type { OperationContext } from '../engine/engine.ts';
+import type { KeyStanding } from '../store/agent-keys/trusted-key.ts';
 import { StoreUnavailable } from '../store/database.ts';
 import type { AgentAnswer } from './agent-task.ts';
 import { lookForProof, proveByAgent } from './proof.ts';
@@ -16,7 +18,7 @@ const agent = vi.hoisted(() => ({
   answer: undefined as unknown,
   kept: [] as { kind: string }[],
   last_seq: 7,
-  key_unproven_since: null as Date | null,
+  standing: undefined as KeyStanding | undefined,
 }));
 vi.mock(import('./agent-task.ts'), async (original) => ({
   ...(await original()),
@@ -31,7 +33,7 @@ vi.mock(import('../store/evidence.ts'), async (original) => ({
 
 vi.mock(import('../store/agent-keys/key-change.ts'), async (original) => ({
   ...(await original()),
-  keyStanding: async () => ({ agent_public_key: null, key_unproven_since: agent.key_unproven_since }),
+  keyStanding: async () => agent.standing,
 }));
 
 vi.mock(import('../store/node-logs.ts'), async (original) => ({
@@ -97,7 +99,8 @@ describe('what an agent states', () => {
   const said = { task_id: 'task_1', status: 'succeeded', result: { nonce: 'n1', checked: [] } } as const;
   const signed = (words: object, key = own.privateKey, node_instance_id = 'inst_1') =>
     sign(null, Buffer.from(canonicalJson({ ...words, node_instance_id })), key).toString('base64');
-  const stated = (answer: object, instance: object = { agent_public_key }, reuse = true) => {
+  const first = { agent_public_key, key_unproven_since: null };
+  const stated = (answer: object, instance: object = first, reuse = true) => {
     agent.kept = [];
     agent.answer = { params: { nonce: 'n1' }, error: null, ...said, signature: signed(said), ...answer };
     const context = { workflow_id: 'wf_1', step: (_: string, work: () => unknown) => work() };
@@ -117,15 +120,39 @@ describe('what an agent states', () => {
     expect(await stated({ ...told, signature: signed(told) })).toMatchObject({ proven: true });
   });
 
-  test('by an unproven key proves nothing of a machine that stays, and is enough for one that goes', async () => {
-    agent.key_unproven_since = new Date(0);
-    try {
-      await expect(stated({})).rejects.toMatchObject({ code: 'proof_key_unproven', owner_layer: 'auth' });
+  describe('while another key is in doubt', () => {
+    const stranger = other.publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
+    const byStranger = { signature: signed(said, other.privateKey) };
+    beforeEach(() => {
+      const key_unproven_since = new Date(0);
+      agent.standing = { agent_public_key: stranger, key_unproven_since, trusted_public_key: agent_public_key };
+    });
+    afterEach(() => {
+      agent.standing = undefined;
+    });
+
+    test('by that key proves nothing of a machine that stays, and is enough for one that goes', async () => {
+      const refused = stated(byStranger).catch((error: unknown) => error);
+      expect(await refused).toMatchObject({
+        code: 'proof_key_unproven',
+        owner_layer: 'auth',
+        message: expect.stringContaining(`accept-key --fingerprint ${fingerprintOf(stranger)}`),
+      });
       expect(agent.kept).toEqual([]);
-      expect(await stated({}, undefined, false)).toMatchObject({ proven: true });
-    } finally {
-      agent.key_unproven_since = null;
-    }
+      expect(await stated(byStranger, undefined, false)).toMatchObject({ proven: true });
+    });
+
+    test('by the last proven key proves, also where the operation began with the other one', async () => {
+      expect(await stated({})).toMatchObject({ proven: true });
+      expect(await stated({}, { agent_public_key: stranger })).toMatchObject({ proven: true });
+    });
+
+    test('by another key that the operation began with proves nothing', async () => {
+      agent.standing = { agent_public_key, key_unproven_since: null, trusted_public_key: agent_public_key };
+      await expect(stated(byStranger, { agent_public_key: stranger })).rejects.toMatchObject({
+        code: 'proof_unsigned',
+      });
+    });
   });
 
   const untold = { ...said, result: { ...said.result, last_log_seq: agent.last_seq + 1 } };

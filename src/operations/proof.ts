@@ -1,11 +1,13 @@
 /** Proof that a machine is clean, gone or cut off; asked for with a fresh nonce, checked, and kept as evidence. */
 import { randomBytes } from 'node:crypto';
 import { type Clock, now } from '../base/clock.ts';
-import { isSignedWith } from '../base/ed25519.ts';
+import { fingerprintOf, isSignedWith } from '../base/ed25519.ts';
+import type { NodeInstanceId } from '../base/ids.ts';
 import { canonicalJson } from '../contract/canonical-json.ts';
 import type { DriverProof, DriverWait, ProofKind } from '../drivers/driver.ts';
 import { type Json, type OperationContext, type RetryPolicy, StepError, StepFailed } from '../engine/engine.ts';
 import { keyStanding } from '../store/agent-keys/key-change.ts';
+import { type KeyStanding, trustedKeyOf } from '../store/agent-keys/trusted-key.ts';
 import { StoreUnavailable } from '../store/database.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import { lastStoredSeq } from '../store/node-logs.ts';
@@ -116,28 +118,29 @@ export async function proveByDriver(
   }
 }
 
-export function isSignedByAgent(
-  subject: Pick<Subject, 'node_instance_id'> & { instance: Pick<Subject['instance'], 'agent_public_key'> },
-  answer: Pick<AgentAnswer, 'task_id' | 'status' | 'result' | 'signature'>,
-): boolean {
-  if (!subject.instance.agent_public_key || !answer.signature) return false;
-  const said = canonicalJson({
-    task_id: answer.task_id,
-    node_instance_id: subject.node_instance_id,
-    status: answer.status,
-    result: answer.result,
-  });
-  return isSignedWith(subject.instance.agent_public_key, said, answer.signature);
+type Signed = Pick<AgentAnswer, 'task_id' | 'status' | 'result' | 'signature'>;
+
+function isSignedWithKey(public_key: string | null, node_instance_id: NodeInstanceId, answer: Signed): boolean {
+  const { task_id, status, result, signature } = answer;
+  if (!public_key || !signature) return false;
+  return isSignedWith(public_key, canonicalJson({ task_id, node_instance_id, status, result }), signature);
 }
 
-/** Read when the proof is there: the key may have been replaced, or accepted, since the operation began. */
-async function refuseUnprovenKey({ db }: Pick<OperationServices, 'db'>, subject: Subject): Promise<void> {
-  const standing = await keyStanding(db, subject.node_instance_id);
-  if (!standing?.key_unproven_since) return;
+/** By the agent's key or by its last proven one; whether the key may be in doubt is for the caller to say. */
+export const isSignedByAgent = (
+  { node_instance_id, instance }: { node_instance_id: NodeInstanceId; instance: KeyStanding },
+  answer: Signed,
+): boolean =>
+  [instance.agent_public_key, trustedKeyOf(instance)].some((key) => isSignedWithKey(key, node_instance_id, answer));
+
+function refuseUnprovenKey(subject: Subject, standing: KeyStanding, answer: Signed): void {
+  const { agent_public_key, key_unproven_since } = standing;
+  if (isSignedWithKey(trustedKeyOf(standing), subject.node_instance_id, answer)) return;
+  const fingerprint = fingerprintOf(agent_public_key ?? '');
   throw new StepError({
     code: 'proof_key_unproven',
     owner_layer: 'auth',
-    message: `the agent's key changed at ${standing.key_unproven_since.toISOString()} without a signature by the former key; an operator of the fleet may accept it: slipway act ${subject.node.node_id} accept-key`,
+    message: `the agent's key changed at ${key_unproven_since?.toISOString()} to ${fingerprint} without a signature by the former key; an operator of the fleet may accept it: slipway act ${subject.node.node_id} accept-key --fingerprint ${fingerprint}`,
     retryable: false,
   });
 }
@@ -169,7 +172,9 @@ export async function proveByAgent(
   }
   const nonce = String(answer.params.nonce);
   const proof = await context.step(`${name}:kept`, async () => {
-    if (!isSignedByAgent(subject, answer)) {
+    // Read when the proof is there: the key may have been replaced, or accepted, since the operation began.
+    const standing = (await keyStanding(services.db, subject.node_instance_id)) ?? subject.instance;
+    if (!isSignedByAgent({ ...subject, instance: standing }, answer)) {
       throw new StepError({
         code: 'proof_unsigned',
         owner_layer: 'node',
@@ -178,7 +183,7 @@ export async function proveByAgent(
       });
     }
     // A machine that is taken down is proven by its driver; only one that stays depends on what its agent signed.
-    if (reuse) await refuseUnprovenKey(services, subject);
+    if (reuse) refuseUnprovenKey(subject, standing, answer);
     if (answer.result?.nonce !== nonce)
       throw new StepError({
         code: 'proof_stale',

@@ -3,7 +3,8 @@ import { secondsLater } from '../base/clock.ts';
 import { bornAt, type NodeInstanceId, newNodeInstanceId } from '../base/ids.ts';
 import type { RegisterRequest } from '../contract/agent.ts';
 import { ApiProblem, errorCatalogue } from '../contract/errors.ts';
-import { changeKey, type KeyStanding } from './agent-keys/key-change.ts';
+import { changeKey, restoreKey } from './agent-keys/key-change.ts';
+import { type KeyStanding, provenKey, trustedKeyOf } from './agent-keys/trusted-key.ts';
 import { amendNode } from './amend-node.ts';
 import type { Database, Transaction } from './database.ts';
 import { transition } from './door.ts';
@@ -46,8 +47,12 @@ async function issueCredential(
 ): Promise<string> {
   const credential = newSecret('swc');
   await tx.query(
-    `update instances set credential_hash = $2, credential_used_at = null, agent_public_key = $3, key_unproven_since = $7, agent_version = $4,
-       base_url = $5, credential_expires_at = $8, next_credential_hash = null, next_credential_expires_at = null, registered_at = coalesce(registered_at, $6), registrations = registrations + 1 where node_instance_id = $1`,
+    `update instances set credential_hash = $2, credential_used_at = null,
+       agent_public_key = $3, key_unproven_since = $7, trusted_public_key = $9,
+       agent_version = $4, base_url = $5,
+       credential_expires_at = $8, next_credential_hash = null, next_credential_expires_at = null,
+       registered_at = coalesce(registered_at, $6), registrations = registrations + 1
+     where node_instance_id = $1`,
     [
       instance,
       hashSecret(credential),
@@ -57,6 +62,7 @@ async function issueCredential(
       now,
       key.key_unproven_since,
       credential_expires_at ?? null,
+      key.trusted_public_key,
     ],
   );
   return credential;
@@ -213,7 +219,8 @@ async function byKey(
   }
   const admitted = await admit(tx, existing, instance, request, context);
   const { node_instance_id } = instance;
-  const credential = await issueCredential(tx, node_instance_id, request, instance, context);
+  await restoreKey(tx, instance, { ...context, via: 'key_proof' });
+  const credential = await issueCredential(tx, node_instance_id, request, provenKey(trustedKeyOf(instance)), context);
   await tx.query('update instances set next_credential_hash = null, key_proven_at = $2 where node_instance_id = $1', [
     node_instance_id,
     proof.signed_at,
@@ -294,8 +301,16 @@ async function byCredential(
   const key = await changeKey(tx, request, changing);
   await tx.query(
     `update instances set registrations = registrations + 1, agent_version = $2, base_url = coalesce($3, base_url),
-       agent_public_key = $4, key_unproven_since = $5 where node_instance_id = $1`,
-    [node_instance_id, request.version, request.base_url ?? null, key.agent_public_key, key.key_unproven_since],
+       agent_public_key = $4, key_unproven_since = $5, trusted_public_key = $6
+     where node_instance_id = $1`,
+    [
+      node_instance_id,
+      request.version,
+      request.base_url ?? null,
+      key.agent_public_key,
+      key.key_unproven_since,
+      key.trusted_public_key,
+    ],
   );
   await keepArrival(tx, instance.node_instance_id, context.arrival);
   return replyFor(tx, admitted, node_instance_id, undefined, known.credential_expires_at);

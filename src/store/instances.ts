@@ -22,6 +22,8 @@ export interface InstanceRow {
   agent_public_key: string | null;
   /** Since when it signs with a key that replaced another one without its signature; null once an operator accepted it. */
   key_unproven_since: Date | null;
+  /** See `trustedKeyOf`; null in rows of earlier versions whose key is not in doubt. */
+  trusted_public_key: string | null;
   agent_version: string | null;
   base_url: string | null;
   driver_state: Record<string, string | number | boolean | null>;
@@ -90,8 +92,8 @@ export async function createArrived(tx: Transaction, arrived: readonly ArrivedIn
   const named =
     'node_instance_id, node_id, join_token_id, agent_public_key, agent_version, base_url, door, announced_interval_seconds, client_instance, credential_expires_at';
   await tx.query(
-    `insert into instances (${named}, attempt, created_at, registered_at, registrations, credential_hash)
-     select ${named}, 1, at, at, 1, decode(hash, 'hex') from jsonb_to_recordset($1::jsonb) as arrived(node_instance_id text, node_id text, join_token_id text,
+    `insert into instances (${named}, trusted_public_key, attempt, created_at, registered_at, registrations, credential_hash)
+     select ${named}, agent_public_key, 1, at, at, 1, decode(hash, 'hex') from jsonb_to_recordset($1::jsonb) as arrived(node_instance_id text, node_id text, join_token_id text,
        agent_public_key text, agent_version text, base_url text, door text, announced_interval_seconds double precision, client_instance text, credential_expires_at timestamptz, at timestamptz, hash text)`,
     [
       JSON.stringify(

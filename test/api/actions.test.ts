@@ -3,6 +3,7 @@
  * offered and answered as its table says. What is refused and what is done is on record, with who asked and why.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { fingerprintOf } from '../../src/base/ed25519.ts';
 import { runCli } from '../../src/cli/testing/run-cli.ts';
 import type { NodeActed } from '../../src/contract/explanation.ts';
 import type { Node } from '../../src/contract/node.ts';
@@ -299,10 +300,11 @@ describe('the audit', () => {
       );
     await ledger.rows(`update nodes set held = held || '{"rule": "offline-deadline"}' where held is not null`);
     const reason = `${action} was needed`;
+    const fingerprint = fingerprintOf('a key');
     const answer = await callRoute(
       server.url,
       'node-act',
-      { params: { id: node_id, action }, body: { reason, seconds: 60 } },
+      { params: { id: node_id, action }, body: { reason, seconds: 60, fingerprint } },
       { bearer: server.token },
     );
     expect(answer.status, answer.text).toBe(200);

@@ -1,6 +1,7 @@
 /** A machine whose agent changes its key while it serves: signed changes pass, others wait for a person. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { newKeyPair, publicKeyOf, signed } from '../../src/agent/keys.ts';
+import { fingerprintOf } from '../../src/base/ed25519.ts';
 import { keyChangeBody } from '../../src/contract/key-change.ts';
 import { expectProblem } from './support/calls.ts';
 import type { Machine } from './support/machine.ts';
@@ -88,12 +89,56 @@ it('another key proves nothing until an operator accepts it, and nobody gets the
   });
   const offers = await server.client.call('allocation-actions', { params: { id } });
   expect(offers.items.find(({ action }) => action === 'accept-key')).toMatchObject({ open: true });
-  await server.client.call('node-act', act);
+  const looked = await server.client.call('node-act', { ...act, body: { ...act.body, dry_run: true } });
+  const { fingerprint = '' } = looked.predicts;
+  expect(fingerprint).toBe(fingerprintOf(publicKeyOf(machine.private_key)));
+  await expect(server.client.call('node-act', act)).rejects.toMatchObject({ problem: { code: 'invalid_request' } });
+  const accepting = { ...act, body: { ...act.body, fingerprint } };
+  await server.client.call('node-act', accepting);
   const again = { params: { id, action: 'retry-release' as const }, body: { reason: 'the key is accepted' } };
   await server.client.call('allocation-act', again);
   await worksUntil(machine, id, 'released');
   expect(await nodeOf(machine)).toMatchObject({ status: 'ready', occupancy: 'free' });
-  await expect(server.client.call('node-act', act)).rejects.toMatchObject({ problem: { code: 'action_illegal' } });
+  await expect(server.client.call('node-act', accepting)).rejects.toMatchObject({
+    problem: { code: 'action_illegal' },
+  });
+});
+
+it('the last proven key still proves it clean, whatever key was put in its place', async () => {
+  const { machine, id } = await serving('robbed');
+  const own = machine.private_key;
+  await changeKey(machine, false);
+  await changeKey(machine, true);
+  machine.private_key = own;
+  expect(await release(machine, id)).toBe('released');
+});
+
+it('an agent that registers with its last proven key again is in doubt no more', async () => {
+  const { machine, id } = await serving('back-again');
+  const own = machine.private_key;
+  await changeKey(machine, false);
+  const body = { version: 'test', agent_public_key: publicKeyOf(own) };
+  expect((await machine.call('agent-register', { body })).status).toBe(200);
+  expect(await changes(machine)).toMatchObject([{ data: { proven: false } }, { data: { proven: true } }]);
+  const offers = await server.client.call('allocation-actions', { params: { id } });
+  expect(offers.items.find(({ action }) => action === 'accept-key')).toMatchObject({ open: false });
+});
+
+it('a key that a replica of an earlier version stored is in doubt, and the one before it is not', async () => {
+  const { machine, id } = await serving('older-replica');
+  const stranger = publicKeyOf(newKeyPair());
+  // As version 0.1.0 wrote it: it knows of no doubt.
+  await server.tables.query('update instances set agent_public_key = $2 where node_instance_id = $1', [
+    machine.node_instance_id,
+    stranger,
+  ]);
+  const [row] = await server.tables.query(
+    'select agent_public_key, trusted_public_key, key_unproven_since from instances where node_instance_id = $1',
+    [machine.node_instance_id],
+  );
+  const trusted_public_key = publicKeyOf(machine.private_key);
+  expect(row).toEqual({ agent_public_key: stranger, trusted_public_key, key_unproven_since: expect.any(Date) });
+  expect(await release(machine, id)).toBe('released');
 });
 
 it('a signature that is none of Ed25519 is no request', async () => {

@@ -74,6 +74,19 @@ it('is not renewed by a key that somebody put in place of another', async () => 
   expectProblem(await rotate(machine, machine.private_key), 'rotation_unsigned');
 });
 
+it('is renewed by the last proven key, which drops the one that was put in its place', async () => {
+  const machine = await ageing('robbed-and-back');
+  const body = { version: 'test', agent_public_key: publicKeyOf(newKeyPair()) };
+  expect((await machine.call('agent-register', { body })).status).toBe(200);
+  const fresh = await rotate(machine, machine.private_key);
+  expect(fresh.status, fresh.text).toBe(200);
+  const [row] = await server.tables.query(
+    'select agent_public_key, key_unproven_since from instances where node_instance_id = $1',
+    [machine.node_instance_id],
+  );
+  expect(row).toEqual({ agent_public_key: publicKeyOf(machine.private_key), key_unproven_since: null });
+});
+
 it('is not exchanged after its grace period', async () => {
   const machine = await ageing('gone-for-long');
   await server.tables.query(

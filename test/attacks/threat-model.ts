@@ -226,13 +226,28 @@ export const attackers: Attacker[] = [
           '13: replaces the key by the credential and signs that the machine is clean',
           '13: signs the change of key with the new key',
           '13: launders an unproven key by a second change that it signs',
+          '13: has an operator accept another key than the one that they saw',
         ),
+      },
+      {
+        says: 'Lock the machine out with a copied credential, or join as it with another key.',
+        shown_by: [
+          ...attack('node/replaced-key')(
+            '13: locks the machine out of rotation by replacing its key',
+            '13: joins as the machine with a key that it put in place of another',
+          ),
+          ...test(
+            'test/api/agent-keys.test.ts',
+            'a key that a replica of an earlier version stored is in doubt, and the one before it is not',
+          ),
+        ],
       },
       {
         says: 'Renew a stolen credential without the machine’s key, or use it beyond its lifetime.',
         shown_by: attack('node/stolen-credential')(
           'ageing: renews a stolen credential without the key',
           'ageing: beats with a stolen credential after its lifetime',
+          'ageing: registers again with a stolen credential after its lifetime',
         ),
       },
       {
@@ -299,6 +314,8 @@ export const attackers: Attacker[] = [
             '2: takes the name of a machine with a credential through AgentField',
             "2: takes a tenant's molecule workspace that is offline by naming its address",
             '2: repeats the recorded proof of a key',
+            '2: uses a proof of a key that was signed long ago and never sent',
+            '2: sends the recorded proof of a key along with a key of its own',
           ),
           ...test(
             'test/api/agent-protocol.test.ts',

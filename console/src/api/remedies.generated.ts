@@ -52,7 +52,7 @@ export const remedies: Record<string, string> = {
   credential_unknown: "Start the agent anew with a join token, or let the node enrol again (`slipway act NODE re-enroll`).",
   credential_expired: "The agent rotates it by itself within the grace period (`--credential-grace-seconds`). After that, let the node enrol again: `slipway act NODE re-enroll`.",
   task_key_pending: "Wait until it signs; the detail says when. Then rotate again if you need to.",
-  rotation_unsigned: "Sign the rotation as docs/agent.md says. A key in doubt is accepted by `slipway act NODE accept-key`; a machine that lost its key enrols again.",
+  rotation_unsigned: "Sign the rotation as docs/agent.md says. A key in doubt is accepted by `slipway act NODE accept-key --fingerprint …`; a machine that lost its key enrols again.",
   beat_credential_missing: "Upgrade the relay: it must send `credential` with each beat, as `slipway relay` does. Nothing was recorded.",
   relay_upstream_away: "Repeat after `retry_after_seconds`; nothing was recorded. The log of the relay says why.",
   relay_token_refused: "Make another (`slipway tokens create --role relay`) and start the relay with it. Agents repeat after `retry_after_seconds`; nothing was recorded.",

@@ -78,7 +78,11 @@ function ActionForm({ action, onDone, onClose }: FormProps) {
   const [lastWhole, setLastWhole] = useState<Extras>(extras ?? {});
   const foresight = useForesight(action, lastWhole, key);
   const mutation = useMutation({
-    mutationFn: () => action.run({ ...lastWhole, reason: reason.trim() || undefined }, key),
+    mutationFn: () => {
+      const fingerprint = foresight.data?.fingerprint;
+      const seen = { ...lastWhole, ...(fingerprint && { fingerprint }) };
+      return action.run({ ...seen, reason: reason.trim() || undefined }, key);
+    },
     onSuccess: onDone,
   });
   const change = (next: Extras | null) => {

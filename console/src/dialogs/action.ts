@@ -7,6 +7,8 @@ import type { ExtraName } from '../words/actions.ts';
 export interface Extras {
   seconds?: number;
   drain_then?: 'hold' | 'retire';
+  /** Of the key that the look ahead showed. */
+  fingerprint?: string;
 }
 
 /** What would come of it, as the server says without doing it. */
@@ -16,6 +18,8 @@ export interface Foresight {
     | { of: 'node'; from: NodeStatus; to: NodeStatus }
     | { of: 'allocation'; from: AllocationStatus; to: AllocationStatus };
   deadline_at?: string | null;
+  /** accept-key: sent along, so that no other key is accepted than the one shown. */
+  fingerprint?: string;
 }
 
 export interface Outcome {

@@ -11,8 +11,8 @@ type Acted = NodeActed | AllocationActed;
 type Send = (body: Extras & { reason: string; dry_run?: boolean }, idempotency_key: string) => Promise<Acted>;
 
 function foreseen(acted: Acted): Foresight {
-  const { says, deadline_at } = acted.predicts;
-  const told = { says: sentence(withLocalTimes(says)), deadline_at };
+  const { says, deadline_at, fingerprint } = acted.predicts;
+  const told = { says: sentence(withLocalTimes(says)), deadline_at, ...(fingerprint && { fingerprint }) };
   return 'node' in acted
     ? { ...told, leads: { of: 'node', from: acted.node.status, to: acted.predicts.status } }
     : { ...told, leads: { of: 'allocation', from: acted.allocation.status, to: acted.predicts.status } };

@@ -3,6 +3,7 @@ import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { OperationName } from '../../contract/routes.ts';
 import { offeredAllocationActions } from '../../lifecycle/allocation-actions.ts';
+import type { Prediction } from '../../operations/actions/acting.ts';
 import { actOnAllocation } from '../../operations/allocation-actions.ts';
 import type { Asker, Touched } from '../../operations/asker.ts';
 import { allocationSubject } from '../../operations/offers.ts';
@@ -33,6 +34,14 @@ async function mustFindOperation(id: string, tenant: string | null, services: Ap
 }
 
 /** The operation that an action queued, if it did. */
+/** What an action came to, or would. */
+export const foretoldWire = <Status extends string>(predicted: Prediction<Status>) => ({
+  status: predicted.status,
+  deadline_at: predicted.deadline_at?.toISOString() ?? null,
+  says: predicted.says,
+  ...(predicted.fingerprint && { fingerprint: predicted.fingerprint }),
+});
+
 export const operationOf = async ({ workflow_id }: { workflow_id?: string | undefined }, services: ApiServices) =>
   workflow_id ? mustFindOperation(workflow_id, null, services) : null;
 
@@ -76,12 +85,11 @@ export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
   async 'allocation-act'(call, services) {
     const { id, action } = call.params;
     const done = await actOnAllocation(services, id, action, call.body, askerOf(call, call.body.reason));
-    const { status, says, deadline_at } = done;
     return {
       allocation: await mustFindAllocation(id, null, services),
       operation: await operationOf(done, services),
       dry_run: call.body.dry_run ?? false,
-      predicts: { status, deadline_at: deadline_at?.toISOString() ?? null, says },
+      predicts: foretoldWire(done),
     };
   },
   'operation-list': async ({ query, person }, services) =>

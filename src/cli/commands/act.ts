@@ -16,6 +16,7 @@ interface Options {
   reason: string;
   seconds?: number;
   then?: 'hold' | 'retire';
+  fingerprint?: string;
   dryRun?: boolean;
 }
 
@@ -28,6 +29,7 @@ interface Asked {
   reason: string;
   dry_run?: boolean;
   seconds?: number;
+  fingerprint?: string;
 }
 
 /** An allocation is acted on itself; what only a machine takes is done to the machine behind it. */
@@ -55,6 +57,7 @@ export const makeAct: MakeCommand = (cli) =>
     .requiredOption('-r, --reason <text>', 'why; kept as evidence under your name')
     .option('--seconds <time>', 'extend-deadline: by how much, like 600 or 10m', duration)
     .addOption(new Option('--then <end>', 'drain: what becomes of it once it is empty').choices(['hold', 'retire']))
+    .option('--fingerprint <hex>', 'accept-key: of the key that you compared with the machine; --dry-run shows it')
     .addOption(dryRunOption('only say what would come of it'))
     .examples(
       'slipway act node_… extend-deadline --seconds 10m --reason "the image is large today"',
@@ -64,8 +67,13 @@ export const makeAct: MakeCommand = (cli) =>
       'slipway act alloc_… retry-release --reason "the disk is writable again"',
     )
     .action(
-      cli.run<Options>(async (session, { reason, seconds, then, dryRun }, [id = '', action = '']) => {
-        const asked = { reason, ...(dryRun && { dry_run: true }), ...(seconds !== undefined && { seconds }) };
+      cli.run<Options>(async (session, { reason, seconds, then, fingerprint, dryRun }, [id = '', action = '']) => {
+        const asked = {
+          reason,
+          ...(dryRun && { dry_run: true }),
+          ...(seconds !== undefined && { seconds }),
+          ...(fingerprint !== undefined && { fingerprint }),
+        };
         const acted = await act(session, id, action, asked, then);
         const { out } = session.terminal;
         const context = { ...fitOf(out), nowMs: session.clock.nowMs(), commandLine: session.commandLine };

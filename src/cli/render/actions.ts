@@ -15,7 +15,10 @@ type OfferedAction = Offer<ActionName>;
 type CommandLine = ClosingContext['commandLine'];
 
 /** What an action cannot do without, besides its reason. */
-const needed: Partial<Record<ActionName, string[]>> = { 'extend-deadline': ['--seconds', '10m'] };
+const needed: Partial<Record<ActionName, string[]>> = {
+  'extend-deadline': ['--seconds', '10m'],
+  'accept-key': ['--fingerprint', 'FINGERPRINT'],
+};
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 

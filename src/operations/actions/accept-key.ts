@@ -1,30 +1,51 @@
-/** `accept-key`: a person vouches for a key that no former key has signed. */
+/** `accept-key`: a person vouches for a key that no former key has signed, and names it by its fingerprint. */
 import { fingerprintOf } from '../../base/ed25519.ts';
 import type { NodeInstanceId } from '../../base/ids.ts';
+import { ApiProblem } from '../../contract/errors.ts';
 import { keyStanding, acceptKey as storeAcceptance } from '../../store/agent-keys/key-change.ts';
 import { type Acting, type Action, changedMeanwhile } from './acting.ts';
 
-async function unprovenKey({ tx, node }: Acting): Promise<{ id: NodeInstanceId; key: string; since: Date }> {
+interface KeyInDoubt {
+  id: NodeInstanceId;
+  key: string;
+  fingerprint: string;
+  since: Date;
+}
+
+async function keyInDoubt({ tx, node }: Acting): Promise<KeyInDoubt> {
   const id = node.node_instance_id;
   const standing = id ? await keyStanding(tx, id) : undefined;
   if (!id || !standing?.agent_public_key || !standing.key_unproven_since) throw changedMeanwhile();
-  return { id, key: standing.agent_public_key, since: standing.key_unproven_since };
+  const { agent_public_key: key, key_unproven_since: since } = standing;
+  return { id, key, fingerprint: fingerprintOf(key), since };
+}
+
+/** The holder of the credential may have replaced the key since the operator looked at it. */
+function mustBeSeen(seen: string | undefined, fingerprint: string): void {
+  if (seen === fingerprint) return;
+  if (seen !== undefined)
+    throw changedMeanwhile(`The agent signs with key ${fingerprint} now, and not with ${seen}; look at it again.`);
+  throw new ApiProblem('invalid_request', {
+    detail: `Name the key that you accept. The agent signs with key ${fingerprint} now; compare that with the machine's.`,
+    errors: [{ path: '/body/fingerprint', message: 'is required to accept a key' }],
+  });
 }
 
 export const acceptKey: Action = {
   async predict(acting) {
-    const { key, since } = await unprovenKey(acting);
+    const { fingerprint, since } = await keyInDoubt(acting);
     const { status, deadline_at } = acting.node;
-    const fingerprint = fingerprintOf(key);
     return {
       status,
       deadline_at,
       says: `what its agent signs with key ${fingerprint}, in use since ${since.toISOString()}, counts from now on`,
+      fingerprint,
       data: { fingerprint },
     };
   },
   async act(acting) {
-    const { id, key } = await unprovenKey(acting);
+    const { id, key, fingerprint } = await keyInDoubt(acting);
+    mustBeSeen(acting.asked.fingerprint, fingerprint);
     if (!(await storeAcceptance(acting.tx, id, key))) throw changedMeanwhile();
     return undefined;
   },

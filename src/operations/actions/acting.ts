@@ -17,12 +17,16 @@ export interface AskedAction {
   seconds?: number | undefined;
   /** A drained node is set aside, or taken down for good. */
   drain_then?: 'hold' | 'retire' | undefined;
+  /** accept-key: of the key that the person saw. */
+  fingerprint?: string | undefined;
 }
 
 export interface Prediction<Status extends string = string> {
   status: Status;
   deadline_at: Date | null;
   says: string;
+  /** accept-key: of the key that would be accepted. */
+  fingerprint?: string;
   /** The operation that does it, once it is asked for. */
   workflow_id?: WorkflowId | undefined;
   /** Shown to whoever asked, once, and kept nowhere. */

@@ -1,6 +1,7 @@
 /**
  * The key with which an agent signs its proofs, and how it may change. The former key signs a change; one without that
  * signature is taken too, since the machine may have lost its key, but its proofs count only after an operator accepted it.
+ * Until then the last proven key is kept: its signatures count, and with the first one it is the agent's key again.
  */
 import { fingerprintOf, isSignedWith } from '../../base/ed25519.ts';
 import type { CorrelationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
@@ -10,14 +11,13 @@ import { keyChangeBody } from '../../contract/key-change.ts';
 import type { Queryable, Transaction } from '../database.ts';
 import { recordEvidence } from '../evidence.ts';
 import type { InstanceRow } from '../instances.ts';
-
-export type KeyStanding = Pick<InstanceRow, 'agent_public_key' | 'key_unproven_since'>;
+import { type KeyStanding, provenKey, trustedKeyOf } from './trusted-key.ts';
 
 /** The instance whose key the request continues or replaces: itself, or the former one of a machine that joined again. */
 export type FormerKey = KeyStanding & Pick<InstanceRow, 'node_instance_id' | 'registered_at'>;
 
 /** How the agent showed who it is. */
-type Via = 'credential' | 'enrollment_token' | 'join_token';
+type Via = 'credential' | 'enrollment_token' | 'join_token' | 'rotation' | 'key_proof';
 
 interface Changing {
   node_id: NodeId;
@@ -28,12 +28,12 @@ interface Changing {
   correlation_id: CorrelationId;
 }
 
-function isSignedByFormer(former: FormerKey, agent_public_key: string, request: RegisterRequest): boolean {
-  const { agent_public_key: former_public_key, node_instance_id } = former;
+function isSignedBy(trusted: string | null, former: FormerKey, key: string, request: RegisterRequest): boolean {
   const { key_change } = request;
-  if (!former_public_key || !key_change) return false;
-  const body = keyChangeBody({ node_instance_id, former_public_key, agent_public_key });
-  return isSignedWith(former_public_key, canonicalJson(body), key_change.signature);
+  if (!trusted || !key_change) return false;
+  const { node_instance_id } = former;
+  const body = keyChangeBody({ node_instance_id, former_public_key: trusted, agent_public_key: key });
+  return isSignedWith(trusted, canonicalJson(body), key_change.signature);
 }
 
 /**
@@ -50,57 +50,101 @@ async function hasServed(tx: Transaction, node_id: NodeId): Promise<boolean> {
   return rows.length > 0;
 }
 
-const words = (proven: boolean, former: string | null) => {
-  if (proven) return 'its agent signs with another key now; the former key signed the change';
+type Change = 'signed' | 'restored' | 'harmless' | 'unproven';
+
+function wordsOf(change: Change, former: string | null): string {
+  if (change === 'signed') return 'its agent signs with another key now; the former key signed the change';
+  if (change === 'restored') return 'its agent signs with its last proven key again';
   return former
     ? 'its agent signs with another key now, and the former key did not sign the change'
     : 'its agent signs with a key now; it registered without one before';
-};
+}
 
-/** The key to store with the registration; a change of it is recorded. */
-export async function changeKey(tx: Transaction, request: RegisterRequest, changing: Changing): Promise<KeyStanding> {
-  const { former, now, via, node_id, node_instance_id, correlation_id } = changing;
-  const { agent_public_key: former_key, key_unproven_since } = former;
-  const kept = { agent_public_key: former_key, key_unproven_since };
-  const agent_public_key = request.agent_public_key ?? former_key;
-  if (agent_public_key === null || agent_public_key === former_key) return kept;
-  if (former.registered_at === null) return { agent_public_key, key_unproven_since: null };
-  const proven = isSignedByFormer(former, agent_public_key, request);
-  const harmless = !proven && via === 'enrollment_token' && !(await hasServed(tx, node_id));
-  await recordEvidence(tx, [
+const recordChange = (
+  tx: Transaction,
+  change: Change,
+  { former, to }: { former: string | null; to: string },
+  { now, via, node_id, node_instance_id, correlation_id }: Omit<Changing, 'former'>,
+): Promise<void> =>
+  recordEvidence(tx, [
     {
       at: now,
       layer: 'node',
       kind: 'credential.key_changed',
-      summary: words(proven, former_key),
+      summary: wordsOf(change, former),
       data: {
-        proven,
-        needs_acceptance: !proven && !harmless,
+        proven: change === 'signed' || change === 'restored',
+        needs_acceptance: change === 'unproven',
         via,
-        former_fingerprint: former_key && fingerprintOf(former_key),
-        fingerprint: fingerprintOf(agent_public_key),
+        former_fingerprint: former && fingerprintOf(former),
+        fingerprint: fingerprintOf(to),
       },
       node_id,
       node_instance_id,
       correlation_id,
     },
   ]);
-  // A signature by a key that is itself unproven proves nothing.
-  return { agent_public_key, key_unproven_since: proven || harmless ? key_unproven_since : now };
+
+async function judgeChange(
+  tx: Transaction,
+  request: RegisterRequest,
+  { former, via, node_id }: Changing,
+  key: string,
+): Promise<Change> {
+  const trusted = trustedKeyOf(former);
+  // Only its own signatures count from now on, so the last proven key needs none to come back.
+  if (key === trusted) return 'restored';
+  // A signature by a key that is itself in doubt proves nothing.
+  if (isSignedBy(trusted, former, key, request)) return 'signed';
+  const isEarly = via === 'enrollment_token' && former.key_unproven_since === null && !(await hasServed(tx, node_id));
+  return isEarly ? 'harmless' : 'unproven';
+}
+
+/** The key to store with the registration; a change of it is recorded. */
+export async function changeKey(tx: Transaction, request: RegisterRequest, changing: Changing): Promise<KeyStanding> {
+  const { former, now } = changing;
+  const { agent_public_key: former_key, key_unproven_since } = former;
+  const trusted_public_key = trustedKeyOf(former);
+  const key = request.agent_public_key ?? former_key;
+  if (key === null || key === former_key)
+    return { agent_public_key: former_key, key_unproven_since, trusted_public_key };
+  if (former.registered_at === null) return provenKey(key);
+  const change = await judgeChange(tx, request, changing, key);
+  await recordChange(tx, change, { former: former_key, to: key }, changing);
+  return change === 'unproven'
+    ? { agent_public_key: key, key_unproven_since: now, trusted_public_key }
+    : provenKey(key);
+}
+
+/** The agent signed with its last proven key: the key that was put in its place is dropped. */
+export async function restoreKey(
+  tx: Transaction,
+  instance: InstanceRow,
+  context: Pick<Changing, 'via' | 'now' | 'correlation_id'>,
+): Promise<void> {
+  const { agent_public_key, trusted_public_key, key_unproven_since, node_id, node_instance_id } = instance;
+  if (!key_unproven_since || !trusted_public_key) return;
+  await tx.query(
+    `update instances set agent_public_key = trusted_public_key, key_unproven_since = null
+     where node_instance_id = $1`,
+    [node_instance_id],
+  );
+  const change = { former: agent_public_key, to: trusted_public_key };
+  await recordChange(tx, 'restored', change, { ...context, node_id, node_instance_id });
 }
 
 export async function keyStanding(db: Queryable, id: NodeInstanceId): Promise<KeyStanding | undefined> {
   const [row] = await db.query<KeyStanding>(
-    'select agent_public_key, key_unproven_since from instances where node_instance_id = $1',
+    'select agent_public_key, key_unproven_since, trusted_public_key from instances where node_instance_id = $1',
     [id],
   );
   return row;
 }
 
-/** An operator vouches for the key that the agent signs with now. */
+/** An operator vouches for the key. */
 export async function acceptKey(tx: Transaction, id: NodeInstanceId, agent_public_key: string): Promise<boolean> {
   const rows = await tx.query(
-    `update instances set key_unproven_since = null
+    `update instances set key_unproven_since = null, trusted_public_key = agent_public_key
      where node_instance_id = $1
        and agent_public_key = $2
        and key_unproven_since is not null

@@ -1,9 +1,11 @@
 /** Gives an instance a new credential; the present one holds until the new one is first used. */
-import { isSignedWith } from '../../base/ed25519.ts';
+import { fingerprintOf, isSignedWith } from '../../base/ed25519.ts';
 import type { CorrelationId, NodeInstanceId } from '../../base/ids.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';
 import { rotationBody } from '../../contract/credential-rotation.ts';
 import { ApiProblem } from '../../contract/errors.ts';
+import { restoreKey } from '../agent-keys/key-change.ts';
+import { trustedKeyOf } from '../agent-keys/trusted-key.ts';
 import type { Database } from '../database.ts';
 import { recordEvidence } from '../evidence.ts';
 import { hashSecret, type InstanceRow, instanceRow, newSecret } from '../instances.ts';
@@ -27,12 +29,14 @@ function refuseUnsigned(instance: InstanceRow, { credential, signature }: Rotati
   const { agent_public_key, credential_expires_at, key_unproven_since, node_instance_id } = instance;
   if (!agent_public_key || (!credential_expires_at && signature === undefined)) return;
   const text = canonicalJson(rotationBody({ node_instance_id, credential }));
-  if (!signature || !isSignedWith(agent_public_key, text, signature)) throw new ApiProblem('rotation_unsigned');
-  if (key_unproven_since)
+  const isSignedBy = (key: string | null) => Boolean(key && signature && isSignedWith(key, text, signature));
+  if (isSignedBy(trustedKeyOf(instance))) return;
+  if (key_unproven_since && isSignedBy(agent_public_key))
     throw new ApiProblem(
       'rotation_unsigned',
-      'Its key replaced another without its signature, and no operator has accepted it.',
+      `Its key ${fingerprintOf(agent_public_key)} replaced another without its signature, and no operator has accepted it.`,
     );
+  throw new ApiProblem('rotation_unsigned');
 }
 
 export async function rotateCredential(db: Database, rotation: Rotation): Promise<string> {
@@ -43,6 +47,7 @@ export async function rotateCredential(db: Database, rotation: Rotation): Promis
     // Another call may have put the new credential to use since this one was let in.
     if (!instance?.credential_hash?.equals(shown)) throw new ApiProblem('credential_unknown');
     refuseUnsigned(instance, rotation);
+    if (rotation.signature) await restoreKey(tx, instance, { via: 'rotation', now, correlation_id });
     const credential = newSecret('swc');
     await tx.query(
       `update instances set next_credential_hash = $2, next_credential_expires_at = $3

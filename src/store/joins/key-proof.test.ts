@@ -10,7 +10,7 @@ import { keyProofBody } from '../../contract/key-proof.ts';
 import type { Database } from '../database.ts';
 import { register } from '../enrolment.ts';
 import { type Installation, openInstallation } from '../installation.ts';
-import { fenceInstance, instanceByCredential } from '../instances.ts';
+import { fenceInstance, type InstanceRow, instanceByCredential } from '../instances.ts';
 import type { Registered } from '../registering.ts';
 import { allocationNow, type Fleet, nodeNow, testFleet } from '../testing/fleet.ts';
 import { createJoinToken } from '../tokens.ts';
@@ -55,10 +55,14 @@ async function newJoinToken(max_uses: number | null = null): Promise<string> {
 }
 
 type Request = Parameters<typeof register>[1];
-const attempt = (request: Omit<Request, 'version'>, at = fleet.now()): Promise<Registered | string> => {
+const attempt = (
+  request: Omit<Request, 'version'>,
+  at = fleet.now(),
+  known?: InstanceRow,
+): Promise<Registered | string> => {
   const { clock, environment } = fleet;
   const context = { clock, now: at, environment, installation, correlation_id: newCorrelationId() };
-  return register(db, { version: '1.0', ...request }, undefined, context).catch((error: unknown) => {
+  return register(db, { version: '1.0', ...request }, known, context).catch((error: unknown) => {
     if (error instanceof ApiProblem) return error.code;
     throw error;
   });
@@ -121,6 +125,25 @@ test('a proof is good once, near its time, for its name, its token and its addre
   const key_proof = proofBy(keys, asked, now);
   expect(await attempt({ ...asked, key_proof }, now)).toMatchObject({ first: false });
   expect(await attempt({ ...asked, key_proof }, now), 'replayed').toBe('identity_unproven');
+});
+
+test('while another key is in doubt the last proven one proves, and then is the only one', async () => {
+  const keys = newKeys();
+  const { first, ...asked } = await joined(keys);
+  const stranger = newKeys();
+  const known = await instanceByCredential(db, first.credential ?? '', fleet.now());
+  await attempt({ agent_public_key: stranger.public_key }, fleet.now(), known);
+  await fleet.move({ node_id: first.node_id, to: 'offline', by: 'liveness', reason: 'silent' });
+  const byStranger = { ...asked, agent_public_key: stranger.public_key };
+  const now = fleet.now();
+  expect(await attempt({ ...byStranger, key_proof: proofBy(stranger, asked, now) }, now)).toBe('identity_unproven');
+  expect(await attempt({ ...byStranger, key_proof: proofBy(keys, asked, now) }, now)).toBe('identity_unproven');
+  expect(await attempt({ ...asked, key_proof: proofBy(keys, asked, now) }, now)).toMatchObject({ first: false });
+  const [row] = await db.query(
+    'select agent_public_key, key_unproven_since from instances where node_instance_id = $1',
+    [first.node_instance_id],
+  );
+  expect(row).toEqual({ agent_public_key: keys.public_key, key_unproven_since: null });
 });
 
 test('the key of an instance that was fenced proves nothing', async () => {

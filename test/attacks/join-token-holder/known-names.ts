@@ -53,6 +53,19 @@ async function fallSilent(server: SpawnedServer, pool: string, name: string): Pr
 
 const register = (url: string, body: object) => callRoute(url, 'agent-register', { body: { version: '1', ...body } });
 
+/** A machine that joined with a key, and the proofs that it signs. */
+async function keyedMachine(server: SpawnedServer, pool: string) {
+  const join_token = await poolOf(server, pool);
+  const private_key = newKeyPair();
+  const asked = { join_token, name: 'victim', agent_public_key: publicKeyOf(private_key) };
+  await register(server.url, asked);
+  const proofAt = (ms: number) => {
+    const signed_at = moment(ms).toISOString();
+    return { signed_at, signature: signed(private_key, keyProofBody({ ...asked, signed_at })) };
+  };
+  return { asked, proofAt };
+}
+
 const expiryIgnored = {
   file: 'src/api/compat/join-grants.ts',
   find: "hasExpired(grant, now) ? 'expired' : 'valid'",
@@ -136,15 +149,42 @@ export const knownNameAttacks: Attack[] = [
       },
     ],
     async succeeds(server) {
-      const join_token = await poolOf(server, 'replayed');
-      const private_key = newKeyPair();
-      const asked = { join_token, name: 'victim', agent_public_key: publicKeyOf(private_key) };
-      await register(server.url, asked);
-      const signed_at = moment(systemClock.nowMs()).toISOString();
-      const key_proof = { signed_at, signature: signed(private_key, keyProofBody({ ...asked, signed_at })) };
+      const { asked, proofAt } = await keyedMachine(server, 'replayed');
+      const key_proof = proofAt(systemClock.nowMs());
       const lawful = await register(server.url, { ...asked, key_proof });
       if (lawful.status !== 200) throw new Error(`the machine itself was refused: ${lawful.text}`);
       return (await register(server.url, { ...asked, key_proof })).status === 200;
+    },
+  },
+  {
+    name: '2: uses a proof of a key that was signed long ago and never sent',
+    without: [
+      {
+        file: 'src/store/joins/key-proof.ts',
+        find: "if (Math.abs(secondsBetween(signed_at, now)) > maxSkewSeconds) return { proven: false, because: 'stale' };",
+        replace: '',
+      },
+    ],
+    async succeeds(server) {
+      const { asked, proofAt } = await keyedMachine(server, 'stale-proof');
+      const key_proof = proofAt(systemClock.nowMs() - 10 * 60_000);
+      return (await register(server.url, { ...asked, key_proof })).status === 200;
+    },
+  },
+  {
+    name: '2: sends the recorded proof of a key along with a key of its own',
+    without: [
+      {
+        file: 'src/store/joins/key-proof.ts',
+        find: "agent_public_key: request.agent_public_key ?? ''",
+        replace: 'agent_public_key: public_key',
+      },
+    ],
+    async succeeds(server) {
+      const { asked, proofAt } = await keyedMachine(server, 'foreign-key');
+      const key_proof = proofAt(systemClock.nowMs());
+      const agent_public_key = publicKeyOf(newKeyPair());
+      return (await register(server.url, { ...asked, agent_public_key, key_proof })).status === 200;
     },
   },
   {

@@ -1,6 +1,10 @@
 /** The attacker holds the bearer credential of a machine that serves a tenant, and signs the proof of cleaning itself. */
 import { newKeyPair, publicKeyOf, signed } from '../../../src/agent/keys.ts';
+import { moment, systemClock } from '../../../src/base/clock.ts';
+import { rotationBody } from '../../../src/contract/credential-rotation.ts';
 import { keyChangeBody } from '../../../src/contract/key-change.ts';
+import { keyProofBody } from '../../../src/contract/key-proof.ts';
+import { callRoute } from '../../api/support/calls.ts';
 import { type Machine, startMachine } from '../../api/support/machine.ts';
 import { activeOne } from '../../api/support/tenants.ts';
 import type { SpawnedServer } from '../../support/server.ts';
@@ -14,7 +18,7 @@ async function servingMachine({ client, url }: SpawnedServer, pool: string) {
   await machine.beat('ready');
   const { allocation } = await client.call('allocation-create', { body: { pool } });
   await activeOne(client, allocation.allocation_id);
-  return { machine, allocation_id: allocation.allocation_id };
+  return { machine, join_token, allocation_id: allocation.allocation_id };
 }
 
 /** Registers another key by the credential, signed by whatever key is given. */
@@ -40,7 +44,7 @@ async function isProvenClean({ client }: SpawnedServer, machine: Machine, alloca
 
 const refusal: SourceEdit = {
   file: 'src/operations/proof.ts',
-  find: 'if (reuse) await refuseUnprovenKey(services, subject);',
+  find: 'if (reuse) refuseUnprovenKey(subject, standing, answer);',
   replace: '',
 };
 
@@ -59,8 +63,8 @@ export const replacedKeyAttacks: Attack[] = [
     without: [
       {
         file: 'src/store/agent-keys/key-change.ts',
-        find: 'return isSignedWith(former_public_key, canonicalJson(body), key_change.signature);',
-        replace: 'return isSignedWith(agent_public_key, canonicalJson(body), key_change.signature);',
+        find: 'return isSignedWith(trusted, canonicalJson(body), key_change.signature);',
+        replace: 'return isSignedWith(key, canonicalJson(body), key_change.signature);',
       },
     ],
     async succeeds(server) {
@@ -74,8 +78,8 @@ export const replacedKeyAttacks: Attack[] = [
     without: [
       {
         file: 'src/store/agent-keys/key-change.ts',
-        find: 'proven || harmless ? key_unproven_since : now',
-        replace: 'proven || harmless ? null : now',
+        find: 'const trusted = trustedKeyOf(former);',
+        replace: 'const trusted = former.agent_public_key;',
       },
     ],
     async succeeds(server) {
@@ -83,6 +87,64 @@ export const replacedKeyAttacks: Attack[] = [
       await changeKey(machine);
       await changeKey(machine, (former) => former);
       return isProvenClean(server, machine, allocation_id);
+    },
+  },
+  {
+    name: '13: has an operator accept another key than the one that they saw',
+    without: [
+      {
+        file: 'src/operations/actions/accept-key.ts',
+        find: 'mustBeSeen(acting.asked.fingerprint, fingerprint);',
+        replace: '',
+      },
+    ],
+    async succeeds(server) {
+      const { machine, allocation_id } = await servingMachine(server, 'swapped');
+      await changeKey(machine);
+      const params = { id: machine.node_id, action: 'accept-key' as const };
+      const reason = 'the machine lost its disk';
+      const { predicts } = await server.client.call('node-act', { params, body: { reason, dry_run: true } });
+      await changeKey(machine);
+      const fingerprint = predicts.fingerprint ?? '';
+      await server.client.call('node-act', { params, body: { reason, fingerprint } }).catch(() => {});
+      return isProvenClean(server, machine, allocation_id);
+    },
+  },
+  {
+    name: '13: locks the machine out of rotation by replacing its key',
+    without: [
+      {
+        file: 'src/store/credentials/rotate.ts',
+        find: 'if (isSignedBy(trustedKeyOf(instance))) return;',
+        replace: 'if (trustedKeyOf(instance) === agent_public_key && isSignedBy(agent_public_key)) return;',
+      },
+    ],
+    async succeeds(server) {
+      const { machine } = await servingMachine(server, 'locked-out');
+      const own = machine.private_key;
+      await changeKey(machine);
+      const { node_instance_id, credential } = machine;
+      const signature = signed(own, rotationBody({ node_instance_id, credential }));
+      return (await machine.call('agent-credential-rotate', { body: { signature } })).status !== 200;
+    },
+  },
+  {
+    name: '13: joins as the machine with a key that it put in place of another',
+    without: [
+      {
+        file: 'src/store/agent-keys/trusted-key.ts',
+        find: 'standing.key_unproven_since === null ? standing.agent_public_key : standing.trusted_public_key;',
+        replace: 'standing.agent_public_key;',
+      },
+    ],
+    async succeeds(server) {
+      const { machine, join_token } = await servingMachine(server, 'joined-by-stranger');
+      await changeKey(machine);
+      const request = { join_token, name: 'victim', agent_public_key: publicKeyOf(machine.private_key) };
+      const signed_at = moment(systemClock.nowMs()).toISOString();
+      const signature = signed(machine.private_key, keyProofBody({ ...request, signed_at }));
+      const body = { version: 'test', ...request, key_proof: { signed_at, signature } };
+      return (await callRoute(server.url, 'agent-register', { body })).status === 200;
     },
   },
 ];

@@ -45,4 +45,23 @@ export const stolenCredentialAttacks: Attack[] = [
       return answer.status === 200;
     },
   },
+  {
+    name: 'ageing: registers again with a stolen credential after its lifetime',
+    without: [
+      {
+        file: 'src/api/routes/agent.ts',
+        find: "throw new ApiProblem('credential_expired');",
+        replace: '{}',
+      },
+    ],
+    async succeeds(server) {
+      const machine = await stolenFrom(server, 'registered-late');
+      const expiresMs = Date.parse(machine.credential_expires_at ?? '');
+      const answer = await until('an answer after its expiry', async () => {
+        const registered = await machine.call('agent-register', { body: { version: 'test' } });
+        return Date.parse(registered.headers.get('date') ?? '') > expiresMs + 1000 ? registered : undefined;
+      });
+      return answer.status === 200;
+    },
+  },
 ];
