@@ -17,10 +17,13 @@ export type Wanted = Omit<RegisterRequest, 'join_token' | 'enrollment_token'> & 
 /** Their words are checked where they come in; what they were translated into is held to what our own agents may say. */
 const checkWanted = compileCheck(RegisterRequest, 'body');
 
-/** Before anything is looked up or probed for it. */
+/** Refuses a join without allowance before anything is looked up or probed for it. */
 export function admitJoin(call: DoorCall, services: DoorServices, wanted: Wanted): void {
   const { secret: join_token } = call.joined();
-  services.outside.admit(registrationWriter(call.request, { ...wanted, join_token }, undefined, services));
+  const writer = registrationWriter(call.request, { ...wanted, join_token }, undefined, services);
+  const release = services.outside.reserve(writer, registrationCost);
+  // The registration reserves for itself once it is judged.
+  release();
 }
 
 export async function enrol(
