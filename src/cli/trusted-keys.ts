@@ -1,4 +1,4 @@
-/** The public keys that a command verifies with: from files of the person's own, or from the server. */
+/** The public keys that a command verifies with: from files of the person's own, or those of the server's key file. */
 import type { KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fromKeyList, readPublicKeys } from '../contract/integrity/public-keys.ts';
@@ -7,7 +7,7 @@ import type { Session } from './session.ts';
 
 export interface TrustedKeys {
   keys: KeyObject[];
-  /** Whether the person brought them. Keys of the server prove less: it could be the one that was broken into. */
+  /** Whether the person brought them. Without that, the result rests on the key file and the word of the server. */
   pinned: boolean;
 }
 
@@ -28,5 +28,6 @@ export function keysFromFiles(files: readonly string[]): KeyObject[] {
 export async function trustedKeys(session: Session, files: readonly string[]): Promise<TrustedKeys> {
   if (files.length > 0) return { keys: keysFromFiles(files), pinned: true };
   const { keys } = await session.call('key-list', {});
-  return { keys: fromKeyList(keys), pinned: false };
+  // The others are rows of the database, which may be what somebody changed.
+  return { keys: fromKeyList(keys.filter(({ held }) => held)), pinned: false };
 }

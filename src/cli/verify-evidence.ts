@@ -15,6 +15,8 @@ export interface EvidenceReport {
   head: { position: number; hash: string } | null;
   signed_by: string[];
   pinned: boolean;
+  /** How many keys signatures were checked with. */
+  trusted_keys: number;
 }
 
 const chainName = 'checkpoints';
@@ -99,5 +101,6 @@ export async function verifyEvidence(
     head: walk.head ?? null,
     signed_by: [...walk.kids],
     pinned,
+    trusted_keys: keys.length,
   };
 }

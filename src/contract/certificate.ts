@@ -28,7 +28,10 @@ export const Certificate = Type.Object(
           driver: nullable(Type.String()),
           image: nullable(Type.String()),
           spec_sha256: nullable(
-            Type.String({ description: "Of the pool's spec as canonical JSON, without the values of variables." }),
+            Type.String({
+              description:
+                "Of the pool's spec as canonical JSON, with values of variables, scripts and commands masked.",
+            }),
           ),
           from: Timestamp,
           until: nullable(Timestamp),

@@ -1,10 +1,12 @@
 /** Sealed evidence end to end: a server seals by itself, and the command names what somebody did to the database. */
+import { generateKeyPairSync } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runCli, startCli } from '../../src/cli/testing/run-cli.ts';
 import type { Certificate } from '../../src/contract/certificate.ts';
 import type { Client } from '../../src/contract/client.ts';
+import { signCheckpoint } from '../../src/contract/integrity/checkpoint.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -99,6 +101,26 @@ test('a key that nobody knows proves nothing', async () => {
   const report = await verify('--public-key', other);
   expect(report.code).toBe(1);
   expect(report.faults[0]).toMatchObject({ code: 'checkpoint_unsigned' });
+});
+
+test('a key that somebody planted in the database is not trusted', async () => {
+  await sealed();
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+  const planted = publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
+  await dba.query(`insert into evidence_keys values ('key_planted', $1, 1, now())`, [planted]);
+  const [first] = await dba.query<{ body: string; signature: Buffer }>(
+    'select body, signature from evidence_checkpoints where position = 2',
+  );
+  const sign = (signature: Buffer | undefined) =>
+    dba.query('update evidence_checkpoints set signature = $1 where position = 2', [signature]);
+  await sign(signCheckpoint(first?.body ?? '', privateKey));
+  expect((await verify()).faults).toEqual([expect.objectContaining({ code: 'checkpoint_unsigned', checkpoint: 2 })]);
+  const { stdout } = await slipway('verify-store');
+  expect(stdout).toContain("checked with the keys of the server's key file");
+  expect(stdout).toContain('This rests on the word of the server');
+  await sign(first?.signature);
+  await dba.query(`delete from evidence_keys where kid = 'key_planted'`);
+  expect(await verify()).toMatchObject({ code: 0, faults: [] });
 });
 
 test('after a rotation the former public key still verifies: it vouches for the new one', async () => {

@@ -1,6 +1,7 @@
 /** Attacks by somebody who holds a token for the whole fleet that is not an admin's: an operator or a viewer. */
+import { changedEvidenceAttacks } from './operator/changed-evidence.ts';
 import { poolFieldAttacks } from './operator/pool-fields.ts';
 import { taskKeyAttacks } from './operator/task-keys.ts';
 import { describeAttacks } from './support/attack.ts';
 
-describeAttacks('operator', [...poolFieldAttacks, ...taskKeyAttacks]);
+describeAttacks('operator', [...changedEvidenceAttacks, ...poolFieldAttacks, ...taskKeyAttacks]);

@@ -377,6 +377,13 @@ export const attackers: Attacker[] = [
     ],
     cannot: [
       {
+        says: 'Have a release certificate signed over what it changed in the database, if it can write there too.',
+        shown_by: attack('operator/changed-evidence')(
+          'chain: has a release certified that was changed in the database after it was sealed',
+          'chain: has a certificate name another tenant by changing the row of the allocation',
+        ),
+      },
+      {
         says: 'Read secrets, environments or scripts of pools, or find them in the audit.',
         shown_by: attack('operator/pool-fields')(
           '7: reads the environment and scripts of pools as a viewer',

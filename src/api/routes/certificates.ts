@@ -2,16 +2,39 @@
 import { now } from '../../base/clock.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import { certificateText, signCertificate } from '../../contract/integrity/certificate.ts';
+import type { RowText } from '../../contract/integrity/row-hash.ts';
 import { allocationRow } from '../../store/allocations.ts';
+import type { Database } from '../../store/database.ts';
 import { formatCursor } from '../../store/evidence.ts';
-import { releaseFact, releaseRecord } from '../../store/integrity/release-record.ts';
-import { sealedPlace } from '../../store/integrity/sealed-row.ts';
-import { evidenceSigner } from '../../store/integrity/signer.ts';
+import { changedField, type ReleaseFacts, releaseFacts, releaseRecord } from '../../store/integrity/release-record.ts';
+import { checkSeals, type SealedPlace } from '../../store/integrity/sealed-rows.ts';
+import { type EvidenceSigner, evidenceSigner } from '../../store/integrity/signer.ts';
 import { cutBefore } from '../../store/retention.ts';
 import type { Handlers } from '../services.ts';
 
 /** About as long as rows wait for their seal. */
 const sealedInSeconds = 1;
+
+const notSealed = () => new ApiProblem('certificate_not_sealed', { retry_after_seconds: sealedInSeconds });
+
+/** Compares every fact that the certificate rests on with its seal. Returns the place of the release. */
+async function checkedPlace(db: Database, signer: EvidenceSigner, facts: ReleaseFacts): Promise<SealedPlace> {
+  const rows = [facts.released, ...facts.changes, ...facts.proofs, ...facts.machines];
+  const checks = await checkSeals(db, signer, rows);
+  for (const [index, check] of checks.entries()) {
+    const row = rows[index] as RowText;
+    if (check.state === 'changed')
+      throw new ApiProblem(
+        'certificate_evidence_changed',
+        `The evidence row ${formatCursor(row)} of layer ${row.layer} is not as it was sealed.`,
+      );
+    if (check.state === 'key_missing')
+      throw new ApiProblem('certificate_key_missing', `The key file does not hold ${check.kid}.`);
+  }
+  const [first] = checks;
+  if (first?.state !== 'intact' || checks.some(({ state }) => state === 'unsealed')) throw notSealed();
+  return first.place;
+}
 
 export const certificateHandlers: Pick<Handlers, 'allocation-certificate'> = {
   async 'allocation-certificate'({ params, person, reply }, { db, clock, key_ring, installation }) {
@@ -19,17 +42,25 @@ export const certificateHandlers: Pick<Handlers, 'allocation-certificate'> = {
     const allocation = await allocationRow(db, params.id);
     if (!allocation || (tenant !== null && allocation.tenant !== tenant)) throw new ApiProblem('allocation_not_found');
     if (allocation.status !== 'released') throw new ApiProblem('allocation_not_released');
-    const released = await releaseFact(db, params.id);
-    const cut = released ? null : await cutBefore(db);
+    const facts = await releaseFacts(db, params.id);
+    const cut = facts ? null : await cutBefore(db);
     if (cut && cut > allocation.status_since) throw new ApiProblem('evidence_cut');
-    const place = released && (await sealedPlace(db, released.layer, released));
-    if (!released || !place) throw new ApiProblem('certificate_not_sealed', { retry_after_seconds: sealedInSeconds });
-    const key = evidenceSigner(key_ring).current();
+    if (!facts) throw notSealed();
+    const signer = evidenceSigner(key_ring);
+    const { released } = facts;
+    const place = await checkedPlace(db, signer, facts);
+    const changed = changedField(allocation, facts.changes);
+    if (changed)
+      throw new ApiProblem(
+        'certificate_evidence_changed',
+        `The field ${changed} of the allocation differs from its evidence.`,
+      );
+    const key = signer.current();
     const certificate = signCertificate(
       {
         type: 'slipway.certificate.1',
         installation: installation.installation_id,
-        ...(await releaseRecord(db, allocation, released)),
+        ...(await releaseRecord(db, allocation, facts)),
         chain: { partition: released.layer, cursor: formatCursor(released), ...place },
         issued_at: now(clock).toISOString(),
         kid: key.kid,

@@ -57,7 +57,7 @@ function certificateLines(check: CertificateCheck, { pinned }: TrustedKeys): str
         : `without proof; ${residue.length} left: ${residue.map(({ kind, resource }) => `${kind} ${resource}`).join(', ')}`;
   return [
     `Valid: ${allocation_id} of tenant ${tenant} in pool ${pool}, released ${released_at}, ${end}.`,
-    `Issued by installation ${installation}, signed by ${kid}${pinned ? '' : ', a key as this server gives it'}.`,
+    `Issued by installation ${installation}, signed by ${kid}${pinned ? '' : ", a key of this server's key file; pass --public-key to check without its word"}.`,
   ];
 }
 

@@ -28,8 +28,20 @@ export const faultLine = (fault: EvidenceFault): string =>
 
 const counted = (count: number, noun: string) => `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
 
+/** What the result rests on. */
+function trustLines({ signed_by, pinned, trusted_keys }: EvidenceReport): string[] {
+  const signed = `Signed by ${signed_by.join(', ')}`;
+  if (pinned) return [`${signed}: checked with your public keys.`];
+  if (trusted_keys === 0)
+    return [`${signed}: not checked, because the server holds no key. This result proves nothing. Pass --public-key.`];
+  return [
+    `${signed}: checked with the keys of the server's key file.`,
+    'This rests on the word of the server. Pass --public-key to check without it.',
+  ];
+}
+
 export function reportLines(report: EvidenceReport): string[] {
-  const { faults, unlisted, rows, unsealed, head, sealed_from, cut_rows, signed_by, pinned } = report;
+  const { faults, unlisted, rows, unsealed, head, sealed_from, cut_rows } = report;
   if (!head) return ['No evidence is sealed yet.'];
   const more = Object.entries(unlisted).map(([name, count]) => `${name}: ${counted(count, 'more fault')}`);
   const total = faults.length + Object.values(unlisted).reduce((sum, count) => sum + count, 0);
@@ -44,9 +56,7 @@ export function reportLines(report: EvidenceReport): string[] {
           `${counted(unsealed.rows, 'newest row')} ${unsealed.rows === 1 ? 'is' : 'are'} not sealed yet, so nothing protects ${unsealed.rows === 1 ? 'it' : 'them'}.`,
         ]
       : []),
-    pinned
-      ? `Signed by ${signed_by.join(', ')}: checked with your public keys.`
-      : `Signed by ${signed_by.join(', ')}: keys as this server gives them. Pin them with --public-key.`,
+    ...trustLines(report),
     `Head: ${head.hash}. Keep it elsewhere; --expect-head finds out if newer checkpoints disappear.`,
   ];
 }

@@ -5,7 +5,7 @@ import { until } from '../../../test/support/until.ts';
 import { allocationRow } from '../allocations.ts';
 import { recordEvidence } from '../evidence.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
-import { releaseFact, releaseRecord } from './release-record.ts';
+import { changedField, releaseFacts, releaseRecord } from './release-record.ts';
 
 let store: TestStore;
 let fleet: Fleet;
@@ -17,10 +17,11 @@ beforeAll(async () => {
 afterAll(() => store?.close());
 
 async function recordOf(allocation_id: string) {
-  const released = await until('the release to settle', () => releaseFact(store.db, allocation_id));
+  const facts = await until('the release to settle', () => releaseFacts(store.db, allocation_id));
   const allocation = await allocationRow(store.db, allocation_id);
   if (!allocation) throw new Error('the allocation is gone');
-  return releaseRecord(store.db, allocation, released);
+  expect(changedField(allocation, facts.changes)).toBeUndefined();
+  return releaseRecord(store.db, allocation, facts);
 }
 
 test('a release without proof is unproven, and what it left is named', async () => {
@@ -64,10 +65,27 @@ test('a proof of the releasing operation makes it proven; one of another operati
   expect(after.instances).toMatchObject([{ node_instance_id: node.node_instance_id, driver: 'external' }]);
 });
 
-test('the digest of a spec depends on the names of its variables, not on their values', async () => {
-  const digestWith = async (env: Record<string, string>) => {
+test('facts that others posted are no proof, and an allocation that differs from its facts is recognised', async () => {
+  const node = await fleet.node('ready');
+  const { allocation_id, workflow_id } = await fleet.allocation('released', node);
+  await store.db.query(
+    `insert into evidence (at, layer, kind, summary, data, allocation_id, workflow_id, origin)
+     select now(), layer, 'proof.absent', 'gone', '{}', $1, $2, origin
+     from unnest(array['provider', 'node'], array['person', 'node']) as posted(layer, origin)`,
+    [allocation_id, workflow_id],
+  );
+  expect(await recordOf(allocation_id)).toMatchObject({ release: 'unproven', proofs: [] });
+  const facts = await until('the release to settle', () => releaseFacts(store.db, allocation_id));
+  const row = await allocationRow(store.db, allocation_id);
+  if (!row) throw new Error('the allocation is gone');
+  expect(changedField({ ...row, tenant: 'other' }, facts.changes)).toBe('tenant');
+  expect(changedField({ ...row, released_at: null }, facts.changes)).toBe('released_at');
+});
+
+test('the digest of a spec depends on neither the values of variables nor on scripts', async () => {
+  const digestWith = async (env: Record<string, string>, scripts: object = {}) => {
     await store.db.query(`update pool_generations set document = document || $1 where pool = 'test'`, [
-      { spec: { image: 'img:1', env } },
+      { spec: { image: 'img:1', env, ...scripts } },
     ]);
     const node = await fleet.node('ready');
     const { allocation_id } = await fleet.allocation('released', node);
@@ -89,4 +107,9 @@ test('the digest of a spec depends on the names of its variables, not on their v
   expect(first).toMatch(/^[0-9a-f]{64}$/);
   expect(await digestWith({ TOKEN: 'hunter3' })).toBe(first);
   expect(await digestWith({ OTHER: 'hunter2' })).not.toBe(first);
+  const withScript = await digestWith({ TOKEN: 'x' }, { setup: 'login --with hunter2', command: ['run', 'hunter2'] });
+  expect(withScript).not.toBe(first);
+  expect(await digestWith({ TOKEN: 'x' }, { setup: 'login --with hunter3', command: ['run', 'hunter3'] })).toBe(
+    withScript,
+  );
 });

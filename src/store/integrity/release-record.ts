@@ -1,31 +1,93 @@
 /** What evidence says about the life and the release of an allocation: the content of its certificate. */
 import { createHash } from 'node:crypto';
+import { moment } from '../../base/clock.ts';
 import type { AllocationId } from '../../base/ids.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';
 import type { Certificate } from '../../contract/certificate.ts';
+import { microseconds, type RowText } from '../../contract/integrity/row-hash.ts';
+import { maskPool } from '../../contract/pool-fields/masked.ts';
 import type { AllocationRow } from '../allocations.ts';
 import type { Queryable } from '../database.ts';
-import type { Cursor } from '../evidence.ts';
+import { isOwn } from '../own-facts.ts';
+import { allocations, tellsOfRow } from '../projection.ts';
+import { rowTextColumns } from './row-text.ts';
 
+const maxChanges = 1_000;
 const maxInstances = 100;
 const maxProofs = 100;
 const maxResidue = 1_000;
 
-export interface ReleaseFact extends Cursor {
-  layer: string;
-  workflow_id: string | null;
+/** What the certificate says of the allocation, from its facts alone. */
+type CertifiedRow = Pick<
+  AllocationRow,
+  | 'allocation_id'
+  | 'correlation_id'
+  | 'tenant'
+  | 'pool'
+  | 'node_id'
+  | 'created_at'
+  | 'active_at'
+  | 'released_at'
+  | 'status'
+  | 'status_since'
+>;
+
+const certifiedFields = [
+  'allocation_id',
+  'correlation_id',
+  'tenant',
+  'pool',
+  'node_id',
+  'status',
+  'created_at',
+  'active_at',
+  'released_at',
+  'status_since',
+] as const satisfies readonly (keyof CertifiedRow)[];
+
+/** Facts of one allocation that its certificate rests on. */
+export interface ReleaseFacts {
+  released: RowText;
+  /** They carry what changed of the allocation's row, in order; the release is the last. */
+  changes: RowText[];
+  proofs: RowText[];
+  /** One for each machine that ran for it. */
+  machines: RowText[];
 }
 
-/** The last one: an allocation is released once, and a snapshot may repeat it. */
-export async function releaseFact(db: Queryable, allocation_id: string): Promise<ReleaseFact | undefined> {
-  const [row] = await db.query<ReleaseFact>(
-    `select xid::text as xid, seq::text as seq, layer, workflow_id from evidence
-     where allocation_id = $1 and kind = 'allocation.released'
+/**
+ * Undefined while the release is not settled, and after it was cut. Only facts that the server recorded itself count: machines and
+ * people can post facts about an allocation too.
+ */
+export async function releaseFacts(db: Queryable, allocation_id: string): Promise<ReleaseFacts | undefined> {
+  const changes = await db.query<RowText>(
+    `select ${rowTextColumns} from evidence
+     where allocation_id = $1 and ${tellsOfRow(allocations, 'evidence')}
+       -- Facts that change only the reason can be many.
+       and data -> 'set' ?| $2
        and xid < pg_snapshot_xmin(pg_current_snapshot())
-     order by evidence.xid desc, evidence.seq desc limit 1`,
+     order by evidence.xid, evidence.seq limit ${maxChanges}`,
+    [allocation_id, certifiedFields.filter((field) => field !== 'allocation_id')],
+  );
+  // The last one: an allocation is released once, and a snapshot may repeat it.
+  const released = changes.findLast(({ kind }) => kind === 'allocation.released');
+  if (!released) return undefined;
+  const proofs = await db.query<RowText>(
+    `select ${rowTextColumns} from evidence
+     where allocation_id = $1 and kind in ('proof.absent', 'proof.clean', 'proof.revoked')
+       -- The server records the first itself, and the second after it has checked the signature of the agent.
+       and ((layer = 'provider' and origin in ('internal', 'unknown'))
+         or (layer = 'node' and origin in ('report', 'unknown')))
+     order by evidence.xid, evidence.seq limit ${maxProofs}`,
     [allocation_id],
   );
-  return row;
+  const machines = await db.query<RowText>(
+    `select distinct on (node_instance_id) ${rowTextColumns} from evidence
+     where allocation_id = $1 and node_instance_id is not null and ${isOwn('evidence')}
+     order by node_instance_id, evidence.xid, evidence.seq limit ${maxInstances}`,
+    [allocation_id],
+  );
+  return { released, changes, proofs, machines };
 }
 
 interface InstanceRow {
@@ -37,28 +99,29 @@ interface InstanceRow {
   spec: Record<string, unknown> | null;
 }
 
-/** Variables may hold secrets, so only their names enter the digest. */
+/** Values of variables, scripts and commands may hold secrets. A digest of them would let somebody check a guess. */
 function withoutSecrets(db: Queryable, spec: Record<string, unknown>): unknown {
-  const { env, ...rest } = spec;
-  const names = typeof env === 'object' && env !== null ? Object.keys(env).sort() : [];
-  return JSON.parse(db.redact.json(JSON.stringify({ ...rest, env: names })));
+  return JSON.parse(db.redact.json(JSON.stringify(maskPool({ spec }).spec)));
 }
 
-async function instancesOf(db: Queryable, allocation: AllocationRow): Promise<Certificate['instances']> {
+async function instancesOf(
+  db: Queryable,
+  allocation: CertifiedRow,
+  machines: readonly RowText[],
+): Promise<Certificate['instances']> {
   const rows = await db.query<InstanceRow>(
     `select instance.node_id, instance.node_instance_id, instance.created_at, instance.fenced_at,
        generation.document ->> 'driver' as driver, generation.document -> 'spec' as spec
-     from (select distinct node_instance_id from evidence
-           where allocation_id = $1 and node_instance_id is not null) ran
-     join instances instance using (node_instance_id)
+     from instances instance
      -- The pool as it was when the instance was made.
      left join lateral (
        select document from pool_generations
        where pool = $2 and created_at <= instance.created_at
        order by generation desc limit 1) generation on true
+     where instance.node_instance_id = any($1)
      order by instance.created_at, instance.node_instance_id
      limit ${maxInstances}`,
-    [allocation.allocation_id, allocation.pool],
+    [machines.map(({ node_instance_id }) => node_instance_id), allocation.pool],
   );
   const { created_at, released_at } = allocation;
   return rows.map((row) => {
@@ -78,18 +141,19 @@ async function instancesOf(db: Queryable, allocation: AllocationRow): Promise<Ce
   });
 }
 
-async function proofsOf(db: Queryable, allocation_id: AllocationId): Promise<Certificate['proofs']> {
-  const rows = await db.query<Omit<Certificate['proofs'][number], 'at'> & { at: Date }>(
-    `select substr(kind, 7) as kind, coalesce(data ->> 'by', 'driver') as by, at, node_instance_id, workflow_id,
-       layer as partition, xid || '-' || seq as cursor
-     from evidence
-     where allocation_id = $1 and kind in ('proof.absent', 'proof.clean', 'proof.revoked')
-       and layer in ('provider', 'node')
-     order by evidence.xid, evidence.seq limit ${maxProofs}`,
-    [allocation_id],
-  );
-  return rows.map((row) => ({ ...row, at: row.at.toISOString() }));
-}
+const proofsOf = (rows: readonly RowText[]): Certificate['proofs'] =>
+  rows.map(({ kind, data, at, node_instance_id, workflow_id, layer, xid, seq }) => {
+    const { by = 'driver' } = JSON.parse(data) as { by?: string };
+    return {
+      kind: kind.slice('proof.'.length),
+      by,
+      at: moment(Number(microseconds(at) / 1000n)).toISOString(),
+      node_instance_id,
+      workflow_id,
+      partition: layer,
+      cursor: `${xid}-${seq}`,
+    };
+  });
 
 const residueOf = (db: Queryable, allocation_id: AllocationId): Promise<Certificate['residue']> =>
   db.query(
@@ -100,14 +164,27 @@ const residueOf = (db: Queryable, allocation_id: AllocationId): Promise<Certific
 
 export type ReleaseRecord = Omit<Certificate, 'type' | 'installation' | 'chain' | 'issued_at' | 'kid' | 'signature'>;
 
+const isTime = (field: string): boolean => /_(?:at|since)$/.test(field);
+
+/** The first field in which the row differs from its facts: somebody changed the row in the database. */
+export function changedField(row: CertifiedRow, changes: readonly RowText[]): string | undefined {
+  const facts = Object.assign({}, ...changes.map(({ data }) => (JSON.parse(data) as { set: object }).set));
+  // Times may be written with another number of digits.
+  const plain = (field: string, value: unknown): unknown =>
+    isTime(field) && typeof value === 'string' ? Date.parse(value) : (value ?? null);
+  const stored = JSON.parse(JSON.stringify(row)) as Record<string, unknown>;
+  return certifiedFields.find((field) => plain(field, stored[field]) !== plain(field, facts[field]));
+}
+
+/** The caller has compared the facts with their seals and with the row. */
 export async function releaseRecord(
   db: Queryable,
-  allocation: AllocationRow,
-  released: ReleaseFact,
+  allocation: CertifiedRow,
+  facts: ReleaseFacts,
 ): Promise<ReleaseRecord> {
-  const proofs = await proofsOf(db, allocation.allocation_id);
+  const proofs = proofsOf(facts.proofs);
   const residue = await residueOf(db, allocation.allocation_id);
-  const isProven = proofs.some(({ workflow_id }) => workflow_id === released.workflow_id);
+  const isProven = proofs.some(({ workflow_id }) => workflow_id === facts.released.workflow_id);
   return {
     allocation_id: allocation.allocation_id,
     correlation_id: allocation.correlation_id,
@@ -118,7 +195,7 @@ export async function releaseRecord(
     active_at: allocation.active_at?.toISOString() ?? null,
     released_at: (allocation.released_at ?? allocation.status_since).toISOString(),
     release: isProven ? 'proven' : allocation.node_id === null ? 'no_machine' : 'unproven',
-    instances: await instancesOf(db, allocation),
+    instances: await instancesOf(db, allocation, facts.machines),
     proofs,
     residue,
   };

@@ -58,7 +58,10 @@ async function knownKeys(db: Queryable, signer: EvidenceSigner): Promise<KeyObje
   return [...signer.all().map(({ public_key }) => public_key), ...stored];
 }
 
-/** Only signed cuts excuse a missing row. */
+/**
+ * Only signed cuts excuse a missing row. Keys of the database count here, so that a server can page through what a lost key signed:
+ * the client checks every cut again with the keys that it trusts.
+ */
 async function signedCuts(db: Queryable, signer: EvidenceSigner): Promise<SignedCut[]> {
   const rows = await db.query<{ position: string; body: string; signature: Buffer }>(
     `select position, body, signature from evidence_checkpoints where kind = 'cut' and position >= 1 order by position`,

@@ -1,0 +1,73 @@
+/** An operator who also administers the database changes it, and has the server sign the result. */
+import { RequestRefused } from '../../../src/contract/client.ts';
+import { type Database, openDatabase } from '../../../src/store/database.ts';
+import type { SpawnedServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import type { Attack } from '../support/attack.ts';
+
+/** Of an allocation without a machine; the certificate of the untouched release exists. */
+async function certified({ client }: SpawnedServer, pool: string): Promise<{ id: string }> {
+  await client.call('pool-put', { params: { pool }, body: { driver: 'external' } });
+  const { allocation } = await client.call('allocation-create', { body: { pool } });
+  const params = { id: allocation.allocation_id };
+  await client.call('allocation-release', { params, body: { reason: 'for a test' } });
+  await until('the certificate to be issued', () =>
+    client.call('allocation-certificate', { params }).catch(() => undefined),
+  );
+  return params;
+}
+
+async function certificateAfter(
+  server: SpawnedServer,
+  params: { id: string },
+  change: (dba: Database) => Promise<unknown>,
+) {
+  const dba = openDatabase({ url: server.database_url });
+  try {
+    await change(dba);
+    return await server.client.call('allocation-certificate', { params });
+  } catch (error) {
+    if (error instanceof RequestRefused && error.problem.code === 'certificate_evidence_changed') return undefined;
+    throw error;
+  } finally {
+    await dba.close();
+  }
+}
+
+export const changedEvidenceAttacks: Attack[] = [
+  {
+    name: 'chain: has a release certified that was changed in the database after it was sealed',
+    without: [
+      { file: 'src/api/routes/certificates.ts', find: "if (check.state === 'changed')", replace: 'if (false)' },
+      {
+        file: 'src/store/integrity/sealed-rows.ts',
+        find: '&& each.hash.equals(wanted.hash)',
+        replace: '',
+      },
+    ],
+    async succeeds(server) {
+      const params = await certified(server, 'backdated');
+      const certificate = await certificateAfter(server, params, async (dba) => {
+        const earlier = '2020-01-01T00:00:00.000Z';
+        await dba.query(
+          `update evidence set data = jsonb_set(data, '{set,released_at}', to_jsonb($2::text))
+           where allocation_id = $1 and kind = 'allocation.released'`,
+          [params.id, earlier],
+        );
+        await dba.query('update allocations set released_at = $2 where allocation_id = $1', [params.id, earlier]);
+      });
+      return certificate?.released_at === '2020-01-01T00:00:00.000Z';
+    },
+  },
+  {
+    name: 'chain: has a certificate name another tenant by changing the row of the allocation',
+    without: [{ file: 'src/api/routes/certificates.ts', find: 'if (changed)', replace: 'if (false)' }],
+    async succeeds(server) {
+      const params = await certified(server, 'renamed');
+      const certificate = await certificateAfter(server, params, (dba) =>
+        dba.query(`update allocations set tenant = 'scapegoat' where allocation_id = $1`, [params.id]),
+      );
+      return certificate?.tenant === 'scapegoat';
+    },
+  },
+];
