@@ -2,6 +2,7 @@
 import { changedEvidenceAttacks } from './operator/changed-evidence.ts';
 import { poolFieldAttacks } from './operator/pool-fields.ts';
 import { taskKeyAttacks } from './operator/task-keys.ts';
+import { yamlAttacks } from './operator/yaml.ts';
 import { describeAttacks } from './support/attack.ts';
 
-describeAttacks('operator', [...changedEvidenceAttacks, ...poolFieldAttacks, ...taskKeyAttacks]);
+describeAttacks('operator', [...changedEvidenceAttacks, ...poolFieldAttacks, ...taskKeyAttacks, ...yamlAttacks]);

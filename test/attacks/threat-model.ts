@@ -58,8 +58,7 @@ export const attackers: Attacker[] = [
         says: 'Stall the server with a hostile body, header or address.',
         shown_by: [
           ...attack('nobody/parsers')(
-            '1: freezes the server by a YAML mapping of many keys at the session route',
-            '1: freezes the server by YAML with many errors at the session route',
+            '1: has YAML parsed at the session route',
             '1: has a body parsed at the session route that is larger than any token',
             '1: has a refusal repeat a name of 100 KB',
           ),
@@ -135,6 +134,7 @@ export const attackers: Attacker[] = [
         says: 'Read what a machine reported while another tenant had it.',
         shown_by: attack('tenant/former-tenant')(
           '14: reads what the machine reported while another tenant had it',
+          '14: reads the boot stages of a machine that was handed over without a date',
           '14: reads the boot stages that were reported while another tenant had the machine',
         ),
       },
@@ -142,7 +142,8 @@ export const attackers: Attacker[] = [
         says: 'State facts as the control plane, or about a machine after its release.',
         shown_by: attack('tenant/former-tenant')(
           '3: posts a fact of a kind that the server writes',
-          '3: adds to the story of a machine after its release',
+          '3: adds to the story of an allocation after its release',
+          '3: adds to the story of a machine that it had before, by an allocation that it has now',
         ),
       },
       {
@@ -393,6 +394,18 @@ export const attackers: Attacker[] = [
           '15: reads an API key in the audit whose format the redactor did not know',
           '15: reads a password in the audit that stood on a command line',
         ),
+      },
+      {
+        says: 'Stall the server with a hostile pool document.',
+        shown_by: [
+          ...attack('operator/yaml')(
+            '1: freezes the server by a YAML pool of many keys',
+            '1: freezes the server by a YAML pool of many errors',
+            '1: has a YAML pool parsed that is larger than the limit',
+            '1: keeps the server busy by YAML pools of many tokens',
+          ),
+          ...test('src/api/bodies/yaml.test.ts', 'parses %s in linear time by itself'),
+        ],
       },
       {
         says: 'Rotate the key that signs tasks.',

@@ -1,7 +1,9 @@
 /** What YAML is read as, and what is refused. How its cost grows is tested in test/api/linear-input.test.ts. */
 import { expect, it } from 'vitest';
+import { hostileYaml } from '../../../test/api/support/hostile-input.ts';
+import { expectLinear } from '../../../test/support/growth.ts';
 import { ApiProblem } from '../../contract/errors.ts';
-import { maxYamlBytes, readYaml } from './yaml.ts';
+import { maxYamlBytes, parseWithoutStacks, readYaml } from './yaml.ts';
 
 const codeOf = (text: string): string => {
   try {
@@ -55,4 +57,9 @@ it('names the line of a mistake', () => {
 it('refuses what is longer than its limit, and reads what is not', () => {
   expect(codeOf(`a: ${'x'.repeat(maxYamlBytes)}`)).toBe('body_too_large');
   expect(codeOf(`a: ${'x'.repeat(maxYamlBytes - 3)}`)).toBe('read');
+});
+
+// The limits on size and tokens hide what the parser's options cost, so the parser is measured without them.
+it.for(['many keys', 'closing brackets'])('parses %s in linear time by itself', async (what) => {
+  await expectLinear(what, 40_000, (size) => hostileYaml[what]?.(size) ?? '', parseWithoutStacks);
 });

@@ -38,7 +38,7 @@ function checkTokens(text: string): void {
 }
 
 /** The library makes an error for each mistake; without their stacks a text full of them costs a fifth. */
-function parseWithoutStacks(text: string) {
+export function parseWithoutStacks(text: string) {
   const before = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;
   try {

@@ -41,17 +41,12 @@ export const formerTenantAttacks: Attack[] = [
     },
   },
   {
-    name: '3: adds to the story of a machine after its release',
+    name: '3: adds to the story of an allocation after its release',
     without: [
       {
         file: 'src/store/outside-facts.ts',
         find: "(allocation.tenant <> $2 or allocation.status = 'released')",
         replace: 'allocation.tenant <> $2',
-      },
-      {
-        file: 'src/store/outside-facts.ts',
-        find: 'fact.node_id is distinct from own.node_id',
-        replace: 'fact.node_id is distinct from allocation.node_id',
       },
     ],
     async succeeds(server) {
@@ -62,7 +57,22 @@ export const formerTenantAttacks: Attack[] = [
       if (!(await post(server, token, fact('ingress.seen', { allocation_id, node_id }))))
         throw new Error('a tenant may tell of the machine that it has');
       await release(server, token, allocation, machine);
-      return post(server, token, fact('ingress.seen', { allocation_id, node_id }));
+      return post(server, token, fact('ingress.seen', { allocation_id }));
+    },
+  },
+  {
+    name: '3: adds to the story of a machine that it had before, by an allocation that it has now',
+    without: [
+      { file: 'src/store/outside-facts.ts', find: 'fact.node_id is distinct from own.node_id', replace: 'false' },
+    ],
+    async succeeds(server) {
+      const token = await tenantOf(server, 'mover');
+      const machine = await machineIn(server, 'moved-from');
+      const former = await allocate(server, token, 'moved-from');
+      await release(server, token, former, machine);
+      await machineIn(server, 'moved-to');
+      const { allocation_id } = await allocate(server, token, 'moved-to');
+      return post(server, token, fact('ingress.seen', { allocation_id, node_id: machine.node_id }));
     },
   },
   {
@@ -71,10 +81,21 @@ export const formerTenantAttacks: Attack[] = [
       {
         file: 'src/store/handover.ts',
         find: 'set reported = null, reports_since = $2',
-        replace: 'set reports_since = least(kept.reports_since, $2)',
+        replace: 'set reports_since = $2',
       },
     ],
     succeeds: (server) => readsOfFormer(server, 'reports', ['node-get', 'node-explain']),
+  },
+  {
+    name: '14: reads the boot stages of a machine that was handed over without a date',
+    without: [
+      {
+        file: 'src/store/handover.ts',
+        find: 'set reported = null, reports_since = $2',
+        replace: 'set reported = null, reports_since = least(kept.reports_since, $2)',
+      },
+    ],
+    succeeds: (server) => readsOfFormer(server, 'undated', ['node-boot', 'node-explain']),
   },
   {
     name: '14: reads the boot stages that were reported while another tenant had the machine',

@@ -1,0 +1,61 @@
+/** An operator who sends pools as YAML that costs the server much more time than it costs the sender. */
+import { send } from '../../api/support/calls.ts';
+import { hostileYaml } from '../../api/support/hostile-input.ts';
+import type { SpawnedServer } from '../../support/server.ts';
+import type { Attack, SourceEdit } from '../support/attack.ts';
+import { cpuSpentOn } from '../support/server-cpu.ts';
+
+const yaml = 'src/api/bodies/yaml.ts';
+const anySize: SourceEdit = {
+  ...{ file: yaml, find: 'maxYamlBytes = 32 * 1024;', replace: 'maxYamlBytes = 1024 * 1024;' },
+};
+const anyTokens: SourceEdit = { file: yaml, find: '  checkTokens(text);\n', replace: '' };
+
+/** Seconds of the server's CPU; what is refused in time takes hundredths. */
+const much = 1.5;
+
+async function putYaml(server: SpawnedServer, shape: string, bytes: number) {
+  const { token } = await server.client.call('token-create', { body: { name: 'yaml', role: 'operator' } });
+  const request = { raw: hostileYaml[shape]?.(bytes) ?? '', headers: { 'content-type': 'application/yaml' } };
+  return () => send(server.url, 'PUT', '/v1/pools/hostile', { ...request, bearer: token ?? '' });
+}
+
+async function cpuOf(server: SpawnedServer, shape: string, bytes: number, times: number): Promise<number> {
+  const put = await putYaml(server, shape, bytes);
+  return cpuSpentOn(server.pid, async () => {
+    for (let count = 0; count < times; count++) {
+      const { status } = await put();
+      if (status === 401 || status === 403) throw new Error(`the body was not read: ${status}`);
+    }
+  });
+}
+
+/**
+ * The size, the number of tokens and the parser's options each bound the cost of the first two, so all three have to go to
+ * show that it is real. The size and the tokens are attacked alone below, the options in src/api/bodies/yaml.test.ts.
+ */
+export const yamlAttacks: Attack[] = [
+  {
+    name: '1: freezes the server by a YAML pool of many keys',
+    without: [anySize, anyTokens, { file: yaml, find: 'uniqueKeys: false', replace: 'uniqueKeys: true' }],
+    succeeds: async (server) => (await cpuOf(server, 'many keys', 180_000, 1)) > much,
+  },
+  {
+    name: '1: freezes the server by a YAML pool of many errors',
+    without: [anySize, anyTokens, { file: yaml, find: 'prettyErrors: false', replace: 'prettyErrors: true' }],
+    succeeds: async (server) => (await cpuOf(server, 'closing brackets', 90_000, 1)) > much,
+  },
+  {
+    name: '1: has a YAML pool parsed that is larger than the limit',
+    without: [anySize],
+    async succeeds(server) {
+      const { body } = await (await putYaml(server, 'a long scalar', 180_000))();
+      return body.code !== 'body_too_large';
+    },
+  },
+  {
+    name: '1: keeps the server busy by YAML pools of many tokens',
+    without: [anyTokens],
+    succeeds: async (server) => (await cpuOf(server, 'closing brackets', 30_000, 30)) > much,
+  },
+];
