@@ -10,21 +10,13 @@ export interface CredentialAge {
   mayRotate(expires_seconds: number): boolean;
 }
 
-/** A fleet that slept through an outage of the server renews its credentials within this time, instead of being refused at once. */
-const settlingSeconds = 600;
-
 export function createCredentialAge(
   clock: Clock,
   { credential_seconds, credential_grace_seconds }: { credential_seconds: number; credential_grace_seconds: number },
 ): CredentialAge {
-  const enforcedFromMs = clock.nowMs() + 1000 * Math.min(settlingSeconds, credential_seconds / 4);
   return {
     expiryFrom: (at) => (credential_seconds === 0 ? null : secondsLater(at, credential_seconds)),
-    isExpired(expires_seconds) {
-      if (expires_seconds === 0) return false;
-      const now_ms = clock.nowMs();
-      return now_ms > 1000 * expires_seconds && now_ms > enforcedFromMs;
-    },
+    isExpired: (expires_seconds) => expires_seconds !== 0 && clock.nowMs() > 1000 * expires_seconds,
     mayRotate: (expires_seconds) => clock.nowMs() <= 1000 * (expires_seconds + credential_grace_seconds),
   };
 }

@@ -6,11 +6,11 @@ import { forgedFactAttacks } from './node/forged-facts.ts';
 import { logBombAttacks, smallLogs } from './node/log-bomb.ts';
 import { replacedKeyAttacks } from './node/replaced-key.ts';
 import { retiredTaskKeyAttacks, shortOverlap } from './node/retired-task-key.ts';
-import { stolenCredentialAttacks } from './node/stolen-credential.ts';
+import { oldCredentialAttacks, stolenCredentialAttacks } from './node/stolen-credential.ts';
 import { describeAttacks } from './support/attack.ts';
 import { tightLimits } from './support/floods.ts';
 
-describeAttacks('node', [...forgedFactAttacks, ...replacedKeyAttacks, ...bootReportAttacks]);
+describeAttacks('node', [...forgedFactAttacks, ...replacedKeyAttacks, ...bootReportAttacks, ...oldCredentialAttacks]);
 describeAttacks('node with a small log', logBombAttacks, smallLogs);
 describeAttacks('node with a copied credential', stolenCredentialAttacks, ['--credential-seconds', '2']);
 describeAttacks('node under a short overlap of task keys', retiredTaskKeyAttacks, shortOverlap);

@@ -1,5 +1,6 @@
 /** The attacker copied the bearer credential of a machine, and not the key. The server's credentials hold two seconds. */
 import { startMachine } from '../../api/support/machine.ts';
+import { openTables } from '../../api/support/tables.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import type { Attack } from '../support/attack.ts';
@@ -10,6 +11,30 @@ async function stolenFrom({ client, url }: SpawnedServer, pool: string) {
   const { token: join_token = '' } = await client.call('join-token-create', { params: { pool } });
   return startMachine(url, { join_token, name: 'victim' }, { rotates_credential: true });
 }
+
+/** The server's credentials hold a day. */
+export const oldCredentialAttacks: Attack[] = [
+  {
+    name: 'ageing: beats with an old credential right after a start of the server',
+    without: [
+      {
+        file: 'src/api/credential-age.ts',
+        find: 'clock.nowMs() > 1000 * expires_seconds,',
+        replace: 'clock.nowMs() > 1000 * expires_seconds && clock.monotonicMs() > 600_000,',
+      },
+    ],
+    async succeeds(server) {
+      const machine = await stolenFrom(server, 'restarted');
+      const tables = await openTables(server.database_url);
+      await tables
+        .query("update instances set credential_expires_at = now() - interval '1 day' where node_instance_id = $1", [
+          machine.node_instance_id,
+        ])
+        .finally(() => tables.close());
+      return (await machine.beat()).status === 200;
+    },
+  },
+];
 
 export const stolenCredentialAttacks: Attack[] = [
   {
