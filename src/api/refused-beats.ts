@@ -28,6 +28,8 @@ interface RefusedJoinBeat {
   session: RefusedSession;
   code: JoinRefusal;
   join_token_id: string;
+  /** When it expired or was revoked. */
+  ended_at: Date;
 }
 
 interface RefusedRelayBeat {
@@ -50,7 +52,7 @@ const mostTold = 50_000;
 const factOf = (beat: RefusedBeat, at: Date): Fact =>
   'join_token_id' in beat ? joinFactOf(beat, at) : relayFactOf(beat, at);
 
-function joinFactOf({ session, code, join_token_id }: RefusedJoinBeat, at: Date): Fact {
+function joinFactOf({ session, code, join_token_id, ended_at }: RefusedJoinBeat, at: Date): Fact {
   const { node_id, node_instance_id, pool } = session;
   const why_not = joinRefusals[code].why(join_token_id);
   return {
@@ -58,7 +60,15 @@ function joinFactOf({ session, code, join_token_id }: RefusedJoinBeat, at: Date)
     layer: 'api',
     kind: refusedBeatKind,
     summary: `its heartbeats arrive and are refused: ${why_not}`,
-    data: { code, why_not, way_out: joinRefusals[code].way_out(pool), shown: 'join_token', pool, join_token_id },
+    data: {
+      code,
+      why_not,
+      way_out: joinRefusals[code].way_out(pool),
+      shown: 'join_token',
+      pool,
+      join_token_id,
+      ended_at: ended_at.toISOString(),
+    },
     node_id,
     node_instance_id,
   };

@@ -368,6 +368,7 @@ test('one that failed again and again waits for a change of its pool, and not fo
 
 describe('a machine whose beats are refused', () => {
   const refused_beats = {
+    token_ended_at: null,
     at: at(10),
     why: 'relay token rack-7 was revoked',
     way_out: 'make another',

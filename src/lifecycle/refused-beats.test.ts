@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { beatRefusals, isStillRefused, joinRefusals, refusalToldEverySeconds, refusedIn } from './refused-beats.ts';
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000);
-const refused = { at: at(100), in_short: 's', why: 'w', way_out: 'o' };
+const refused = { at: at(100), token_ended_at: null, in_short: 's', why: 'w', way_out: 'o' };
 
 describe('beats are refused still', () => {
   test.each<[string, Date | null, Date, boolean]>([
@@ -12,6 +12,15 @@ describe('beats are refused still', () => {
     ['as long as it would be told anew', at(90), at(100 + 1.5 * refusalToldEverySeconds), true],
     ['not when it would have been told anew and was not', at(90), at(100 + 2 * refusalToldEverySeconds), false],
   ])('%s', (_, last_seen_at, now, still) => expect(isStillRefused(refused, last_seen_at, now)).toBe(still));
+
+  test.each<[string, Date | null, boolean]>([
+    ['for a token that ended while it beat', at(49), true],
+    ['for a token that ended while it held a lease', at(50 - 600), true],
+    ['not for a token that ended long after it fell silent', at(50 - 601), false],
+    ['not for a token that it never beat with', null, false],
+  ])('%s', (_, last_seen_at, still) => {
+    expect(isStillRefused({ ...refused, token_ended_at: at(50) }, last_seen_at, at(130))).toBe(still);
+  });
 });
 
 test.each(Object.entries(beatRefusals))('%s in short names no token and no pool', (code, { in_short }) => {
@@ -28,10 +37,12 @@ test.each(Object.entries(beatRefusals))('%s in short names no token and no pool'
 });
 
 test.each(Object.entries(joinRefusals))('%s of a join token that the machine beats with', (code, refusal) => {
-  const data = { code, shown: 'join_token', join_token_id: 'tok_1', why_not: 'forged', way_out: 'forged' };
+  const ended_at = at(-5).toISOString();
+  const data = { code, shown: 'join_token', join_token_id: 'tok_1', ended_at, why_not: 'forged', way_out: 'forged' };
   const fact = { kind: 'beat.refused', origin: 'internal', at: at(0).toISOString(), data };
   const { in_short, why, way_out } = refusal;
-  expect(refusedIn(fact, 'gpu')).toEqual({ at: at(0), in_short, why: why('tok_1'), way_out: way_out('gpu') });
+  const said = { in_short, why: why('tok_1'), way_out: way_out('gpu') };
+  expect(refusedIn(fact, 'gpu')).toEqual({ at: at(0), token_ended_at: at(-5), ...said });
   expect(in_short).not.toMatch(/tok_1|gpu/);
   expect(refusedIn({ ...fact, origin: 'node' }, 'gpu')).toBeNull();
   expect(refusedIn({ ...fact, data: { ...data, shown: 'name' } }, 'gpu')).toBeNull();
@@ -43,6 +54,7 @@ test('the sentences come from the table, and only a fact of the control plane co
   const fact = { kind: 'beat.refused', origin: 'internal', at: at(0).toISOString(), data: forged };
   expect(refusedIn(fact, 'gpu')).toEqual({
     at: at(0),
+    token_ended_at: null,
     in_short: beatRefusals.token_unknown.in_short,
     why: 'relay token rack-7 was revoked',
     way_out: beatRefusals.token_unknown.way_out(data, 'gpu'),

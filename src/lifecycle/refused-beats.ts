@@ -75,6 +75,8 @@ export const refusalToldEverySeconds = 3600;
 
 export interface RefusedBeats {
   at: Date;
+  /** When the join token ended; null where beats are not refused for one, or an earlier version recorded it. */
+  token_ended_at: Date | null;
   in_short: string;
   why: string;
   way_out: string;
@@ -103,16 +105,33 @@ export function refusedIn(
   const code = String(fact.data.code);
   if (shown === 'join_token' && isJoinRefusal(code)) {
     const { in_short, why, way_out } = joinRefusals[code];
-    return { at: new Date(fact.at), in_short, why: why(String(fact.data.join_token_id)), way_out: way_out(pool) };
+    const { ended_at } = fact.data;
+    const token_ended_at = typeof ended_at === 'string' ? new Date(ended_at) : null;
+    const said = { in_short, why: why(String(fact.data.join_token_id)), way_out: way_out(pool) };
+    return { at: new Date(fact.at), token_ended_at, ...said };
   }
   const refusing = { relay: String(fact.data.relay), relay_pool: String(fact.data.relay_pool) };
   const { in_short, why, way_out } = refusalOf(code);
-  return { at: new Date(fact.at), in_short, why: why(refusing, pool), way_out: way_out(refusing, pool) };
+  const said = { in_short, why: why(refusing, pool), way_out: way_out(refusing, pool) };
+  return { at: new Date(fact.at), token_ended_at: null, ...said };
 }
 
+/** Longer than the lease of a client that renews one, which is the slowest that they usually beat. */
+const maxSilenceBeforeEndSeconds = 600;
+
+/**
+ * A join token opens a whole pool, so a post with an ended one may come from anybody who has it. It explains the silence of
+ * a machine that was heard until the token ended, and of no other.
+ */
+const wasHeardUntilEnd = ({ token_ended_at }: RefusedBeats, last_seen_at: Date | null): boolean =>
+  token_ended_at === null ||
+  (last_seen_at !== null && last_seen_at.getTime() >= token_ended_at.getTime() - 1000 * maxSilenceBeforeEndSeconds);
+
 /** Whether its beats are refused still, as far as anybody knows: none has counted since. */
-export const isStillRefused = ({ at }: RefusedBeats, last_seen_at: Date | null, now: Date): boolean =>
-  (last_seen_at === null || at > last_seen_at) && now.getTime() - at.getTime() < 2000 * refusalToldEverySeconds;
+export const isStillRefused = (refused: RefusedBeats, last_seen_at: Date | null, now: Date): boolean =>
+  (last_seen_at === null || refused.at > last_seen_at) &&
+  now.getTime() - refused.at.getTime() < 2000 * refusalToldEverySeconds &&
+  wasHeardUntilEnd(refused, last_seen_at);
 
 export const waitsToBeHeard = ({ why, way_out }: RefusedBeats): string =>
   `its heartbeats to be taken: they arrive and are refused, for ${why}. The way out: ${way_out}`;

@@ -56,6 +56,8 @@ export interface DoorClient {
   client_instance: string | null;
   /** The join token that it registered with last. */
   join_token_id: string | null;
+  /** Those with limited uses that it registered with before; they still speak for it. */
+  earlier_join_token_ids: readonly string[] | null;
   /** The interval that its beats were last judged by, by whichever replica. */
   kept_interval_seconds: number | null;
 }
@@ -123,6 +125,7 @@ const doorClientOf = (row: SessionRow): DoorClient | null =>
     announced_interval_seconds: row.announced_interval_seconds,
     client_instance: row.client_instance,
     join_token_id: row.join_token_id,
+    earlier_join_token_ids: row.earlier_join_token_ids,
     kept_interval_seconds: row.kept_interval_seconds,
   };
 

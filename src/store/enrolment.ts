@@ -13,6 +13,7 @@ import { budgetOf } from './door-rules.ts';
 import { recordEvidence } from './evidence.ts';
 import type { EnrollmentClaims } from './installation.ts';
 import { createInstance, fenceInstance, hashSecret, type InstanceRow, instanceRow, newSecret } from './instances.ts';
+import { keepArrival, keepEarlierToken } from './joins/arrival.ts';
 import { NameContested, noteContested, settleContested } from './joins/contested.ts';
 import { checkKeyProof, type KeyProofResult } from './joins/key-proof.ts';
 import { mustStandAsJudged, nameHeld, spendUnlessKnown, unproven } from './joins/known-name.ts';
@@ -21,19 +22,9 @@ import { isSpent, mustBeValid, spentProblem } from './joins/validity.ts';
 import { admitNewcomers, type JoinRequest, joinWithOthers } from './newcomers.ts';
 import { lockNode, type NodeRow, nodeRow } from './nodes.ts';
 import { currentPool, poolGeneration } from './pools.ts';
-import { type Arrival, type Registered, type Registering, replyOf, startOf } from './registering.ts';
+import { type Registered, type Registering, replyOf, startOf } from './registering.ts';
 import { type JoinTokenRow, joinTokenBySecret } from './tokens.ts';
 import { chargedTo } from './write-account.ts';
-
-/** In the transaction of the registration, or a crash would leave a name that is held and that nobody can speak for. */
-async function keepArrival(tx: Transaction, id: NodeInstanceId, arrival: Arrival | undefined): Promise<void> {
-  if (!arrival) return;
-  await tx.query(
-    `update instances set door = $2, announced_interval_seconds = $3, client_instance = $4, join_token_id = coalesce($5, join_token_id)
-     where node_instance_id = $1`,
-    [id, arrival.door, arrival.announced_interval_seconds, arrival.client_instance, arrival.join_token_id],
-  );
-}
 
 const fencedProblem = (reason: string | null) =>
   new ApiProblem('instance_fenced', reason ? `This instance no longer counts: ${reason}.` : {});
@@ -312,7 +303,9 @@ async function byCredential(
       key.trusted_public_key,
     ],
   );
-  await keepArrival(tx, instance.node_instance_id, context.arrival);
+  const { arrival } = context;
+  if (arrival?.join_token_id) await keepEarlierToken(tx, node_instance_id, arrival.join_token_id);
+  await keepArrival(tx, node_instance_id, arrival);
   return replyFor(tx, admitted, node_instance_id, undefined, known.credential_expires_at);
 }
 

@@ -19,6 +19,8 @@ export interface InstanceRow {
   next_credential_expires_at: Date | null;
   credential_used_at: Date | null;
   join_token_id: string | null;
+  /** Those with limited uses that let it in before. */
+  earlier_join_token_ids: string[] | null;
   agent_public_key: string | null;
   /** Since when it signs with a key that replaced another one without its signature; null once an operator accepted it. */
   key_unproven_since: Date | null;

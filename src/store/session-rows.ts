@@ -23,6 +23,7 @@ export interface SessionRow {
   announced_interval_seconds: number | null;
   client_instance: string | null;
   join_token_id: string | null;
+  earlier_join_token_ids: string[] | null;
   pool: string;
   name: string;
   node_status: NodeStatus;
@@ -40,7 +41,7 @@ const rowsOf = (instances: string) => `
   select instance.node_instance_id, instance.node_id, instance.credential_hash, instance.next_credential_hash, instance.credential_used_at,
     instance.credential_expires_at, instance.next_credential_expires_at,
     instance.fenced_at, instance.fence_reason, instance.revoked_at, instance.door, instance.announced_interval_seconds, instance.client_instance,
-    instance.join_token_id,
+    instance.join_token_id, instance.earlier_join_token_ids,
     node.pool, node.name, node.status as node_status, node.reported_status, node.verdict ->> 'rule' as verdict_rule,
     node.node_instance_id as current_instance, ${holderOf('node.node_id')} as allocation_id,
     generation.document -> 'heartbeat' as heartbeat,

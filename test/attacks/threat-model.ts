@@ -249,6 +249,7 @@ export const attackers: Attacker[] = [
           'ageing: renews a stolen credential without the key',
           'ageing: beats with a stolen credential after its lifetime',
           'ageing: registers again with a stolen credential after its lifetime',
+          'ageing: beats with an old credential right after a start of the server',
         ),
       },
       {
@@ -331,6 +332,13 @@ export const attackers: Attacker[] = [
           "2: takes a tenant's AgentField machine offline with an expired join token that is remembered",
           '2: returns as another AgentField machine with a spent join token',
           '16: reports a failed boot with an expired join token',
+        ),
+      },
+      {
+        says: 'Take a machine from the token that let it in, or have its silence blamed on a token that ended later.',
+        shown_by: attack('join-token-holder/other-tokens')(
+          '2: takes an AgentField machine from the spent token that let it in',
+          '2: has the silence of a machine blamed on a join token that ended later',
         ),
       },
       {

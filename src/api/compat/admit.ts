@@ -48,7 +48,7 @@ function joinSecretOf(request: FastifyRequest): string | undefined {
 async function tellUnheard(
   request: FastifyRequest,
   door: Door,
-  { token_id, pool }: JoinGrant,
+  { token_id, pool, expires_at, revoked_at }: JoinGrant,
   state: 'expired' | 'revoked',
   services: DoorServices,
 ): Promise<void> {
@@ -59,7 +59,8 @@ async function tellUnheard(
   // A token that did not let the machine in says nothing about it.
   if (session?.at_door?.join_token_id !== token_id || session.fence.kind !== 'none') return;
   const code = state === 'expired' ? 'join_token_expired' : 'join_token_invalid';
-  services.tellRefusedBeat({ session, code, join_token_id: token_id });
+  const ended_at = (state === 'expired' ? expires_at : revoked_at) ?? now(services.clock);
+  services.tellRefusedBeat({ session, code, join_token_id: token_id, ended_at });
 }
 
 export async function admit(

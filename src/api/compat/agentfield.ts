@@ -11,7 +11,7 @@ import { ApiProblem } from '../../contract/errors.ts';
 import type { Node } from '../../contract/node.ts';
 import { type Pace, readDuration } from '../../lifecycle/pace.ts';
 import type { NodeStatus } from '../../lifecycle/states.ts';
-import type { AgentSession } from '../../store/agent-sessions.ts';
+import type { AgentSession, DoorClient } from '../../store/agent-sessions.ts';
 import { readNodesOf } from '../../store/nodes.ts';
 import { takeBeat } from '../take-beat.ts';
 import { mustCount } from './admit.ts';
@@ -54,13 +54,16 @@ const mostSaidBytes = 2048;
 const unknownNode = (id: string) =>
   new ApiProblem('node_not_found', `No node ${id} is registered here; register it first.`);
 
+const isLetInBy = (client: DoorClient | null, token_id: string): boolean =>
+  client?.join_token_id === token_id || (client?.earlier_join_token_ids?.includes(token_id) ?? false);
+
 /** Whose beat it is: of the instance that its name is bound to. One of a process that another has replaced must register first. */
 async function sessionOf(call: DoorCall, services: DoorServices, process?: string | null): Promise<AgentSession> {
   const grant = call.joined();
   const place = { door, pool: grant.pool, name: nameFor(call.id) } as const;
   const isOther = ({ at_door }: AgentSession) =>
     (process && at_door?.client_instance && at_door.client_instance !== process) ||
-    (grant.is_limited && at_door?.join_token_id !== grant.token_id);
+    (grant.is_limited && !isLetInBy(at_door, grant.token_id));
   let session = await services.sessions.findAtDoor(place);
   if (session && isOther(session)) {
     // It may have registered with another replica a moment ago.

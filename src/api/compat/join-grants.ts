@@ -15,6 +15,7 @@ export interface JoinGrant {
   expires_at: Date | null;
   /** It lets a number of machines in, and speaks only for those. */
   is_limited: boolean;
+  revoked_at: Date | null;
 }
 
 export type GrantState = 'valid' | 'expired' | 'revoked';
@@ -27,23 +28,19 @@ export interface JoinGrants {
   observe(fact: Evidence): void;
 }
 
-interface Known extends JoinGrant {
-  is_revoked: boolean;
-}
-
 const mostRemembered = 10_000;
 
 export function createJoinGrants(db: Database): JoinGrants {
-  const known = new Map<string, Known>();
+  const known = new Map<string, JoinGrant>();
   /** What was read before a revocation was heard of may be older than it. */
   let revocations = 0;
 
-  const read = async (secret: string, key: string): Promise<Known | undefined> => {
+  const read = async (secret: string, key: string): Promise<JoinGrant | undefined> => {
     const before = revocations;
     const row = await joinTokenBySecret(db, secret);
     if (!row) return undefined;
     const { token_id, pool, expires_at, max_uses, revoked_at } = row;
-    const grant = { token_id, pool, expires_at, is_limited: max_uses !== null, is_revoked: revoked_at !== null };
+    const grant = { token_id, pool, expires_at, is_limited: max_uses !== null, revoked_at };
     if (known.size >= mostRemembered) known.clear();
     if (before === revocations) known.set(key, grant);
     return grant;
@@ -55,17 +52,17 @@ export function createJoinGrants(db: Database): JoinGrants {
       const grant = known.get(key) ?? (await read(secret, key));
       if (!grant) return undefined;
       // Asked each time: a remembered token expires at its moment, too.
-      return { grant, state: grant.is_revoked ? 'revoked' : hasExpired(grant, now) ? 'expired' : 'valid' };
+      return { grant, state: grant.revoked_at ? 'revoked' : hasExpired(grant, now) ? 'expired' : 'valid' };
     },
     async mustHaveUses(grant) {
       if (!grant.is_limited) return;
       const row = await joinTokenById(db, grant.token_id);
       if (!row || isSpent(row)) throw spentProblem(grant);
     },
-    observe({ kind, data }) {
+    observe({ kind, data, at }) {
       if (kind !== 'join_token.revoked') return;
       revocations++;
-      for (const grant of known.values()) if (grant.token_id === data.token_id) grant.is_revoked = true;
+      for (const grant of known.values()) if (grant.token_id === data.token_id) grant.revoked_at ??= new Date(at);
     },
   };
 }

@@ -63,9 +63,12 @@ export async function spendUnlessKnown(
   { node_id }: Pick<NodeRow, 'node_id'>,
   join: Pick<JoinTokenRow, 'token_id' | 'pool'>,
 ): Promise<void> {
-  const known = await tx.query('select 1 from instances where node_id = $1 and join_token_id = $2 limit 1', [
-    node_id,
-    join.token_id,
-  ]);
+  const known = await tx.query(
+    `select 1 from instances
+     where node_id = $1
+       and (join_token_id = $2 or $2 = any(earlier_join_token_ids))
+     limit 1`,
+    [node_id, join.token_id],
+  );
   if (known.length === 0 && !(await spendJoinToken(tx, join.token_id, 1))) throw spentProblem(join);
 }
