@@ -19,6 +19,9 @@ export interface AskedFor {
   dry_run: boolean;
 }
 
+/** As long as the schema of a reason allows. */
+const maxReasonLength = 1024;
+
 const idShape = Compile(Id);
 const named = (value: unknown): string | null => (idShape.Check(value) ? (value as string) : null);
 
@@ -32,6 +35,17 @@ export function askedFor({ params, body, operation, method }: FastifyRequest): A
     reason: typeof said.reason === 'string' ? said.reason : null,
     dry_run: said.dry_run === true,
   };
+}
+
+/** Of a request that is refused: nobody reads the rest of its body, and what was read is not kept while the refusal is held. */
+export function dropBody(request: FastifyRequest): void {
+  const { action, reason, dry_run } = (request.body ?? {}) as Record<string, unknown>;
+  request.body = {
+    action: named(action),
+    reason: typeof reason === 'string' && reason.length <= maxReasonLength ? reason : null,
+    dry_run: dry_run === true,
+  };
+  request.raw.resume();
 }
 
 const lookups: Record<string, (db: Queryable, id: string) => Promise<object | undefined>> = {

@@ -32,10 +32,15 @@ function asProblem(error: unknown): ApiProblem | undefined {
   return status >= 400 && status < 500 ? new ApiProblem('invalid_request', error.message) : undefined;
 }
 
-/** The caller's fault, not ours. */
-export function isCallersFault(error: unknown): boolean {
+/**
+ * Whether a refusal counts against its caller: not where the fault is ours, and not where the caller only came too early and
+ * was told when to come back. A 429 counts, since a flood that ignores it has to be slowed down.
+ */
+export function countsAsRefused(error: unknown): boolean {
   const problem = asProblem(error);
-  return problem !== undefined && errorCatalogue[problem.code].status < 500;
+  if (!problem) return false;
+  const { status } = errorCatalogue[problem.code];
+  return status === 429 || (status < 500 && problem.extras.retry_after_seconds === undefined);
 }
 
 /** A defect is logged whole here, and told in one sentence. */

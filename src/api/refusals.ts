@@ -7,6 +7,8 @@ import { now } from '../base/clock.ts';
 import { type ApiProblem, type ErrorCode, type ErrorEntry, errorCatalogue } from '../contract/errors.ts';
 import type { RouteDeclaration } from '../contract/route.ts';
 import { type OperationName, routes } from '../contract/routes.ts';
+import type { Transaction } from '../store/database.ts';
+import type { Fact } from '../store/evidence.ts';
 import { askedFor, idsOfTarget } from './asked-for.ts';
 import { refusalWriter } from './quotas/writers.ts';
 import { type ApiServices, actorOf } from './services.ts';
@@ -56,22 +58,28 @@ export function createRefusalRecorder(
     const { code, message } = problem;
     // What stands in the way may change while the target and the code stay the same, and then it is news.
     const what = [operation, action, code, ...(denied ? [] : [message])].join(' ');
-    const telling = toldOnce({ actor: actor.id, what, target: target_id });
+    const comer = { actor: actor.id, what, target: target_id };
+    const telling = toldOnce(comer);
     if (!telling) return;
     const target = telling.of_many_targets ? null : target_id;
-    await services.outside.record(refusalWriter(request), [
-      {
-        at: now(services.clock),
-        layer: denied ? 'api' : 'operator',
-        kind: denied ? 'request.denied' : 'action.refused',
-        summary: denied ? `${action} was refused: ${code}` : `${action} was refused: ${message}`,
-        data: { action, operation, code, target_id: target, reason, why_not: message, ...telling },
-        actor,
-        node_id: agent_session?.node_id ?? null,
-        node_instance_id: agent_session?.node_instance_id ?? null,
-        ...(await idsOfTarget(target, person, services.db)),
-        correlation_id: request.correlation_id,
-      },
-    ]);
+    const fact: Fact = {
+      at: now(services.clock),
+      layer: denied ? 'api' : 'operator',
+      kind: denied ? 'request.denied' : 'action.refused',
+      summary: denied ? `${action} was refused: ${code}` : `${action} was refused: ${message}`,
+      data: { action, operation, code, target_id: target, reason, why_not: message, ...telling },
+      actor,
+      node_id: agent_session?.node_id ?? null,
+      node_instance_id: agent_session?.node_instance_id ?? null,
+      correlation_id: request.correlation_id,
+    };
+    const completeIds = async (tx: Transaction) => {
+      Object.assign(fact, await idsOfTarget(target, person, tx));
+    };
+    const isRecorded = await services.outside.record(refusalWriter(request), [fact], completeIds).catch((error) => {
+      toldOnce.retract(comer, telling);
+      throw error;
+    });
+    if (!isRecorded) toldOnce.retract(comer, telling);
   };
 }

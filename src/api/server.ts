@@ -9,6 +9,7 @@ import type { RouteDeclaration } from '../contract/route.ts';
 import { type OperationName, routes } from '../contract/routes.ts';
 import { answersHead, refuseUnrouted } from './addresses.ts';
 import { isUpgrade, serveUpgrades } from './agent-stream/open-stream.ts';
+import { dropBody } from './asked-for.ts';
 import { authorize, checkOrigin } from './auth.ts';
 import { openBeatLane, readAgain } from './beat-lane.ts';
 import {
@@ -27,7 +28,7 @@ import { serveDoors } from './compat/serve.ts';
 import { correlationOf } from './correlation.ts';
 import { handlers } from './handlers.ts';
 import { serve } from './held/until-served.ts';
-import { isCallersFault, sendProblem } from './problem-reply.ts';
+import { countsAsRefused, sendProblem } from './problem-reply.ts';
 import { admitWrite, chargedServices, chargeLater } from './quotas/admit-write.ts';
 import { createRefusalRecorder } from './refusals.ts';
 import { everyReply, isNamedHost, onlyOverTls } from './reply-headers.ts';
@@ -185,7 +186,8 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
     if (services.tracer && isTraced(request)) services.tracer.record([spanOf(request, reply, ids, services.clock)]);
   });
   app.setErrorHandler(async (error, request, reply) => {
-    if (isCallersFault(error)) await services.rates.holdRefusal(request, reply);
+    dropBody(request);
+    if (countsAsRefused(error)) await services.rates.holdRefusal(request, reply);
     const problem = sendProblem(error, request, reply);
     await tellRefusal(request, problem).catch((lost) =>
       request.log.warn({ error: lost }, 'a refusal could not be recorded'),

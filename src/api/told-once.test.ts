@@ -52,3 +52,16 @@ test('no more is remembered than fits, so that inventing actors costs no memory'
   expect(tell(comes('a', null, 'one too many'))).toEqual({});
   expect(tell(comes('a', null, '0')), 'forgotten, and so told again').toEqual({});
 });
+
+test('what could not be recorded is told by the next one, with the count of all before it', () => {
+  const tell = createToldOnce(virtualClock(0));
+  for (const comer of [comes('a'), comes('a', 'x')]) {
+    const lost = tell(comer) ?? {};
+    tell.retract(comer, lost);
+    const again = tell(comer) ?? {};
+    expect(again).toEqual({ repeats_since_last: 1 });
+    tell.retract(comer, again);
+    expect(tell(comer)).toEqual({ repeats_since_last: 2 });
+    expect(tell(comer)).toBeUndefined();
+  }
+});

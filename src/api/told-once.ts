@@ -31,8 +31,17 @@ interface Remembered {
 
 const isPowerOfTen = (times: number) => /^10*$/.test(String(times));
 
-/** Answers what to tell, or undefined where it is only counted. */
-export function createToldOnce(clock: Clock): (comer: Comer) => Telling | undefined {
+export interface ToldOnce {
+  /** Answers what to tell, or undefined where it is only counted. */
+  (comer: Comer): Telling | undefined;
+  /** What should have been told was not recorded: the next of its kind is told again, with the count of both. */
+  retract(comer: Comer, telling: Telling): void;
+}
+
+const keyOf = ({ actor, what, target }: Comer) => JSON.stringify([actor, what, target]);
+const keyOfMany = ({ actor, what }: Comer) => JSON.stringify([actor, what]);
+
+export function createToldOnce(clock: Clock): ToldOnce {
   const told = new Map<string, Remembered>();
   const targetsOf = new Map<string, { since: number; count: number }>();
   const isFresh = (since: number) => clock.nowMs() - since < quietMs;
@@ -65,12 +74,20 @@ export function createToldOnce(clock: Clock): (comer: Comer) => Telling | undefi
     return before ? { repeats_since_last: before.untold } : {};
   }
 
-  return ({ actor, what, target }) => {
-    const key = JSON.stringify([actor, what, target]);
+  const tell = (comer: Comer): Telling | undefined => {
+    const key = keyOf(comer);
     const known = told.get(key);
-    const isNew = target !== null && !(known && isFresh(known.since));
-    if (!isNew || !triesTooMany(actor)) return count(key);
-    const telling = count(JSON.stringify([actor, what]));
+    const isNew = comer.target !== null && !(known && isFresh(known.since));
+    if (!isNew || !triesTooMany(comer.actor)) return count(key);
+    const telling = count(keyOfMany(comer));
     return telling && { ...telling, of_many_targets: true };
   };
+  return Object.assign(tell, {
+    retract(comer: Comer, { of_many_targets, repeats_since_last = 0 }: Telling) {
+      const entry = told.get(of_many_targets ? keyOfMany(comer) : keyOf(comer));
+      if (!entry) return;
+      entry.times = 0;
+      entry.untold += repeats_since_last + 1;
+    },
+  });
 }

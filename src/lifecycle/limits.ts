@@ -28,9 +28,10 @@ export type QuotaKind = (typeof quotaKinds)[number];
  * - address: requests that need no credential
  * - rotation: credential rotations of one machine. They are never refused for what the machine wrote: its tenant may have
  *   written that, and the machine would lose its credential
+ * - sign_in: console sessions that one token opens
  * - refused: requests of one caller that were refused; beyond it each refusal is sent a second late
  */
-export const requestKinds = ['instance', 'tenant', 'address', 'rotation', 'refused'] as const;
+export const requestKinds = ['instance', 'tenant', 'address', 'rotation', 'sign_in', 'refused'] as const;
 
 export interface RequestRate {
   burst: number;
@@ -51,13 +52,15 @@ export const defaultLimits: LimitSettings = {
     tenant: { burst: 2_000, per_second: 50 },
     address: { burst: 2_000, per_second: 100 },
     rotation: { burst: 60, per_second: 0.05 },
+    sign_in: { burst: 100, per_second: 0.1 },
     refused: { burst: 1_000, per_second: 10 },
   },
   instance: { rows: 2_000, rows_per_second: 0.2, bytes: 2 * mb, bytes_per_second: 100 },
   join_token: { rows: 200_000, rows_per_second: 20, bytes: 200 * mb, bytes_per_second: 16 * kb },
   tenant: { rows: 50_000, rows_per_second: 10, bytes: 64 * mb, bytes_per_second: 8 * kb },
   relay: { rows: 50_000, rows_per_second: 5, bytes: 64 * mb, bytes_per_second: 4 * kb },
-  address: { rows: 1_000, rows_per_second: 0.1, bytes: 1 * mb, bytes_per_second: 100 },
+  /** A tenth of what all addresses have together, so that one does not take the room of the others. */
+  address: { rows: 400, rows_per_second: 0.1, bytes: 400 * kb, bytes_per_second: 100 },
   anonymous: { rows: 4_000, rows_per_second: 1, bytes: 4 * mb, bytes_per_second: 1 * kb },
   everybody: { rows: 2_000_000, rows_per_second: 1_000, bytes: 2_048 * mb, bytes_per_second: 512 * kb },
 };

@@ -175,6 +175,7 @@ export const attackers: Attacker[] = [
             '5: fills the audit with requests that fail',
             '5: asks as often as it likes',
             '5: has long pages read without end',
+            '5: opens console sessions without end',
           ),
           ...attack('tenant/concurrent-writes')('5: overdraws its allowance by 200 requests at once'),
         ],

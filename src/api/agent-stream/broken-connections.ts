@@ -73,7 +73,8 @@ export function createBrokenConnections(options: {
     tell({ correlation_id, lasted_seconds, why, ...whose }) {
       const actor = whose.of === 'agent' ? whose.node_instance_id : whose.actor.id;
       const hadLasted = whose.of === 'relay' && lasted_seconds >= lastingSeconds;
-      const telling = hadLasted ? {} : toldOnce({ actor, what: 'connection.broken', target: null });
+      const comer = { actor, what: 'connection.broken', target: null };
+      const telling = hadLasted ? {} : toldOnce(comer);
       if (!telling) return;
       if (waiting.length >= mostWaiting) {
         beyond++;
@@ -92,7 +93,10 @@ export function createBrokenConnections(options: {
         ...ids,
         correlation_id,
       };
-      if (!outside.allows(whose.of === 'agent' ? instanceWriter(whose) : relayWriter(whose.actor), [fact])) return;
+      if (!outside.allows(whose.of === 'agent' ? instanceWriter(whose) : relayWriter(whose.actor), [fact])) {
+        if (!hadLasted) toldOnce.retract(comer, telling);
+        return;
+      }
       waiting.push(fact);
       cancel ??= clock.after(gatherMs, flush);
     },

@@ -5,7 +5,7 @@ import type { Door } from '../../contract/compat/door.ts';
 import type { DoorOperation } from '../../contract/compat/routes.ts';
 import type { AgentSession } from '../../store/agent-sessions.ts';
 import type { ApiServices } from '../services.ts';
-import type { Comer, Telling } from '../told-once.ts';
+import type { ToldOnce } from '../told-once.ts';
 import type { JoinGrant, JoinGrants } from './join-grants.ts';
 import type { Paces } from './paces.ts';
 import type { AskFormer } from './restart.ts';
@@ -16,7 +16,7 @@ export interface DoorServices extends ApiServices {
   askFormer: AskFormer;
   paces: Paces;
   /** What their clients say again and again is told once. */
-  toldOnce(comer: Comer): Telling | undefined;
+  toldOnce: ToldOnce;
 }
 
 export interface DoorCall {

@@ -7,8 +7,9 @@ import { type Door, type DoorRoute, doorOf, doors } from '../../contract/compat/
 import { type DoorOperation, doorRoutes } from '../../contract/compat/routes.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import { shownPathOf } from '../addresses.ts';
+import { dropBody } from '../asked-for.ts';
 import { checkOrigin } from '../auth.ts';
-import { isCallersFault, problemOf } from '../problem-reply.ts';
+import { countsAsRefused, problemOf } from '../problem-reply.ts';
 import type { ApiServices } from '../services.ts';
 import { createToldOnce } from '../told-once.ts';
 import { compileCheck } from '../validation.ts';
@@ -83,7 +84,8 @@ function addRoute(scope: FastifyInstance, name: DoorOperation, services: DoorSer
 
 function serveDoor(scope: FastifyInstance, door: Door, services: DoorServices, tellRefusal: TellRefusal): void {
   scope.setErrorHandler(async (error, request, reply) => {
-    if (isCallersFault(error)) await services.rates.holdRefusal(request, reply);
+    dropBody(request);
+    if (countsAsRefused(error)) await services.rates.holdRefusal(request, reply);
     const problem = sendDoorError(error, request, reply);
     await tellRefusal(request, problem).catch((lost) =>
       request.log.warn({ error: lost }, 'a refusal could not be recorded'),

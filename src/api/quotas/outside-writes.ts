@@ -38,8 +38,8 @@ export interface OutsideWrites {
   database(db: Database, writer: Writer): Database;
   /** Whether facts that nobody waits for may be recorded. Those that may are charged, the others are counted as dropped. */
   allows(writer: Writer, facts: readonly Fact[]): boolean;
-  /** Records facts that nobody waits for, or drops them. `prepare` completes them in the same transaction. */
-  record(writer: Writer, facts: Fact[], prepare?: Prepare): Promise<void>;
+  /** Records facts that nobody waits for; false where they were dropped. `prepare` completes them in the same transaction. */
+  record(writer: Writer, facts: Fact[], prepare?: Prepare): Promise<boolean>;
   /** The machine goes to another tenant, who must not pay for what the former one wrote. */
   resetInstance(id: NodeInstanceId): void;
   /** A report of a status was put off, because a newer one may follow. */
@@ -124,11 +124,12 @@ export function createOutsideWrites(options: {
       }
     },
     async record(writer, facts, prepare) {
-      if (!allows(writer, facts)) return;
+      if (!allows(writer, facts)) return false;
       await db.transaction(async (tx) => {
         await prepare?.(tx, facts);
         await recordEvidence(tx, facts);
       });
+      return true;
     },
     resetInstance: (id) => accounts.reset(`instance ${id}`, limits.instance),
     countCoalesced: (writer) => reports.count(writer, 'reports_coalesced'),

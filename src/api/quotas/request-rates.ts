@@ -4,6 +4,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Clock, pause } from '../../base/clock.ts';
+import type { DoorOperation } from '../../contract/compat/routes.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import { maxPageItems } from '../../contract/primitives.ts';
 import type { RouteDeclaration } from '../../contract/route.ts';
@@ -19,6 +20,8 @@ type Kind = (typeof requestKinds)[number];
 export interface RequestRates {
   /** Throws 429 for a caller over its rate. Callers without a credential are limited only where none is needed. */
   admit(request: FastifyRequest, name: OperationName, route: RouteDeclaration): void;
+  /** As `admit`, for a caller that is known by what its body holds. */
+  admitKnown(kind: Kind, key: string, name: OperationName | DoorOperation): void;
   /** Replaces the estimate of a page by the size of the reply: a long one takes as much time as many short ones. */
   chargeReply(request: FastifyRequest, bytes: number): void;
   /** Waits before a refusal is sent, for a caller that was refused too often. */
@@ -48,6 +51,8 @@ function pageItems({ query }: FastifyRequest, route: RouteDeclaration): number {
 }
 /** Counted apart from the caller's other requests. */
 const ownRates: Partial<Record<OperationName, Kind>> = { 'agent-credential-rotate': 'rotation' };
+/** In the message, where the kind does not name the caller. */
+const callersOf: Partial<Record<Kind, string>> = { sign_in: 'token' };
 const maxRetrySeconds = 60;
 const holdMs = 1_000;
 const maxHeldOfOne = 128;
@@ -91,7 +96,19 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
   /** Charges one request, and says whether there was allowance for it. */
   const take = (key: string, quota: ReturnType<typeof quotaOf>): boolean => waitSeconds(key, quota) === 0;
 
+  const refuse = (name: OperationName | DoorOperation, kind: Kind, seconds: number): never => {
+    limited++;
+    throw new ApiProblem('rate_limited', {
+      detail: `${name} was called too often by this ${callersOf[kind] ?? kind}.`,
+      retry_after_seconds: Math.min(Math.ceil(seconds), maxRetrySeconds),
+    });
+  };
+
   return {
+    admitKnown(kind, key, name) {
+      const seconds = waitSeconds(`${kind} ${key}`, quotas[kind]);
+      if (seconds > 0) refuse(name, kind, seconds);
+    },
     admit(request, name, route) {
       // Log lines have a limit of their own, in bytes. Health checks share their address with whoever is behind it.
       if (route.shares_log_intake || healthChecks.includes(name)) return;
@@ -105,11 +122,7 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
         if (items > 0) estimates.set(request, requests);
         return;
       }
-      limited++;
-      throw new ApiProblem('rate_limited', {
-        detail: `${name} was called too often by this ${caller.kind}.`,
-        retry_after_seconds: Math.min(Math.ceil(seconds), maxRetrySeconds),
-      });
+      refuse(name, caller.kind, seconds);
     },
     chargeReply(request, bytes) {
       const estimated = estimates.get(request);

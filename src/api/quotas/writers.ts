@@ -80,12 +80,16 @@ export function registrationWriter(
   return join_token ? joinWriter(join_token, name ?? '') : addressWriter(request);
 }
 
-/** Who pays for the record of a refused request. Here fleet-wide tokens are limited as well, each by itself. */
+/** For what is limited for fleet-wide tokens as well, each by itself. */
+export function personWriter(person: Person): Writer {
+  const key = person.tenant ?? `token ${person.token_id}`;
+  return { kind: 'tenant', id: key, draws: [{ kind: 'tenant', key }], actor: actorOf(person) };
+}
+
+/** Who pays for the record of a refused request. */
 export function refusalWriter(request: FastifyRequest): Writer {
   const { person, agent_session, relay } = request;
   if (agent_session) return instanceWriter(agent_session);
   if (relay) return relayWriter(actorOf(relay));
-  if (!person) return addressWriter(request);
-  const key = person.tenant ?? `token ${person.token_id}`;
-  return { kind: 'tenant', id: key, draws: [{ kind: 'tenant', key }], actor: actorOf(person) };
+  return person ? personWriter(person) : addressWriter(request);
 }

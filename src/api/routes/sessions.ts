@@ -4,6 +4,7 @@ import type { Session } from '../../contract/token.ts';
 import { listSessions, sessionWire } from '../../store/sign-in/sessions.ts';
 import { personByToken } from '../auth.ts';
 import { pageOf } from '../paging.ts';
+import { personWriter } from '../quotas/writers.ts';
 import type { ApiServices, Handlers, Person } from '../services.ts';
 import { clearSessionCookies, endSession, idleSince, openSession } from '../sign-in/session-cookie.ts';
 
@@ -22,7 +23,10 @@ type SessionRoutes = 'session-create' | 'session-get' | 'session-delete' | 'sess
 export const sessionHandlers: Pick<Handlers, SessionRoutes> = {
   async 'session-create'({ body, request, reply }, services) {
     const person = await personByToken(body.token, request, services);
-    return whoWire(person, await openSession(person, request, reply, services), services);
+    services.rates.admitKnown('sign_in', person.token_id, 'session-create');
+    // Charged and not refused: the rate bounds it, and a tenant over its write limit may still look at its console.
+    const db = services.outside.database(services.db, personWriter(person));
+    return whoWire(person, await openSession(person, request, reply, { ...services, db }), services);
   },
   'session-get': async ({ person }, services) => whoWire(person(), person().expires_at, services),
   async 'session-delete'({ person, correlation_id, reply }, services) {

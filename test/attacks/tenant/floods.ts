@@ -95,4 +95,21 @@ export const floodAttacks: Attack[] = [
       return (await refusedOf(300, list)) === 0;
     },
   },
+  {
+    name: '5: opens console sessions without end',
+    without: [
+      {
+        file: 'src/api/routes/sessions.ts',
+        find: "services.rates.admitKnown('sign_in', person.token_id, 'session-create');",
+        replace: '',
+      },
+    ],
+    async succeeds(server) {
+      const token = await tenantToken(server, 'signing-in');
+      const refused = await refusedOf(40, () => callRoute(server.url, 'session-create', { body: { token } }));
+      const other = await callRoute(server.url, 'session-create', { body: { token: server.token } });
+      if (other.status !== 201) throw new Error(`another token cannot sign in: ${other.status}`);
+      return refused === 0;
+    },
+  },
 ];
