@@ -22,5 +22,5 @@ export async function grantApplication(client: pg.Client, role: string, afresh: 
     grant usage, select on all sequences in schema public to ${to};
     revoke update, delete, truncate on ${[...kept.rows.map(({ name }) => name), ...seals].join(', ')} from ${to};
     revoke insert, update, delete on evidence_cuts, schema_migrations from ${to};
-    grant execute on function evidence_pieces, evidence_extend, evidence_cut to ${to}`);
+    grant execute on function evidence_closed_pieces, evidence_extend, evidence_cut to ${to}`);
 }

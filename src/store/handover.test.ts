@@ -16,6 +16,19 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
+it('counts by the clock of the database where the replica is behind it', async () => {
+  const { db } = store;
+  const node = await fleet.node('ready');
+  const [{ at } = { at: fleet.now() }] = await db.query<{ at: Date }>(`select clock_timestamp() as at`);
+  const node_instance_id = node.node_instance_id as NodeInstanceId;
+  const beat = { node_instance_id, received_ms: at.getTime(), interval_seconds: 10, stale_seconds: 30, told: true };
+  await db.transaction((tx) => storeBeats(tx, [{ ...beat, reported: { message: 'of the former' } }]));
+  await db.transaction((tx) => clearReports(tx, [node], secondsLater(at, -5)));
+  await db.transaction((tx) => storeBeats(tx, [{ ...beat, reported: { message: 'of the former' } }]));
+  expect((await readNode(db, node.node_id))?.reported?.message).toBeUndefined();
+  await db.query(`delete from heartbeats where node_instance_id = $1`, [node_instance_id]);
+});
+
 it('keeps the report for operators and takes no older one any more', async () => {
   const { db } = store;
   const node = await fleet.node('ready');
@@ -45,7 +58,8 @@ it('keeps the report for operators and takes no older one any more', async () =>
   await beat(secondsLater(start, 12), null);
   expect(await shown(), 'since').toBe('of the present');
   const kept = await db.query(
-    `select data -> 'reported' ->> 'message' as message, allocation_id, origin from evidence where kind = 'node.reports_cleared'`,
+    `select data -> 'reported' ->> 'message' as message, allocation_id, origin from evidence where kind = 'node.reports_cleared' and node_id = $1`,
+    [node.node_id],
   );
   expect(kept).toEqual([{ message: 'of the former', allocation_id: null, origin: 'report' }]);
 });

@@ -12,7 +12,13 @@ const clearSql = `
     order by node_instance_id collate "C"
     for update),
   cleared as (
-    update heartbeats kept set reported = null, reports_since = $2
+    update heartbeats kept set reported = null,
+      -- By the clock of the database, at this moment: the replica's may be behind it, and it may have waited for locks since.
+      -- A clock further away is a simulated one and is taken as it is.
+      reports_since = case
+        when clock_timestamp() - $2::timestamptz between interval '0' and interval '1 minute' then clock_timestamp()
+        else $2::timestamptz
+      end
     from former
     where kept.node_instance_id = former.node_instance_id)
   select node_instance_id, reported from former where reported is not null`;

@@ -254,3 +254,27 @@ test('what was told before its piece was there finds its way into it', async () 
   expect(await readTimeline(db, { node_id: node.node_id, limit: 100 })).toEqual(before);
   await expect(owner.query('delete from evidence_rule_rest')).rejects.toThrow('permission denied');
 });
+
+test('a replica of an earlier version cuts nothing, and one of this version does it afterwards', async () => {
+  await fleet.node('ready');
+  await fleet.clock.advance(5 * day * 1000);
+  await extendEvidence(db, keep, fleet.now());
+  await fleet.clock.advance(20 * day * 1000);
+  await sealAll();
+  const before = await evidencePieces(db);
+  const facts = await db.query<{ facts: string }>('select count(*) as facts from evidence');
+  // What it asks first of all, before it writes snapshots.
+  await expect(db.query('select layer, piece, until from evidence_pieces() order by until, layer')).rejects.toThrow(
+    'evidence_pieces() does not exist',
+  );
+  // And one that had asked before the migration.
+  const unsigned = db.transaction(async (tx) => {
+    const [cut] = await tx.query<{ facts: string }>('select evidence_cut($1) as facts', [before[0]?.piece]);
+    return cut;
+  });
+  await expect(unsigned).rejects.toThrow('was cut without a signed checkpoint');
+  expect(await evidencePieces(db)).toEqual(before);
+  expect(await db.query('select count(*) as facts from evidence')).toEqual(facts);
+  expect(await cutEvidence(db, sealer, keep, fleet.now())).toBeGreaterThan(0);
+  expect((await evidencePieces(db)).length).toBeLessThan(before.length);
+});

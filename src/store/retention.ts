@@ -22,7 +22,7 @@ const lock = 7_213_002;
 const firstPieceSeconds = 24 * 3600;
 
 export const evidencePieces = (db: Queryable): Promise<Piece[]> =>
-  db.query<Piece>('select layer, piece, until from evidence_pieces() order by until, layer');
+  db.query<Piece>('select layer, piece, until from evidence_closed_pieces() order by until, layer');
 
 /** When the oldest fact of each layer was told; nothing of a layer that has none. */
 async function oldestFacts(db: Queryable): Promise<Map<string, Date>> {
@@ -74,7 +74,7 @@ export async function cutEvidence(db: Database, sealer: Sealer, keep: KeepSecond
     const snapshots = await writeSnapshots(db, sealer, piece, now);
     const isCut = await db.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock($1)', [lock]);
-      const [still] = await tx.query('select from evidence_pieces() where piece = $1', [piece.piece]);
+      const [still] = await tx.query('select from evidence_closed_pieces() where piece = $1', [piece.piece]);
       if (!still) return false;
       const drop = async () => {
         const [cut] = await tx.query<{ facts: string }>('select evidence_cut($1) as facts', [piece.piece]);
