@@ -121,7 +121,14 @@ describe('the checker names the limbo', () => {
       by: edge.by.filter((each) => each !== 'release'),
     }));
     const found = whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings);
-    expect(found).toContain('node quarantined with allocation releasing: the release never ends by itself');
+    expect(found).toContain('node quarantined: no release can begin here');
+  });
+
+  test('of a machine that was set aside during its release and is then proven gone', () => {
+    const nodeEdges = slipwayModel.nodeEdges.filter((edge) => !(edge.from === 'quarantined' && edge.to === 'retired'));
+    expect(whereOf(checkModel({ ...slipwayModel, nodeEdges }).findings)).toContain(
+      'node quarantined with allocation releasing: cannot be retired when its machine is proven gone',
+    );
   });
 
   test.for(slipwayModel.pairedChanges.filter((pair) => pair.allocation.by !== 'rescue'))(

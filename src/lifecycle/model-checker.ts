@@ -9,11 +9,12 @@ import {
   type MoveKind,
   movesFrom,
   type NodePart,
+  ownsCleanup,
   type State,
   slipwayModel,
 } from './model-moves.ts';
 import type { AllocationStatus, BudgetPhase, NodeStatus, StatusClass, StatusDeclaration } from './states.ts';
-import { type Cause, causes, type Edge } from './transitions.ts';
+import { type Cause, causes, type Edge, findEdge } from './transitions.ts';
 
 export interface Finding {
   /** The status or the state that breaks a promise: `node cleaning`, `node quarantined with allocation provisioning`. */
@@ -64,6 +65,18 @@ class Exploration {
       }
     }
     return false;
+  }
+
+  /** The states that can be reached without leaving those that `stays` holds for. */
+  within(start: State, stays: (state: State) => boolean): State[] {
+    const seen = new Map<string, State>();
+    const waiting = [start];
+    for (let here = waiting.pop(); here; here = waiting.pop()) {
+      if (!stays(here) || seen.has(keyOf(here))) continue;
+      seen.set(keyOf(here), here);
+      waiting.push(...this.movesFrom(here).map((move) => move.to));
+    }
+    return [...seen.values()];
   }
 
   count(): number {
@@ -128,6 +141,23 @@ const unprovenReuse = (model: Model): Finding[] =>
     .filter((edge) => edge.by.some((by) => by !== 'proof'))
     .map((edge) => ({ where: 'node cleaning', what: `becomes ${edge.to} without proof` }));
 
+/** An allocation can be released whatever its machine does by then. */
+const unreleasable = (model: Model): Finding[] =>
+  (Object.keys(model.nodeStatuses) as NodeStatus[])
+    .filter((status) => status !== 'cleaning' && model.nodeStatuses[status].class !== 'terminal')
+    .filter((status) => !findEdge(model.nodeEdges, status, 'cleaning', 'release'))
+    .map((status) => ({ where: `node ${status}`, what: 'no release can begin here' }));
+
+/** A release may end with the proof that the machine is gone wherever its node stands by then, and that node must be retired. */
+function unretiredProofs(model: Model, exploration: Exploration): Finding[] {
+  const start: State = { node: 'cleaning', allocation: 'releasing' };
+  const during = exploration.within(start, ({ allocation }) => ownsCleanup(allocation));
+  return during
+    .filter(({ node }) => node !== 'none' && node !== 'retired')
+    .filter(({ node }) => !findEdge(model.nodeEdges, node as NodeStatus, 'retired', 'proof'))
+    .map((state) => ({ where: wordsOf(state), what: 'cannot be retired when its machine is proven gone' }));
+}
+
 function missingPairs(model: Model): Finding[] {
   return model.pairedChanges.flatMap(({ node, allocation }) => {
     const allowed = model.allocationEdges.some(
@@ -151,8 +181,6 @@ const untold: Partial<Record<AllocationPart, readonly NodePart[]>> = {
 const isOver = ({ node, allocation }: State) =>
   (node === 'none' || node === 'retired') && ['none', 'released', 'over'].includes(allocation);
 
-const isBeingReleased = ({ allocation }: State) => allocation === 'releasing' || allocation === 'release_failed';
-
 function brokenStates(model: Model, exploration: Exploration): Finding[] {
   const classOfNode = (part: NodePart): StatusClass => (part === 'none' ? 'terminal' : model.nodeStatuses[part].class);
   const classOfAllocation = (part: AllocationPart): StatusClass =>
@@ -169,19 +197,22 @@ function brokenStates(model: Model, exploration: Exploration): Finding[] {
       },
     ];
     const parked = classOfNode(state.node) === 'parked';
+    const released = ownsCleanup(state.allocation);
     for (const side of sides) {
       if (side.class === 'moving' && !exploration.reaches(state, side.left, 0))
         found.push(`${side.name} is never left by itself`);
       if (side.class === 'serving' && !parked && !exploration.reaches(state, side.left, 0))
         found.push(`${side.name} is not supervised`);
+      // A node that was set aside during a release waits for its end, which comes by itself; see below.
       if (
         side.class === 'parked' &&
+        !(released && side.name.startsWith('node')) &&
         !exploration.movesFrom(state).some((move) => move.kind === 'operator' && side.left(move.to))
       )
         found.push(`no action leads out of ${side.name}`);
     }
     if (untold[state.allocation]?.includes(state.node)) found.push('the allocation does not follow its node');
-    if (isBeingReleased(state) && !exploration.reaches(state, (to) => to.allocation === 'released', 0))
+    if (released && !exploration.reaches(state, (to) => to.allocation === 'released', 0))
       found.push('the release never ends by itself');
     if (!exploration.reaches(state, isOver, 1)) found.push('no end can be reached by itself and one action');
     return found.map((what) => ({ where: wordsOf(state), what }));
@@ -213,6 +244,8 @@ export function checkModel(model: Model = slipwayModel): Proof {
       ),
       ...missingPairs(model),
       ...unprovenReuse(model),
+      ...unreleasable(model),
+      ...unretiredProofs(model, exploration),
       ...brokenStates(model, exploration),
     ],
   };

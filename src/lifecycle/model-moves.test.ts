@@ -225,8 +225,13 @@ describe('a release', () => {
   });
 
   test('that still has a machine needs its proof or its force together with that machine', () => {
-    for (const node of ['ready', 'draining', 'quarantined'] as const)
+    for (const node of ['ready', 'draining'] as const)
       expect(waysBy(`${node}/releasing`, 'proof', 'force-release'), node).toEqual([]);
+    expect(waysBy('quarantined/releasing', 'proof', 'force-release').sort()).toEqual([
+      'automatic: quarantined/released by proof',
+      'automatic: retired/released by proof',
+      'operator: quarantined/released by force-release',
+    ]);
     expect(waysBy('retired/release_failed', 'force-release')).toEqual(['operator: retired/released by force-release']);
   });
 

@@ -88,6 +88,11 @@ const jointChanges: readonly JointChange[] = [
     kind: 'automatic',
   },
   {
+    node: { from: 'quarantined', to: 'retired', by: 'proof' },
+    allocation: { from: 'releasing', to: 'released', by: 'proof' },
+    kind: 'automatic',
+  },
+  {
     node: { from: 'cleaning', to: 'quarantined', by: 'force-release' },
     allocation: { from: 'releasing', to: 'released', by: 'force-release' },
     kind: 'operator',
@@ -99,18 +104,24 @@ const jointChanges: readonly JointChange[] = [
   },
 ];
 
-const ownsCleanup = (allocation: AllocationPart) => allocation === 'releasing' || allocation === 'release_failed';
+export const ownsCleanup = (allocation: AllocationPart): boolean =>
+  allocation === 'releasing' || allocation === 'release_failed';
 const never = () => false;
 
 /** Causes that move a node only while its allocation stands so. */
-const nodeGuards: Partial<Record<Cause, (allocation: AllocationPart) => boolean>> = {
+const nodeGuards: Partial<Record<Cause, (allocation: AllocationPart, node: NodePart) => boolean>> = {
   'node-provision': never,
   retry: never,
   'force-release': never,
   release: (allocation) => allocation === 'releasing',
-  proof: (allocation) => !ownsCleanup(allocation),
+  // One that was set aside is proven gone only by an operation that was taking it down already.
+  proof: (allocation, node) => !ownsCleanup(allocation) && node !== 'quarantined',
   'clean-deadline': (allocation) => !ownsCleanup(allocation),
   'clean-error': (allocation) => !ownsCleanup(allocation),
+  reactivate: (allocation) => !ownsCleanup(allocation),
+  're-enroll': (allocation) => !ownsCleanup(allocation),
+  reimage: (allocation) => !ownsCleanup(allocation),
+  retire: (allocation) => !ownsCleanup(allocation),
   'node-create': (allocation) => allocation === 'none',
   join: (allocation) => allocation === 'none',
 };
@@ -125,8 +136,9 @@ const allocationGuards: Partial<Record<Cause, (node: NodePart) => boolean>> = {
   rescue: never,
   'node-assigned': never,
   retry: never,
-  proof: nothingIsLeft,
-  'force-release': nothingIsLeft,
+  // One that was set aside while it was cleaned stays aside when it is proven clean.
+  proof: (node) => nothingIsLeft(node) || node === 'quarantined',
+  'force-release': (node) => nothingIsLeft(node) || node === 'quarantined',
   'allocation-create': (node) => node === 'none',
 };
 
@@ -156,7 +168,7 @@ function nodeMoves(model: Model, { node, allocation }: State): Move[] {
     const to: State = { node: edge.to, allocation: pair ? pair.allocation.to : allocation };
     return (
       edge.by
-        .filter((by) => nodeGuards[by]?.(allocation) ?? true)
+        .filter((by) => nodeGuards[by]?.(allocation, node) ?? true)
         // The release operation fences the machine by itself once it was asked for.
         .map((by): Move => ({ to, by, kind: by === 'release' ? 'automatic' : kindOf(by) }))
     );

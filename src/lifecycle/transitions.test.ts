@@ -70,6 +70,7 @@ const additions: Record<string, string> = {
   'provisioning → failed by node-lost': 'its node can be retired or set aside before it ever was ready',
   'starting → failed by prerequisite-missing': 'a machine that joined by itself learns what is asked of it only then',
   'cleaning → quarantined by clean-error': 'an operation can end in error long before its deadline, and knows why',
+  'quarantined → retired by proof': 'an operator can set it aside while its release takes it down',
   'ready → degraded by liveness': 'silent, but it answers a probe',
   'degraded → ready by heartbeat-returned': 'it was degraded by silence alone, and beats again',
   'release_failed → released by force-release': 'forcing is most needed where releasing has failed',

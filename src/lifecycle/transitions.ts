@@ -159,7 +159,8 @@ export const nodeEdges: readonly Edge<NodeStatus>[] = [
   ),
   ...edges<NodeStatus>(['cleaning'], 'ready', 'proof'),
   ...edges<NodeStatus>(['cleaning'], 'provisioning', 'proof'),
-  ...edges<NodeStatus>(['cleaning'], 'retired', 'proof'),
+  // Also one that an operator set aside while it was being taken down: what is proven gone is in nobody's way.
+  ...edges<NodeStatus>(['cleaning', 'quarantined'], 'retired', 'proof'),
   ...edges<NodeStatus>(
     ['cleaning'],
     'quarantined',

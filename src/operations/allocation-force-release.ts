@@ -9,6 +9,7 @@ import { type Json, type OperationContext, type OperationDefinition, StepFailed 
 import type { Transaction } from '../store/database.ts';
 import { transition } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
+import { requireMoved } from '../store/door-rules.ts';
 import { once } from '../store/executions.ts';
 import { fenceInstance, isAgentFresh } from '../store/instances.ts';
 import { lockNode } from '../store/nodes.ts';
@@ -106,8 +107,9 @@ async function endClean(
 ): Promise<string> {
   const { node_id } = subject.node;
   const staying = proof.kind === 'clean' ? await lockNode(tx, node_id) : undefined;
-  const move = staying ? stays(staying) : ({ node_id, to: 'retired', by: 'proof', reason: 'proven gone' } as const);
-  await transition(tx, [move], at, services.environment);
+  const gone = { node_id, to: 'retired', by: 'proof', reason: 'proven gone' } as const;
+  const moves = staying ? stays(staying) : [gone];
+  requireMoved(await transition(tx, moves, at, services.environment), 'already_there');
   if (!staying) {
     const fence = { reason: 'the machine was released', revoke: true, ...idsOf(operation) };
     await fenceInstance(tx, subject.node_instance_id, fence, at);
@@ -134,12 +136,8 @@ async function endWithResidue(
   const asked = typeof operation.params.reason === 'string' ? operation.params.reason : 'asked to be released by force';
   const reason = `released by force (${asked}) without proof: ${why_not}`;
   const told = { actor: operation.actor, workflow_id: operation.workflow_id };
-  await transition(
-    tx,
-    [{ node_id: node.node_id, to: 'quarantined', by: 'force-release', reason, ...told }],
-    at,
-    services.environment,
-  );
+  const aside = { node_id: node.node_id, to: 'quarantined', by: 'force-release', reason, ...told } as const;
+  requireMoved(await transition(tx, [aside], at, services.environment), 'already_there');
   await leaveResidue(
     tx,
     left.map(({ kind, resource, cost_per_hour }) => ({
@@ -183,21 +181,18 @@ async function settle(
         workflow_id: operation.workflow_id,
       };
       // One whose time ran out meanwhile is released from where it stands; a proof ends it as it ends any release.
-      if (!forced)
-        await moveAllocations(
-          tx,
-          [{ ...move, from: ['release_failed'], to: 'releasing', by: 'release' }],
-          at,
-          services.environment,
-        );
-      const [outcome] = await moveAllocations(
+      if (!forced) {
+        const again = { ...move, from: ['release_failed'], to: 'releasing', by: 'release' } as const;
+        const retried = await moveAllocations(tx, [again], at, services.environment);
+        requireMoved(retried, 'status_moved_on', 'already_there');
+      }
+      const released = await moveAllocations(
         tx,
         [{ ...move, to: 'released', by: forced ? 'force-release' : 'proof' }],
         at,
         services.environment,
       );
-      if (!outcome?.moved && outcome?.because !== 'already_there')
-        throw new Error(`the allocation could not be released: ${outcome?.because}`);
+      requireMoved(released, 'already_there');
       return null;
     });
   });

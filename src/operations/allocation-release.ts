@@ -6,6 +6,7 @@ import { OperationCancelled, StepFailed } from '../engine/engine.ts';
 import { allocationRow } from '../store/allocations.ts';
 import { transition } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
+import { requireMoved } from '../store/door-rules.ts';
 import { once } from '../store/executions.ts';
 import { fenceInstance, hasAgent, isAgentFresh } from '../store/instances.ts';
 import { lockNode } from '../store/nodes.ts';
@@ -56,15 +57,11 @@ async function finish(
     const at = now(services.clock);
     return once(services.db, context.workflow_id, 'free', services.executor, at, async (tx, operation) => {
       const staying = subject && reuse ? await lockNode(tx, subject.node.node_id) : undefined;
-      if (staying) await transition(tx, [stays(staying)], at, services.environment);
+      if (staying) requireMoved(await transition(tx, stays(staying), at, services.environment));
       else if (subject) {
         // The node before its instance, as everywhere: an agent that registers again locks them in this order.
-        await transition(
-          tx,
-          [{ node_id: subject.node.node_id, to: 'retired', by: 'proof', reason: 'proven gone' }],
-          at,
-          services.environment,
-        );
+        const gone = { node_id: subject.node.node_id, to: 'retired', by: 'proof', reason: 'proven gone' } as const;
+        requireMoved(await transition(tx, [gone], at, services.environment), 'already_there');
         await fenceInstance(
           tx,
           subject.node_instance_id,
@@ -75,7 +72,7 @@ async function finish(
       const reason = subject
         ? `its machine is proven ${reuse ? 'clean' : 'gone'}`
         : await nothingToTakeDown(tx, operation);
-      const [outcome] = await moveAllocations(
+      const released = await moveAllocations(
         tx,
         [
           {
@@ -89,8 +86,7 @@ async function finish(
         at,
         services.environment,
       );
-      if (!outcome?.moved && outcome?.because !== 'already_there')
-        throw new Error(`the allocation could not be released: ${outcome?.because}`);
+      requireMoved(released, 'already_there');
       return null;
     });
   });
@@ -113,11 +109,12 @@ async function admitFailure(
       async (tx, operation) => {
         const reason = `release failed at step ${failure.step.split(':')[0]} (owner ${failure.owner_layer}): ${failure.message}`;
         const known = operation.allocation_id && (await allocationRow(tx, operation.allocation_id));
-        await moveAllocations(
+        const outcomes = await moveAllocations(
           tx,
           [
             {
               allocation_id: operation.allocation_id ?? undefined,
+              from: ['releasing'],
               to: 'release_failed',
               by: 'release-deadline',
               reason,
@@ -129,6 +126,8 @@ async function admitFailure(
           at,
           services.environment,
         );
+        // Its deadline may have failed it already, or somebody forced its end.
+        requireMoved(outcomes, 'already_there', 'status_moved_on');
         return null;
       },
     );

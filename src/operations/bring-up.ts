@@ -10,6 +10,7 @@ import { isFenced } from '../lifecycle/states.ts';
 import { latestBootNews } from '../store/boot-stages.ts';
 import { transition } from '../store/door.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
+import { requireMoved } from '../store/door-rules.ts';
 import { once } from '../store/executions.ts';
 import { nodeRow } from '../store/nodes.ts';
 import { type OperationRow, operationRow } from '../store/operations.ts';
@@ -167,28 +168,15 @@ async function giveUp(context: OperationContext, services: OperationServices, fa
       const cited = { by: 'provision-error', reason, data } as const;
       const node = operation.node_id && (await nodeRow(tx, operation.node_id));
       if (node && node.status === 'provisioning' && node.workflow_id === operation.workflow_id) {
-        await transition(
-          tx,
-          [{ ...cited, node_id: node.node_id, to: 'failed', from: ['provisioning'] }],
-          at,
-          services.environment,
-        );
+        const failed = { ...cited, node_id: node.node_id, to: 'failed', from: ['provisioning'] } as const;
+        const outcomes = await transition(tx, [failed], at, services.environment);
+        requireMoved(outcomes, 'already_there', 'status_moved_on', 'observed');
       }
       if (operation.allocation_id) {
-        await moveAllocations(
-          tx,
-          [
-            {
-              ...cited,
-              allocation_id: operation.allocation_id,
-              to: 'failed',
-              from: ['requested'],
-              owner_layer: 'workflow',
-            },
-          ],
-          at,
-          services.environment,
-        );
+        const { allocation_id } = operation;
+        const failed = { ...cited, allocation_id, to: 'failed', from: ['requested'], owner_layer: 'workflow' } as const;
+        const outcomes = await moveAllocations(tx, [failed], at, services.environment);
+        requireMoved(outcomes, 'already_there', 'status_moved_on');
       }
       await anotherAttempt(tx, services, operation, at);
       return null;

@@ -5,6 +5,7 @@ import { StepFailed } from '../engine/engine.ts';
 import { allocationRow, isHeldByAnother } from '../store/allocations.ts';
 import { bindNodeToOperation } from '../store/amend-node.ts';
 import { transition } from '../store/door.ts';
+import { requireMoved } from '../store/door-rules.ts';
 import { once } from '../store/executions.ts';
 import { fenceInstance } from '../store/instances.ts';
 import { lockNode, type NodeRow } from '../store/nodes.ts';
@@ -98,7 +99,7 @@ export async function bar(context: OperationContext, services: OperationServices
         }
         await bindNodeToOperation(tx, node, operation, at);
         await bindOperationToNode(tx, operation.workflow_id, node);
-        await transition(
+        const outcomes = await transition(
           tx,
           [
             {
@@ -115,6 +116,7 @@ export async function bar(context: OperationContext, services: OperationServices
           at,
           services.environment,
         );
+        requireMoved(outcomes, 'already_there');
         if (node.node_instance_id && !node.registered_at)
           await fenceInstance(
             tx,

@@ -5,6 +5,7 @@
 import { now } from '../base/clock.ts';
 import { OperationCancelled, type OperationContext, StepFailed } from '../engine/engine.ts';
 import { transition } from '../store/door.ts';
+import { requireMoved } from '../store/door-rules.ts';
 import { once } from '../store/executions.ts';
 import { fenceInstance } from '../store/instances.ts';
 import { lockNode, type NodeRow } from '../store/nodes.ts';
@@ -54,7 +55,7 @@ export async function setAsideHalfTakenDown(
         data,
         workflow_id,
       } as const;
-      await transition(tx, [move], at, services.environment);
+      requireMoved(await transition(tx, [move], at, services.environment));
       await fenceInstance(tx, node_instance_id, { ...ids, workflow_id, reason, revoke: true }, at);
       return null;
     });

@@ -14,6 +14,7 @@ import { OperationCancelled, type OperationContext, type OperationDefinition, St
 import { bindNodeToOperation } from '../store/amend-node.ts';
 import type { Transaction } from '../store/database.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
+import { requireMoved } from '../store/door-rules.ts';
 import { once } from '../store/executions.ts';
 import { fenceInstance } from '../store/instances.ts';
 import { lockNode, type NodeRow } from '../store/nodes.ts';
@@ -79,7 +80,8 @@ async function rescueHolder(
   const allocation_id = shown.allocation_id as NonNullable<NewOperation['allocation_id']>;
   const move = { allocation_id, from: ['failed'], to: 'provisioning', by: 'rescue', node } as const;
   const cited = { reason: `its machine enrols anew: ${reason}`, actor, correlation_id, workflow_id };
-  await moveAllocations(tx, [{ ...move, ...cited, set: { workflow_id } }], at, services.environment);
+  const outcomes = await moveAllocations(tx, [{ ...move, ...cited, set: { workflow_id } }], at, services.environment);
+  requireMoved(outcomes, 'status_moved_on');
 }
 
 /** The node is locked. Undefined when it has moved on. */

@@ -3,6 +3,7 @@ import { now } from '../base/clock.ts';
 import type { DriverDone } from '../drivers/driver.ts';
 import type { OperationContext } from '../engine/engine.ts';
 import { type NodeMove, transition } from '../store/door.ts';
+import { requireMoved } from '../store/door-rules.ts';
 import { once } from '../store/executions.ts';
 import { arrivedByItself } from '../store/instances.ts';
 import { holdStarting, letGoStarting } from '../store/observed-machines.ts';
@@ -55,5 +56,6 @@ export async function promoteIfReady(services: OperationServices, subject: Subje
     reason: `its provider shows it as ${state}${detail ? ` (${detail})` : ''}`,
     set: { reported_status: 'ready' },
   };
-  await services.db.transaction((tx) => transition(tx, [move], at, services.environment));
+  const outcomes = await services.db.transaction((tx) => transition(tx, [move], at, services.environment));
+  requireMoved(outcomes, 'already_there', 'status_moved_on', 'instance_fenced', 'observed');
 }

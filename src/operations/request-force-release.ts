@@ -6,6 +6,7 @@ import { allocationRow, lockAllocation } from '../store/allocations.ts';
 import { releaseGoesOnBy } from '../store/amend-allocation.ts';
 import type { Transaction } from '../store/database.ts';
 import { moveAllocations } from '../store/door-allocation.ts';
+import { requireMoved } from '../store/door-rules.ts';
 import { openOperationsOf } from '../store/open-operations.ts';
 import { markCancelling } from '../store/operations.ts';
 import { queueOperation } from '../store/queue-operation.ts';
@@ -39,7 +40,7 @@ async function forceIn(tx: Transaction, services: OperationServices, id: string,
     await releaseGoesOnBy(tx, allocation, { workflow_id, deadline_at, reason, actor: asker.actor }, at);
   } else {
     const { actor, correlation_id } = asker;
-    await moveAllocations(
+    const outcomes = await moveAllocations(
       tx,
       [
         {
@@ -56,6 +57,7 @@ async function forceIn(tx: Transaction, services: OperationServices, id: string,
       at,
       services.environment,
     );
+    requireMoved(outcomes);
   }
   for (const operation of open) await markCancelling(tx, operation.workflow_id, at, asker.actor);
   await queueOperation(

@@ -2,12 +2,11 @@
 import type { NodeMove } from '../store/door.ts';
 import type { NodeRow } from '../store/nodes.ts';
 
-export const stays = ({ node_id, drain_then }: NodeRow): NodeMove =>
-  drain_then === 'hold'
-    ? {
-        node_id,
-        to: 'quarantined',
-        by: 'quarantine',
-        reason: 'proven clean; it was to be set aside, and aside it stays',
-      }
-    : { node_id, to: 'ready', by: 'proof', reason: 'proven clean, free again' };
+export function stays({ node_id, status, drain_then }: NodeRow): NodeMove[] {
+  // An operator set it aside while it was cleaned.
+  if (status === 'quarantined') return [];
+  const reason = 'proven clean; it was to be set aside, and aside it stays';
+  return drain_then === 'hold'
+    ? [{ node_id, to: 'quarantined', by: 'quarantine', reason }]
+    : [{ node_id, to: 'ready', by: 'proof', reason: 'proven clean, free again' }];
+}

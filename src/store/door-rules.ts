@@ -28,6 +28,15 @@ export type Refusal =
   | 'no_such_edge'
   | 'observed';
 
+type Outcome = { moved: true } | { moved: false; because: Refusal };
+
+/** Throws for a move that was refused, unless for one of the reasons that the caller expects. */
+export function requireMoved(outcomes: readonly Outcome[], ...expected: Refusal[]): void {
+  for (const outcome of outcomes)
+    if (!outcome.moved && !expected.includes(outcome.because))
+      throw new Error(`a status could not be changed: ${outcome.because}`);
+}
+
 /** The server's own settings and judgements that the door and the rules decide by. */
 export interface DoorEnvironment {
   runtime_classes: Record<string, BudgetSettings>;

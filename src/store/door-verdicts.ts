@@ -12,7 +12,7 @@ import { imageOf, keptOnce, sampleColumns } from './boot-samples.ts';
 import type { Transaction } from './database.ts';
 import { type AllocationMove, moveAllocations, tellAllocations, wordOf } from './door-allocation.ts';
 import { entering, givenToBoot } from './door-entering.ts';
-import { type DoorEnvironment, evidenceLayerOf, listOf } from './door-rules.ts';
+import { type DoorEnvironment, evidenceLayerOf, listOf, requireMoved } from './door-rules.ts';
 import { isWrittenTogether, movePaired } from './door-verdict-pairs.ts';
 import { expectBeats, expectedBeat, serving } from './expected-beats.ts';
 import type { JudgedNode } from './judged.ts';
@@ -259,7 +259,7 @@ async function writeAllocations(
       };
     }),
   );
-  await moveAllocations(tx, moves, now, environment);
+  requireMoved(await moveAllocations(tx, moves, now, environment), 'not_found', 'status_moved_on');
 }
 
 export async function writeVerdicts(

@@ -16,7 +16,7 @@ import { byIds } from './by-ids.ts';
 import type { Transaction } from './database.ts';
 import { type AllocationMove, moveAllocations, tellAllocations, wordOf } from './door-allocation.ts';
 import { type Cited, entering, factOf, givenToBoot } from './door-entering.ts';
-import { type DoorEnvironment, insertRow, type Refusal, writeChanged } from './door-rules.ts';
+import { type DoorEnvironment, insertRow, type Refusal, requireMoved, writeChanged } from './door-rules.ts';
 import { type Fact, recordEvidence } from './evidence.ts';
 import { expectBeats, expectedBeat } from './expected-beats.ts';
 import type { NodeRow } from './nodes.ts';
@@ -156,7 +156,7 @@ export async function transition(
   await keepBootSamples(tx, boots);
   await expectBeats(tx, beats);
   await tellAllocations(tx, outcomes.flatMap(wordTo), now);
-  await moveAllocations(tx, paired, now, environment);
+  requireMoved(await moveAllocations(tx, paired, now, environment), 'not_found', 'status_moved_on');
   await tellWouldHave(tx, watched, now);
   await nameAllocations(tx, facts);
   await recordEvidence(tx, facts);

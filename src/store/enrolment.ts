@@ -9,7 +9,7 @@ import { amendNode } from './amend-node.ts';
 import type { Database, Transaction } from './database.ts';
 import { transition } from './door.ts';
 import { moveAllocations } from './door-allocation.ts';
-import { budgetOf } from './door-rules.ts';
+import { budgetOf, requireMoved } from './door-rules.ts';
 import { recordEvidence } from './evidence.ts';
 import type { EnrollmentClaims } from './installation.ts';
 import { createInstance, fenceInstance, hashSecret, type InstanceRow, instanceRow, newSecret } from './instances.ts';
@@ -150,7 +150,8 @@ async function comeBack(tx: Transaction, node: NodeRow, node_instance_id: NodeIn
   const [outcome] = await transition(tx, [{ ...cited, to: 'provisioning', by: 're-enroll', set }], now, environment);
   if (!outcome?.moved || outcome.from !== 'failed') return;
   const rescue = { ...cited, from: ['failed'], to: 'provisioning', by: 'rescue', standing_since } as const;
-  await moveAllocations(tx, [{ ...rescue, node: outcome.node }], now, environment);
+  const rescued = await moveAllocations(tx, [{ ...rescue, node: outcome.node }], now, environment);
+  requireMoved(rescued, 'not_found', 'status_moved_on');
 }
 
 /** Takes the known name back as a new instance; what the former one still says is fenced off. */

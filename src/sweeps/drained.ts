@@ -1,6 +1,7 @@
 /** `drained`: draining → quarantined or cleaning as soon as the node is empty, as was asked when the drain began. */
 import { retireAllIn } from '../operations/node-retire.ts';
 import { transition } from '../store/door.ts';
+import { requireMoved } from '../store/door-rules.ts';
 import { lockEmptyNodes } from '../store/due.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
@@ -26,7 +27,7 @@ export const drained = (services: SweepServices): Sweep => ({
         from: ['draining'] as const,
         to: 'quarantined' as const,
       }));
-      await transition(tx, moves, now, services.environment);
+      requireMoved(await transition(tx, moves, now, services.environment), 'observed');
       return { decided: empty.length, more: empty.length === batch };
     }),
 });

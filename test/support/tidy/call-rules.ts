@@ -174,4 +174,38 @@ const oneDoor: Rule = {
   ],
 };
 
-export const callRules: Rule[] = [oneClock, sqlAtHome, oneDoor];
+/** Their outcomes say whether the status was changed; one that was refused changed nothing. */
+const statusChanges = ['transition', 'moveAllocations'];
+
+function ignoresAnOutcome(source: SourceFile): string[] {
+  const ignored = [
+    ...nodesOf(source, 'ExpressionStatement').map((node) => child(node, 'expression')),
+    ...nodesOf(source, 'UnaryExpression')
+      .filter((node) => node.operator === 'void')
+      .map((node) => child(node, 'argument')),
+  ];
+  return ignored.flatMap((expression) => {
+    const call = expression?.type === 'AwaitExpression' ? child(expression, 'argument') : expression;
+    const name = call?.type === 'CallExpression' ? calleeName(call) : '';
+    return statusChanges.includes(name) ? [`ignores the outcome of ${name}; pass it to requireMoved`] : [];
+  });
+}
+
+const outcomesAreRead: Rule = {
+  name: 'nobody ignores whether a status was changed',
+  check: eachFile(isServerProduct, ignoresAnOutcome),
+  broken: [
+    'await transition(tx, moves, now, environment);',
+    'transition(tx, moves, now, environment);',
+    'void moveAllocations(tx, moves, now, environment);',
+    'async () => { await moveAllocations(tx, moves, now, environment); }',
+  ].map((text) => [file('src/operations/finish.ts', text)]),
+  fine: [
+    file(
+      'src/operations/finish.ts',
+      'requireMoved(await transition(tx, moves, now, environment));\nconst [outcome] = await moveAllocations(tx, moves, now, environment);',
+    ),
+  ],
+};
+
+export const callRules: Rule[] = [oneClock, sqlAtHome, oneDoor, outcomesAreRead];
