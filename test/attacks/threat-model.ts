@@ -128,6 +128,19 @@ export const attackers: Attacker[] = [
         shown_by: [
           ...authorization('shows and gives another tenant nothing'),
           ...attack('tenant/certificates')("chain: fetches the release certificate of another tenant's allocation"),
+          ...attack('tenant/visibility')(
+            'tenancy: lists the allocations of another tenant',
+            'tenancy: lists the operations of another tenant',
+            'tenancy: lists the machines of another tenant',
+            'tenancy: reads the machines of another tenant in the compact fleet',
+            'tenancy: reads the timeline of an allocation of another tenant',
+            'tenancy: finds an allocation of another tenant by its id',
+            'tenancy: reads the timeline of a machine after it went to another tenant',
+            'tenancy: reads the log of a machine after it went to another tenant',
+            'tenancy: sees the facts of another tenant in its live stream',
+            'tenancy: reads the history of another tenant from an old cursor',
+            'tenancy: lists what only those who run the fleet may list',
+          ),
         ],
       },
       {
@@ -176,6 +189,7 @@ export const attackers: Attacker[] = [
             '5: asks as often as it likes',
             '5: has long pages read without end',
             '5: opens console sessions without end',
+            '5: fills the store together with other tenants',
           ),
           ...attack('tenant/concurrent-writes')('5: overdraws its allowance by 200 requests at once'),
         ],
@@ -195,7 +209,18 @@ export const attackers: Attacker[] = [
       },
       {
         says: 'See or end the sessions of other people.',
-        shown_by: attack('tenant/sessions')('12: sees who else is signed in', '12: signs an admin out'),
+        shown_by: attack('tenant/sessions')(
+          '12: sees who else is signed in',
+          '12: sees everybody’s sessions as the admin of its tenant',
+          '12: signs an admin out',
+        ),
+      },
+      {
+        says: 'Leave its tenant by signing in, or guess tokens there.',
+        shown_by: attack('tenant/sessions')(
+          '12: leaves its tenant by signing in',
+          '12: guesses tokens at the sign-in while it shows its own',
+        ),
       },
     ],
   },

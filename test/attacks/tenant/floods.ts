@@ -1,4 +1,5 @@
 /** A tenant that writes as much as it can. Its allowance is 100 rows here. */
+import { fileURLToPath } from 'node:url';
 import { callRoute } from '../../api/support/calls.ts';
 import type { SpawnedServer } from '../../support/server.ts';
 import type { Attack, SourceEdit } from '../support/attack.ts';
@@ -109,6 +110,26 @@ export const floodAttacks: Attack[] = [
       const refused = await refusedOf(40, () => callRoute(server.url, 'session-create', { body: { token } }));
       const other = await callRoute(server.url, 'session-create', { body: { token: server.token } });
       if (other.status !== 201) throw new Error(`another token cannot sign in: ${other.status}`);
+      return refused === 0;
+    },
+  },
+];
+
+/** Every tenant below its own allowance; that of all callers together is 300 rows here. */
+export const smallTotal = ['--config', fileURLToPath(new URL('../support/small-total.yaml', import.meta.url))];
+export const crowdFloodAttacks: Attack[] = [
+  {
+    name: '5: fills the store together with other tenants',
+    without: [
+      { file: 'src/api/quotas/outside-writes.ts', find: '[...writer.draws, everybody]', replace: '[...writer.draws]' },
+    ],
+    async succeeds(server) {
+      await joinToken(server, 'crowded-pool');
+      let refused = 0;
+      for (const tenant of ['crowd-1', 'crowd-2', 'crowd-3', 'crowd-4', 'crowd-5']) {
+        const bearer = await tenantToken(server, tenant);
+        refused += await refusedOf(10, (index) => allocate(server, bearer, 'crowded-pool', `${tenant}-${index}`));
+      }
       return refused === 0;
     },
   },

@@ -42,4 +42,54 @@ export const tenantSessionAttacks: Attack[] = [
       return (await callRoute(server.url, 'overview-get', {}, { headers: { cookie } })).status === 401;
     },
   },
+  {
+    name: '12: sees everybody’s sessions as the admin of its tenant',
+    without: [
+      {
+        file: 'src/api/routes/sessions.ts',
+        find: "role === 'admin' && tenant === null ? null",
+        replace: "role === 'admin' && tenant !== '' ? null",
+      },
+    ],
+    async succeeds(server) {
+      await signIn(server.url, server.token);
+      const body = { name: 'acme-admin', role: 'admin', tenant: 'acme' } as const;
+      const { token: bearer = '' } = await server.client.call('token-create', { body });
+      const { body: page } = await callRoute(server.url, 'session-list', {}, { bearer });
+      return (page.items as { name: string }[]).some(({ name }) => name === 'admin');
+    },
+  },
+  {
+    name: '12: leaves its tenant by signing in',
+    without: [
+      {
+        file: 'src/api/auth.ts',
+        find: 'return { ...person, session_id, expires_at: ends };',
+        replace: 'return { ...person, tenant: null, session_id, expires_at: ends };',
+      },
+    ],
+    async succeeds(server) {
+      const cookie = await signIn(server.url, await tenantToken(server.client));
+      return (await callRoute(server.url, 'overview-get', {}, { headers: { cookie } })).status === 200;
+    },
+  },
+  {
+    name: '12: guesses tokens at the sign-in while it shows its own',
+    without: [
+      {
+        file: 'src/api/auth.ts',
+        find: 'services.tokenFailures.failed(sourceNetwork(request))',
+        replace: 'undefined',
+      },
+    ],
+    async succeeds(server) {
+      const bearer = await tenantToken(server.client);
+      const statuses = new Set<number>();
+      for (let guess = 0; guess < 30; guess++) {
+        const body = { token: `swt_guess-${guess}` };
+        statuses.add((await callRoute(server.url, 'session-create', { body }, { bearer })).status);
+      }
+      return !statuses.has(429);
+    },
+  },
 ];

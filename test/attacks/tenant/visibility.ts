@@ -1,0 +1,191 @@
+/** A tenant that looks for what belongs to others, by every route that lists something. */
+import type { RouteDeclaration } from '../../../src/contract/route.ts';
+import { type OperationName, routes } from '../../../src/contract/routes.ts';
+import { callRoute, type Input } from '../../api/support/calls.ts';
+import { openEvents } from '../../api/support/event-reader.ts';
+import type { Machine } from '../../api/support/machine.ts';
+import type { SpawnedServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import type { Attack, SourceEdit } from '../support/attack.ts';
+import { allocate, machineIn, tenantOf } from '../support/tenancy.ts';
+
+interface Victim {
+  allocation_id: string;
+  node_id: string;
+  token: string;
+}
+
+async function victimIn(server: SpawnedServer, name: string): Promise<Victim> {
+  const token = await tenantOf(server, `${name}-victim`);
+  const { node_id } = await machineIn(server, name);
+  const { allocation_id } = await allocate(server, token, name);
+  return { allocation_id, node_id, token };
+}
+
+const edit = (file: string, find: string, replace: string): SourceEdit => ({ file, find, replace });
+
+/** Whether the reply of a route that lists shows something of another tenant, who is shown it. */
+const lists = (
+  name: string,
+  route: OperationName,
+  defence: SourceEdit,
+  asks: (victim: Victim) => Input = () => ({ query: { limit: '100' } }),
+): Attack => ({
+  name,
+  without: [defence],
+  async succeeds(server) {
+    const victim = await victimIn(server, `listed-by-${route}`);
+    const input = asks(victim);
+    const shows = async (bearer: string) => {
+      const { text } = await callRoute(server.url, route, input, { bearer });
+      return text.includes(victim.allocation_id) || text.includes(victim.node_id);
+    };
+    await until('its owner to be shown it', () => shows(victim.token));
+    return shows(await tenantOf(server, `${route}-attacker`));
+  },
+});
+
+/** Whether the tenant that had a machine is shown what the machine said while the next one has it. */
+const readsOfNext = (name: string, route: OperationName, defence: SourceEdit): Attack => ({
+  name,
+  without: [defence],
+  async succeeds(server) {
+    const pool = `next-${route}`;
+    const [former, next] = [await tenantOf(server, `${pool}-former`), await tenantOf(server, `${pool}-owner`)];
+    const machine: Machine = await machineIn(server, pool);
+    const { allocation_id: id } = await allocate(server, former, pool);
+    await server.as(former).call('allocation-release', { params: { id } });
+    const released = async () =>
+      (await server.as(former).call('allocation-get', { params: { id } })).status === 'released';
+    await machine.work(released);
+    await allocate(server, next, pool);
+    const secret = `said-in-${pool}`;
+    await machine.log(1, secret);
+    const fact = { at: '2030-01-01T00:00:00Z', layer: 'node', kind: 'app.said', summary: secret };
+    await machine.call('agent-evidence', { body: { facts: [fact] } });
+    const shows = async (bearer: string) => {
+      const answer = await callRoute(server.url, route, { params: { id: machine.node_id } }, { bearer });
+      return answer.text.includes(secret);
+    };
+    await until('its present tenant to be shown it', () => shows(next));
+    return shows(former);
+  },
+});
+
+/** States a fact about an allocation, as its tenant. */
+const state = async (server: SpawnedServer, { token, allocation_id }: Victim, summary: string) => {
+  const facts = [{ layer: 'operator', kind: 'deploy.done', summary, allocation_id }];
+  const { status } = await callRoute(server.url, 'evidence-create', { body: { facts } }, { bearer: token });
+  if (status !== 201) throw new Error(`the fact was not taken: ${status}`);
+};
+
+/** Whether a stream of one tenant shows a fact that another stated before the reader's own. */
+async function streamShows(server: SpawnedServer, name: string, query: string): Promise<boolean> {
+  const victim = await victimIn(server, `${name}-a`);
+  const attacker = await victimIn(server, `${name}-b`);
+  const open = () => openEvents(server.url, attacker.token, query);
+  const early = query.includes('cursor') ? undefined : await open();
+  await state(server, victim, `secret-of-${name}`);
+  await state(server, attacker, `end-of-${name}`);
+  const reader = early ?? (await open());
+  await reader.waitFor('its own fact', ({ data }) => data.summary === `end-of-${name}`);
+  await reader.close();
+  return reader.events.some(({ data }) => data.summary === `secret-of-${name}`);
+}
+
+const streamFilter = edit('src/api/stream-events.ts', 'tenant === null || (allocation_id', 'true || (allocation_id');
+const nodes = 'src/api/routes/nodes.ts';
+const allocations = 'src/api/routes/allocations.ts';
+
+const fleetOnly = (Object.entries(routes) as [OperationName, RouteDeclaration][]).flatMap(
+  ([name, { method, params, access }]) =>
+    method === 'GET' && !params && access.kind === 'person' && access.tenants === 'none' ? [name] : [],
+);
+
+export const visibilityAttacks: Attack[] = [
+  lists(
+    'tenancy: lists the allocations of another tenant',
+    'allocation-list',
+    edit(allocations, 'own ?? query?.tenant ?? null', 'query?.tenant ?? null'),
+  ),
+  lists(
+    'tenancy: lists the operations of another tenant',
+    'operation-list',
+    edit(
+      allocations,
+      'listOperations(services.db, { ...pageOf(query), tenant: person().tenant }',
+      'listOperations(services.db, { ...pageOf(query), tenant: person && null }',
+    ),
+  ),
+  lists(
+    'tenancy: lists the machines of another tenant',
+    'node-list',
+    edit(
+      nodes,
+      'listNodes(services.db, { ...pageOf(query), tenant: person().tenant })',
+      'listNodes(services.db, { ...pageOf(query), tenant: person && null })',
+    ),
+  ),
+  lists(
+    'tenancy: reads the machines of another tenant in the compact fleet',
+    'fleet-get',
+    edit('src/api/routes/fleet.ts', 'tenant: person().tenant', 'tenant: person && null'),
+  ),
+  lists(
+    'tenancy: reads the timeline of an allocation of another tenant',
+    'timeline-get',
+    edit(nodes, 'return timeline(query, person().tenant, services);', 'return timeline(query, null, services);'),
+    ({ allocation_id }) => ({ query: { allocation_id } }),
+  ),
+  lists(
+    'tenancy: finds an allocation of another tenant by its id',
+    'thing-find',
+    edit(
+      'src/api/routes/find.ts',
+      'readAllocations(db, meant.allocations, tenant, at)',
+      'readAllocations(db, meant.allocations, null, at)',
+    ),
+    ({ allocation_id }) => ({ query: { id: allocation_id } }),
+  ),
+  readsOfNext(
+    'tenancy: reads the timeline of a machine after it went to another tenant',
+    'node-timeline',
+    edit(nodes, 'timeline(query, person().tenant, services, { node_id', 'timeline(query, null, services, { node_id'),
+  ),
+  readsOfNext(
+    'tenancy: reads the log of a machine after it went to another tenant',
+    'node-logs',
+    edit(nodes, 'before,\n        tenant,', 'before,\n        tenant: null,'),
+  ),
+  {
+    name: 'tenancy: sees the facts of another tenant in its live stream',
+    without: [streamFilter],
+    succeeds: (server) => streamShows(server, 'live', '?topics=evidence'),
+  },
+  {
+    // The store filters history and the stream filters again, so both go; visible-evidence.test.ts tests the store alone.
+    name: 'tenancy: reads the history of another tenant from an old cursor',
+    without: [
+      streamFilter,
+      edit('src/store/evidence.ts', 'allocations.tenant = ${', "allocations.tenant is not null and '' <> ${"),
+    ],
+    succeeds: (server) => streamShows(server, 'history', '?topics=evidence&cursor=0-0'),
+  },
+  {
+    name: 'tenancy: lists what only those who run the fleet may list',
+    without: [
+      edit(
+        'src/api/auth.ts',
+        "if (access.tenants === 'none' && person.tenant !== null) throw new ApiProblem('scope_insufficient');",
+        '',
+      ),
+    ],
+    async succeeds(server) {
+      const body = { name: 'tenant-admin', role: 'admin', tenant: 'curious' } as const;
+      const { token: bearer = '' } = await server.client.call('token-create', { body });
+      const answers = await Promise.all(fleetOnly.map((name) => callRoute(server.url, name, {}, { bearer })));
+      if (answers.length < 10) throw new Error('there are more such routes');
+      return answers.some(({ status }) => status === 200);
+    },
+  },
+];
