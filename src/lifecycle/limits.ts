@@ -60,8 +60,8 @@ export const defaultLimits: LimitSettings = {
   tenant: { rows: 50_000, rows_per_second: 10, bytes: 64 * mb, bytes_per_second: 8 * kb },
   relay: { rows: 50_000, rows_per_second: 5, bytes: 64 * mb, bytes_per_second: 4 * kb },
   /** A tenth of what all addresses have together, so that one does not take the room of the others. */
-  address: { rows: 400, rows_per_second: 0.1, bytes: 400 * kb, bytes_per_second: 100 },
-  anonymous: { rows: 4_000, rows_per_second: 1, bytes: 4 * mb, bytes_per_second: 1 * kb },
+  address: { rows: 1_000, rows_per_second: 0.1, bytes: 1 * mb, bytes_per_second: 100 },
+  anonymous: { rows: 10_000, rows_per_second: 1, bytes: 10 * mb, bytes_per_second: 1 * kb },
   everybody: { rows: 2_000_000, rows_per_second: 1_000, bytes: 2_048 * mb, bytes_per_second: 512 * kb },
 };
 
