@@ -67,6 +67,16 @@ export async function relayOf(request: FastifyRequest, services: ApiServices): P
   return secret !== undefined && isRelayToken(secret) ? admitRelay(secret, services) : undefined;
 }
 
+/** Null for a relay whose token ended: the handler reads which machines it spoke for, and refuses it then. */
+async function relayBeforeBody(request: FastifyRequest, services: ApiServices): Promise<Relay | null> {
+  try {
+    return (await relayOf(request, services)) ?? null;
+  } catch (error) {
+    if (error instanceof RelayRefused) return null;
+    throw error;
+  }
+}
+
 /** An address that sends many unknown tokens has to wait; a valid one is let in whatever came before it. */
 export async function personByToken(secret: string, request: FastifyRequest, services: ApiServices): Promise<Person> {
   const token = await tokenBySecret(services.db, secret);
@@ -130,7 +140,9 @@ async function identifyAgent(
 export async function authorize(request: FastifyRequest, access: Access, services: ApiServices): Promise<void> {
   switch (access.kind) {
     case 'public':
+      return;
     case 'body':
+      if (access.credential === 'instances') request.relay = await relayBeforeBody(request, services);
       return;
     case 'agent':
       if (access.relays) request.relay = (await relayOf(request, services)) ?? null;

@@ -35,6 +35,12 @@ export function answerBrokenBytes(error: Error & { code?: string }, socket: Sock
   );
 }
 
+/** The rest of the request did not arrive in time. Not only ended: a client that never closes its side would keep the connection. */
+export function answerLate(socket: Socket): void {
+  answerBrokenBytes(Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket);
+  socket.destroySoon();
+}
+
 /** The framework gives up on these before any hook has run. */
 export function answerBadAddress(error: Error, request: FastifyRequest, reply: FastifyReply): void {
   request.correlation_id = correlationOf(request);

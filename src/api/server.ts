@@ -21,12 +21,13 @@ import {
   takesNoBody,
   typesReadBy,
 } from './bodies/parsers.ts';
-import { answerBadAddress, answerBrokenBytes } from './broken-requests.ts';
+import { answerBadAddress, answerBrokenBytes, answerLate } from './broken-requests.ts';
 import { changeOnce, idsIn } from './changes.ts';
 import { rewriteUrl } from './compat/admit.ts';
 import { serveDoors } from './compat/serve.ts';
 import { correlationOf } from './correlation.ts';
 import { handlers } from './handlers.ts';
+import { type BodyBudget, createBodyBudget } from './held/body-budget.ts';
 import { serve } from './held/until-served.ts';
 import { countsAsRefused, sendProblem } from './problem-reply.ts';
 import { admitWrite, chargedServices, chargeLater } from './quotas/admit-write.ts';
@@ -65,7 +66,7 @@ function callOf(request: FastifyRequest, reply: Call<OperationName>['reply']): C
   };
 }
 
-function addRoute(app: FastifyInstance, name: OperationName, services: ApiServices): void {
+function addRoute(app: FastifyInstance, name: OperationName, services: ApiServices, bodies: BodyBudget): void {
   const route: RouteDeclaration = routes[name];
   const handler = handlers[name] as Handler<OperationName>;
   const checkParams = route.params && compileCheck(route.params, 'path');
@@ -88,6 +89,7 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
       services.rates.admit(request, name, route);
       services.overload.admitRead(name);
       admitWrite(request, reply, served, services);
+      if (route.access.kind === 'body') bodies.admit(request, reply, maxBodyBytes);
       if (route.shares_log_intake) services.intake.admit(request, reply, maxBodyBytes);
     },
     preHandler: async (request) => {
@@ -137,6 +139,7 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
     forceCloseConnections: true,
   } as object) as unknown as FastifyInstance;
   const tellRefusal = createRefusalRecorder(services);
+  const bodies = createBodyBudget(services.clock, answerLate);
 
   // For sourceAddress(), which replaces Fastify's trustProxy: that one also takes what is no address.
   app.decorate('proxies', services.settings.proxies);
@@ -198,7 +201,7 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
   for (const names of byTypes.values())
     await app.register(async (scope) => {
       readTypes(scope, typesReadBy(routes[names[0] as OperationName]));
-      for (const name of names) addRoute(scope, name, services);
+      for (const name of names) addRoute(scope, name, services, bodies);
     });
   serveUpgrades(app);
   await serveDoors(app, services, tellRefusal);

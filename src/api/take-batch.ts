@@ -8,6 +8,7 @@ import { ApiProblem, errorCatalogue } from '../contract/errors.ts';
 import type { BeatRefusal } from '../lifecycle/refused-beats.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
 import { fencedProblem, refuseExpired } from './auth.ts';
+import type { LookupSource } from './quotas/request-rates.ts';
 import type { ApiServices, Relay } from './services.ts';
 import { takeAtOnce, takeBeat } from './take-beat.ts';
 
@@ -31,27 +32,49 @@ function tellRefused(
   for (const session of sessions) if (session) tellRefusedBeat({ ...why, session });
 }
 
-/** Only a machine's own credential identifies it: a relay token proves nothing about the machines behind it. */
-const sessionsOf = (
+interface Found {
+  sessions: (AgentSession | undefined)[];
+  /** Why some have no session. */
+  missing: 'credential_unknown' | 'rate_limited';
+}
+
+/**
+ * Only a machine's own credential identifies it: a relay token proves nothing about the machines behind it. A source that
+ * showed too many unknown credentials gets no further look-ups for a while; the machines that are known here are still heard.
+ */
+async function findSessions(
   beats: readonly BatchBeat[],
-  { sessions, clock }: ApiServices,
-): Promise<(AgentSession | undefined)[]> => {
-  const at = now(clock);
-  return Promise.all(
-    beats.map(({ credential }) =>
-      credential === undefined ? undefined : (sessions.known(credential) ?? sessions.find(credential, at)),
-    ),
+  source: LookupSource,
+  { sessions, clock, rates }: ApiServices,
+): Promise<Found> {
+  const found = beats.map(({ credential }) => (credential === undefined ? undefined : sessions.known(credential)));
+  const open = beats.flatMap(({ credential }, index) =>
+    credential !== undefined && !found[index] ? [{ credential, index }] : [],
   );
-};
+  if (open.length === 0) return { sessions: found, missing: 'credential_unknown' };
+  const end = rates.beginLookup(source, open.length);
+  if (!end) return { sessions: found, missing: 'rate_limited' };
+  let unknown = 0;
+  try {
+    const at = now(clock);
+    const looked = await Promise.all(open.map(({ credential }) => sessions.find(credential, at)));
+    for (const [place, { index }] of open.entries()) found[index] = looked[place];
+    unknown = looked.filter((session) => !session).length;
+  } finally {
+    end(unknown);
+  }
+  return { sessions: found, missing: 'credential_unknown' };
+}
 
 function mustCount(
-  session: AgentSession | undefined,
-  { credential }: BatchBeat,
-  relay: Relay | undefined,
+  { sessions, missing }: Found,
+  index: number,
+  { beat, relay }: { beat: BatchBeat; relay: Relay | undefined },
   services: ApiServices,
 ): AgentSession {
-  if (credential === undefined) throw new ApiProblem('beat_credential_missing');
-  if (!session) throw new ApiProblem('credential_unknown');
+  if (beat.credential === undefined) throw new ApiProblem('beat_credential_missing');
+  const session = sessions[index];
+  if (!session) throw new ApiProblem(missing);
   if (relay && session.pool !== relay.pool)
     throw new ApiProblem(
       'scope_insufficient',
@@ -65,11 +88,13 @@ function mustCount(
 /** Of a batch that was refused with the token of its relay: whose beats they are, their own credentials say as ever. */
 export async function tellRefusedBatch(
   beats: readonly BatchBeat[],
-  why: { relay: Relay; code: BeatRefusal },
+  { source, ...why }: { relay: Relay; code: BeatRefusal; source: LookupSource },
   services: ApiServices,
 ): Promise<void> {
-  tellRefused(await sessionsOf(beats, services), why, services);
+  tellRefused((await findSessions(beats, source, services)).sessions, why, services);
 }
+
+export const relaySource = ({ token_id }: Relay): LookupSource => ({ kind: 'relay', id: token_id });
 
 /** A beat without whose it is. */
 const said = ({ credential: _, ...beat }: BatchBeat) => beat;
@@ -77,15 +102,15 @@ const said = ({ credential: _, ...beat }: BatchBeat) => beat;
 /** `relay`: undefined where the batch came without the token of one. */
 export async function takeBatch(
   beats: readonly BatchBeat[],
-  relay: Relay | undefined,
+  { relay, source }: { relay: Relay | undefined; source: LookupSource },
   services: ApiServices,
 ): Promise<HeartbeatResult[]> {
-  const sessions = await sessionsOf(beats, services);
+  const found = await findSessions(beats, source, services);
   const results: HeartbeatResult[] = [];
   const news = new Map<AgentSession, number[]>();
   for (const [index, beat] of beats.entries()) {
     try {
-      const session = mustCount(sessions[index], beat, relay, services);
+      const session = mustCount(found, index, { beat, relay }, services);
       const before = news.get(session);
       const reply = before ? undefined : takeAtOnce(session, said(beat), services);
       if (reply) results[index] = reply;
@@ -93,7 +118,7 @@ export async function takeBatch(
       else news.set(session, [index]);
     } catch (error) {
       results[index] = refused(error);
-      if (relay && isNotIts(error)) tellRefused([sessions[index]], { relay, code: error.code }, services);
+      if (relay && isNotIts(error)) tellRefused([found.sessions[index]], { relay, code: error.code }, services);
     }
   }
   // One list that all take from; each stops where the store fails it, and then the whole batch has failed and is sent again.

@@ -81,7 +81,11 @@ test('an instance that was fenced a moment ago is told so in the same words as e
   } as unknown as ApiServices;
   const news = { status: 'stopping' } as const;
   const first = await takeBeat(before, news, justFenced).catch((problem: ApiProblem) => problem);
-  const [later] = await takeBatch([{ credential: 'its own', ...news }], undefined, justFenced);
+  const [later] = await takeBatch(
+    [{ credential: 'its own', ...news }],
+    { relay: undefined, source: { kind: 'address', id: '' } },
+    justFenced,
+  );
   expect(first).toMatchObject({ code: 'instance_fenced', message: `This instance no longer counts: ${reason}.` });
   expect(later).toMatchObject({ code: 'instance_fenced', detail: (first as ApiProblem).message });
 });

@@ -28,10 +28,21 @@ export type QuotaKind = (typeof quotaKinds)[number];
  * - address: requests that need no credential
  * - rotation: credential rotations of one machine. They are never refused for what the machine wrote: its tenant may have
  *   written that, and the machine would lose its credential
+ * - join_token: calls of the foreign protocols that show one join token and name no machine that it let in
  * - sign_in: console sessions that one token opens
+ * - unknown_credential: credentials in batches of beats that no machine has, by one address or relay
  * - refused: requests of one caller that were refused; beyond it each refusal is sent a second late
  */
-export const requestKinds = ['instance', 'tenant', 'address', 'rotation', 'sign_in', 'refused'] as const;
+export const requestKinds = [
+  'instance',
+  'tenant',
+  'address',
+  'rotation',
+  'sign_in',
+  'unknown_credential',
+  'join_token',
+  'refused',
+] as const;
 
 export interface RequestRate {
   burst: number;
@@ -53,6 +64,8 @@ export const defaultLimits: LimitSettings = {
     address: { burst: 2_000, per_second: 100 },
     rotation: { burst: 60, per_second: 0.05 },
     sign_in: { burst: 100, per_second: 0.1 },
+    unknown_credential: { burst: 10_000, per_second: 50 },
+    join_token: { burst: 5_000, per_second: 100 },
     refused: { burst: 1_000, per_second: 10 },
   },
   instance: { rows: 2_000, rows_per_second: 0.2, bytes: 2 * mb, bytes_per_second: 100 },

@@ -1,5 +1,6 @@
 /** Attacks by somebody who holds no credential. */
 import { callRoute } from '../api/support/calls.ts';
+import { heldBodyAttacks, unknownCredentialAttacks } from './nobody/batches.ts';
 import { floodAttacks, tightBehindProxy } from './nobody/floods.ts';
 import { behindDistantProxy, behindLocalProxy, forwardedAttacks, forwardedTextAttacks } from './nobody/forwarded.ts';
 import { parserAttacks } from './nobody/parsers.ts';
@@ -24,8 +25,9 @@ describeAttacks('nobody', [
   },
   ...parserAttacks,
   ...sessionAttacks,
+  ...heldBodyAttacks,
 ]);
 
 describeAttacks('nobody behind a distant proxy', forwardedAttacks, behindDistantProxy);
 describeAttacks('nobody behind a local proxy', [...forwardedTextAttacks, ...plantedCookieAttacks], behindLocalProxy);
-describeAttacks('nobody with tight limits', floodAttacks, tightBehindProxy);
+describeAttacks('nobody with tight limits', [...floodAttacks, ...unknownCredentialAttacks], tightBehindProxy);

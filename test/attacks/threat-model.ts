@@ -73,6 +73,19 @@ export const attackers: Attacker[] = [
         ),
       },
       {
+        says: 'Keep others from being heard by large slow bodies or by batches of unknown credentials.',
+        shown_by: [
+          ...attack('nobody/batches')(
+            '5: has unknown credentials looked up without end',
+            '5: has the server hold many large bodies that arrive slowly',
+          ),
+          ...test(
+            'src/api/held/body-budget.test.ts',
+            'a body that is not there in time is given up, one that is being served is not',
+          ),
+        ],
+      },
+      {
         says: 'Choose the address that the audit names, or bypass the origin check with forged proxy headers.',
         shown_by: attack('nobody/forwarded')(
           '4: forges the audit actor by X-Forwarded-For',
@@ -365,6 +378,12 @@ export const attackers: Attacker[] = [
         shown_by: attack('join-token-holder/other-tokens')(
           '2: takes an AgentField machine from the spent token that let it in',
           '2: has the silence of a machine blamed on a join token that ended later',
+        ),
+      },
+      {
+        says: 'Ask so often through a foreign protocol that others wait.',
+        shown_by: attack('join-token-holder/request-rates')(
+          '5: lists the AgentField machines of its pool as often as it likes',
         ),
       },
       {

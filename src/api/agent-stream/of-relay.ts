@@ -6,7 +6,7 @@ import { BatchFrame } from '../../contract/agent.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import { badBeats } from '../../contract/routes/agent.ts';
 import { type ApiServices, actorOf, type Relay } from '../services.ts';
-import { takeBatch } from '../take-batch.ts';
+import { relaySource, takeBatch } from '../take-batch.ts';
 import { compileCheck } from '../validation.ts';
 import { openWire } from './wire.ts';
 
@@ -31,7 +31,7 @@ export function serveRelay(
     async take(frame) {
       const { seq, beats } = checkBatch(frame) as BatchFrame;
       services.tokenUses.note(relay.token_id);
-      const results = await takeBatch(beats, relay, services);
+      const results = await takeBatch(beats, { relay, source: relaySource(relay) }, services);
       wire.send(seq === undefined ? { results } : { seq, results });
     },
     onEnd(ending) {

@@ -72,6 +72,11 @@ async function sessionOf(call: DoorCall, services: DoorServices, process?: strin
   }
   if (!session || isOther(session)) throw unknownNode(call.id);
   call.request.agent_session = mustCount(session, door);
+  services.rates.admitKnown(
+    'instance',
+    session.node_instance_id,
+    call.request.operation ?? 'agentfield-node-heartbeat',
+  );
   return session;
 }
 

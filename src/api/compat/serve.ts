@@ -55,6 +55,10 @@ function callOf(request: FastifyRequest, reply: FastifyReply, { session, joined 
   };
 }
 
+/** AgentField's machines show the join token of their pool with each call; these are rated once the machine is found. */
+const isOfMachine = ({ door, method, path }: DoorRoute): boolean =>
+  door === 'agentfield' && method !== 'GET' && path.includes('{id}');
+
 function addRoute(scope: FastifyInstance, name: DoorOperation, services: DoorServices): void {
   const route: DoorRoute = doorRoutes[name];
   const checkBody = route.body && compileCheck(route.body, 'body');
@@ -67,7 +71,10 @@ function addRoute(scope: FastifyInstance, name: DoorOperation, services: DoorSer
     onRequest: async (request) => {
       request.operation = name;
       checkOrigin(request, services);
-      admitted.set(request, await admit(request, route, services));
+      const whom = await admit(request, route, services);
+      admitted.set(request, whom);
+      if (whom.session) services.rates.admitKnown('instance', whom.session.node_instance_id, name);
+      else if (whom.joined && !isOfMachine(route)) services.rates.admitKnown('join_token', whom.joined.token_id, name);
     },
     preHandler: async (request) => {
       const isMissing = request.body === undefined || request.body === null;

@@ -17,11 +17,22 @@ import { createAccounts } from './accounts.ts';
 
 type Kind = (typeof requestKinds)[number];
 
+/** Where a batch of beats came from. */
+export interface LookupSource {
+  kind: 'address' | 'relay';
+  id: string;
+}
+
 export interface RequestRates {
   /** Throws 429 for a caller over its rate. Callers without a credential are limited only where none is needed. */
   admit(request: FastifyRequest, name: OperationName, route: RouteDeclaration): void;
   /** As `admit`, for a caller that is known by what its body holds. */
   admitKnown(kind: Kind, key: string, name: OperationName | DoorOperation): void;
+  /**
+   * Begins the look-up of credentials that this replica does not know. The result is called with the number that no machine
+   * has. Undefined for a source that has shown too many of those.
+   */
+  beginLookup(source: LookupSource, credentials: number): ((unknown: number) => void) | undefined;
   /** Replaces the estimate of a page by the size of the reply: a long one takes as much time as many short ones. */
   chargeReply(request: FastifyRequest, bytes: number): void;
   /** Waits before a refusal is sent, for a caller that was refused too often. */
@@ -108,6 +119,18 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
     admitKnown(kind, key, name) {
       const seconds = waitSeconds(`${kind} ${key}`, quotas[kind]);
       if (seconds > 0) refuse(name, kind, seconds);
+    },
+    beginLookup({ kind, id }, credentials) {
+      const key = `unknown_credential ${kind} ${id}`;
+      const quota = quotas.unknown_credential;
+      if (accounts.waitSeconds(key, quota) > 0) return undefined;
+      // A relay is known: after a restart of this replica it brings many machines at once that have to be looked up.
+      const reserved = kind === 'relay' ? 0 : credentials;
+      accounts.reserve(key, quota, reserved, 0);
+      return (unknown) => {
+        accounts.release(key, reserved, 0);
+        if (unknown > 0) accounts.charge(key, quota, unknown, 0);
+      };
     },
     admit(request, name, route) {
       // Log lines have a limit of their own, in bytes. Health checks share their address with whoever is behind it.

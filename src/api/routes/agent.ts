@@ -15,9 +15,11 @@ import { nodeRow } from '../../store/nodes.ts';
 import { reportPrerequisites } from '../../store/prerequisites.ts';
 import { bearerOf, fencedProblem, RelayRefused, relayOf } from '../auth.ts';
 import { refuseReservedKinds } from '../outside-kinds.ts';
+import type { LookupSource } from '../quotas/request-rates.ts';
 import { instanceWriter, registrationCost, registrationWriter } from '../quotas/writers.ts';
 import type { ApiServices, Handlers } from '../services.ts';
-import { takeBatch, tellRefusedBatch } from '../take-batch.ts';
+import { sourceNetwork } from '../source-address.ts';
+import { relaySource, takeBatch, tellRefusedBatch } from '../take-batch.ts';
 import { takeSingle } from '../take-beat.ts';
 import { compileCheck } from '../validation.ts';
 
@@ -146,12 +148,18 @@ export const agentHandlers: Pick<Handlers, AgentRoutes> = {
   },
   'agent-heartbeat': ({ agent, body }, services) => takeSingle(agent(), body ?? {}, services),
   async 'agent-heartbeats'({ body, request }, services) {
-    const relay = await relayOf(request, services).catch(async (error) => {
-      if (error instanceof RelayRefused && isBeatRefusal(error.code))
-        await tellRefusedBatch(body.beats, { relay: error.relay, code: error.code }, services);
-      throw error;
-    });
-    return { results: await takeBatch(body.beats, relay, services) };
+    const address: LookupSource = { kind: 'address', id: sourceNetwork(request) };
+    const find = async () => {
+      try {
+        return await relayOf(request, services);
+      } catch (error) {
+        if (error instanceof RelayRefused && isBeatRefusal(error.code))
+          await tellRefusedBatch(body.beats, { relay: error.relay, code: error.code, source: address }, services);
+        throw error;
+      }
+    };
+    const relay = request.relay ?? (await find());
+    return { results: await takeBatch(body.beats, { relay, source: relay ? relaySource(relay) : address }, services) };
   },
   async 'agent-logs'({ agent, request }, services) {
     const session = agent();

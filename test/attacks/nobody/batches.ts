@@ -1,0 +1,58 @@
+/** Somebody without a credential at the route for batches of beats, where the credentials are in the body. */
+import { randomUUID } from 'node:crypto';
+import { callRoute } from '../../api/support/calls.ts';
+import type { Attack } from '../support/attack.ts';
+import { machineIn } from '../support/floods.ts';
+import { openSlowBody } from '../support/slow-bodies.ts';
+
+const unknown = (count: number) => Array.from({ length: count }, () => ({ credential: `swc_${randomUUID()}` }));
+
+export const unknownCredentialAttacks: Attack[] = [
+  {
+    name: '5: has unknown credentials looked up without end',
+    without: [
+      {
+        file: 'src/api/quotas/request-rates.ts',
+        find: 'if (unknown > 0) accounts.charge(key, quota, unknown, 0);',
+        replace: '',
+      },
+    ],
+    async succeeds(server) {
+      const machine = await machineIn(server, 'same-address');
+      const codes = new Set<unknown>();
+      for (let batch = 0; batch < 5; batch++) {
+        const beats = [...unknown(100), { credential: machine.credential }];
+        const { body } = await callRoute(server.url, 'agent-heartbeats', { body: { beats } });
+        const results = body.results as { code?: string; node_status?: string }[];
+        for (const { code } of results.slice(0, -1)) codes.add(code);
+        if (results.at(-1)?.node_status !== 'ready')
+          throw new Error('a known machine of the same address is not heard');
+      }
+      return !codes.has('rate_limited');
+    },
+  },
+];
+
+export const heldBodyAttacks: Attack[] = [
+  {
+    name: '5: has the server hold many large bodies that arrive slowly',
+    without: [
+      {
+        file: 'src/api/held/body-budget.ts',
+        find: '(bySource.get(source) ?? 0) + bytes > limits.source_bytes',
+        replace: 'false',
+      },
+    ],
+    async succeeds(server) {
+      const beats = [{ credential: `swc_${randomUUID()}`, message: 'x'.repeat(900) }];
+      const padded = { beats: Array.from({ length: 900 }, () => beats[0]) };
+      const open = Array.from({ length: 30 }, () => openSlowBody(server.url, 'agent-heartbeats', padded));
+      // Answered after the requests that came before it were admitted or refused; small bodies still have room.
+      const small = await callRoute(server.url, 'session-create', { body: { token: server.token } });
+      if (small.status !== 201) throw new Error(`nobody can sign in: ${small.status}`);
+      for (const each of open) each.finish();
+      const statuses = await Promise.all(open.map(({ replied }) => replied));
+      return statuses.every((status) => status === 200);
+    },
+  },
+];
