@@ -55,7 +55,9 @@ test('shell checks, probes of private addresses, roles and everything on this ho
   expect(refused({ driver: 'external', requires: [{ name: 'x', check: 'id' }] })).toEqual(['requires']);
   expect(refused({ driver: 'external', probe: { allow_private: true } })).toEqual(['probe.allow_private']);
   expect(refused({ driver: 'external', compat: { allow_takeover: true } })).toEqual(['compat.allow_takeover']);
+  // Once for the role and once for who is given it.
   expect(refused({ driver: 'aks', spec: { roles: [{ role_definition_id: 'a', principal_id: 'b' }] } })).toEqual([
+    'spec.roles',
     'spec.roles',
   ]);
   expect(refused({ driver: 'docker', spec: { image: 'other' } }, { driver: 'docker', spec: { image: 'one' } })).toEqual(
@@ -74,6 +76,20 @@ test('the settings may allow values, each of them', () => {
   const requires = [{ name: 'cuda', check: 'nvidia-smi' }];
   expect(refused({ driver: 'external', requires }, undefined, may)).toEqual([]);
   expect(refused(withSpec({ setup: 'anything' }), ec2, { scripts: ['*'] })).toEqual([]);
+});
+
+test('a role is allowed only with its principal and its scope', () => {
+  const may = { role_definition_ids: ['reader'], role_principal_ids: ['team'], role_scopes: ['/subscriptions/s/ours'] };
+  const lists = (role: object, before?: PoolDocument) =>
+    refusedFields(before, { driver: 'aks', spec: { roles: [role] } }, may).map(({ allowed_by }) => allowed_by);
+  const role = { role_definition_id: 'reader', principal_id: 'team' };
+  expect(lists(role)).toEqual([]);
+  expect(lists({ ...role, scope: '/subscriptions/s/ours' })).toEqual([]);
+  expect(lists({ ...role, role_definition_id: 'owner' })).toEqual(['role_definition_ids']);
+  expect(lists({ ...role, principal_id: 'stranger' })).toEqual(['role_principal_ids']);
+  expect(lists({ ...role, scope: '/subscriptions/s' })).toEqual(['role_scopes']);
+  const set: PoolDocument = { driver: 'aks', spec: { roles: [{ ...role, principal_id: 'set-by-an-admin' }] } };
+  expect(lists({ ...role, principal_id: 'set-by-an-admin' }, set)).toEqual([]);
 });
 
 test('every list of the settings allows a field', () => {

@@ -11,6 +11,8 @@ interface PrivilegedField {
   path: readonly string[];
   /** Of a list of objects: the field that is compared with the list of allowed values. */
   item?: string;
+  /** Objects without that field are allowed: its default gives nothing more. */
+  is_item_optional?: true;
   /** The list under `operators_may` that allows values; null where only an admin may set it. */
   allowed_by: OperatorList | null;
   reason: string;
@@ -30,6 +32,8 @@ export const operatorLists = [
   'subscription_ids',
   'resource_groups',
   'role_definition_ids',
+  'role_principal_ids',
+  'role_scopes',
 ] as const;
 export type OperatorList = (typeof operatorLists)[number];
 
@@ -94,6 +98,21 @@ export const privilegedFields: readonly PrivilegedField[] = [
     allowed_by: 'role_definition_ids',
     reason: "they are assigned with the server's own rights",
   },
+  {
+    driver: 'aks',
+    path: ['spec', 'roles'],
+    item: 'principal_id',
+    allowed_by: 'role_principal_ids',
+    reason: 'it decides who is given the role',
+  },
+  {
+    driver: 'aks',
+    path: ['spec', 'roles'],
+    item: 'scope',
+    is_item_optional: true,
+    allowed_by: 'role_scopes',
+    reason: 'it gives the role on more than the cluster',
+  },
 ];
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
@@ -109,9 +128,17 @@ function valuesOf(value: unknown, item?: string): string[] {
   return value.map((each) => asText(item !== undefined && isRecord(each) ? each[item] : each));
 }
 
-function isAllowed({ allowed_by, item }: PrivilegedField, value: unknown, may: OperatorsMay): boolean {
+const withItem = (value: unknown, item: string | undefined): unknown =>
+  Array.isArray(value) && item !== undefined
+    ? value.filter((each) => isRecord(each) && each[item] !== undefined)
+    : value;
+
+function isAllowed(field: PrivilegedField, whole: unknown, may: OperatorsMay): boolean {
+  const { allowed_by, item, is_item_optional } = field;
   const list = allowed_by === null ? [] : (may[allowed_by] ?? []);
   if (list.includes('*')) return true;
+  const value = is_item_optional ? withItem(whole, item) : whole;
+  if (is_item_optional && (value === undefined || (Array.isArray(value) && value.length === 0))) return true;
   const values = value === undefined ? [] : valuesOf(value, item);
   // An empty list would pass as allowed, and removes what an admin set.
   return values.length > 0 && values.every((each) => list.includes(each));

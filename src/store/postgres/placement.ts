@@ -9,7 +9,6 @@ import {
   constants,
   cpSync,
   existsSync,
-  lchownSync,
   linkSync,
   lstatSync,
   mkdirSync,
@@ -34,6 +33,7 @@ import {
 import { type Binaries, installedBinaries, postgresOf } from './binaries.ts';
 import { EmbeddedPostgresError, isRefusal } from './embedded-error.ts';
 import { findPostmaster } from './postmaster.ts';
+import { takeOver } from './take-over.ts';
 
 export interface Placement {
   clusterDir: string;
@@ -98,17 +98,11 @@ function ownerOf(clusterDir: string): Account | undefined {
 function takenFromNobody(clusterDir: string, account: Account, say: Say): Account | undefined {
   const owner = ownerOf(clusterDir);
   if (!owner || !isNobody(owner) || findPostmaster(clusterDir)) return undefined;
-  giveTo(account, clusterDir);
+  takeOver(clusterDir, owner, account);
   say(
     `The database in ${clusterDir} belonged to ${owner.name}, as which other programs run too; it now belongs to ${account.name}.`,
   );
   return account;
-}
-
-function giveTo(account: Account, path: string): void {
-  if (lstatSync(path).isDirectory()) for (const name of readdirSync(path)) giveTo(account, join(path, name));
-  // The directory last: a start that is cut off here begins again.
-  lchownSync(path, account.uid, account.gid);
 }
 
 function refuseForeignCluster(clusterDir: string): void {
