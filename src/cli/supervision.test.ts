@@ -170,6 +170,12 @@ describe('actions and act', () => {
     expect(call?.headers['idempotency-key']).toBeTruthy();
     expect(again).toBeUndefined();
   });
+  test('a key is accepted by the fingerprint that was given, and by no other', async () => {
+    const fingerprint = '0123456789abcdef';
+    const args = ['accept-key', '--fingerprint', fingerprint, '--reason', 'its disk was lost'];
+    expect((await slipway('act', sampleIds.node_id, ...args)).code).toBe(0);
+    expect(server.callsOf('node-act')[0]?.body).toEqual({ reason: 'its disk was lost', fingerprint });
+  });
   test('a dry run says that nothing was done', async () => {
     const predicts = { status: 'offline', deadline_at: null, says: 'liveness takes effect: ready → offline' } as const;
     const node = sampleNode({ status: 'ready', held: sampleHeld() });

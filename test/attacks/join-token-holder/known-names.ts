@@ -41,14 +41,13 @@ async function letTo(server: SpawnedServer, pool: string, name: string): Promise
   );
 }
 
-/** Workspaces of molecule say no goodbye, and are patiently waited for: its stale time is cut short in the table. */
-async function fallSilent(server: SpawnedServer, pool: string, name: string): Promise<void> {
+/** Workspaces of molecule say no goodbye and beat every 30 s, so the row is moved as liveness would move it minutes later. */
+async function putOffline(server: SpawnedServer, pool: string, name: string): Promise<void> {
+  const { node_id } = await nodeNamed(server, pool, name);
   const tables = await openTables(server.database_url);
-  const { node_instance_id } = await nodeNamed(server, pool, name);
-  await until('the machine to be offline', async () => {
-    await tables.query('update heartbeats set stale_seconds = 0.1 where node_instance_id = $1', [node_instance_id]);
-    return (await nodeNamed(server, pool, name)).status === 'offline';
-  }).finally(() => tables.close());
+  await tables
+    .query("update nodes set status = 'offline', status_since = now() where node_id = $1", [node_id])
+    .finally(() => tables.close());
 }
 
 const register = (url: string, body: object) => callRoute(url, 'agent-register', { body: { version: '1', ...body } });
@@ -275,12 +274,12 @@ export const knownNameAttacks: Attack[] = [
     async succeeds(server) {
       const pool = 'workspace-takeover';
       const id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7e03';
-      const token = await poolOf(server, pool, { heartbeat: { stale_after_seconds: 1 } });
+      const token = await poolOf(server, pool);
       const url = `http://127.0.0.1:${await freePort()}`;
       const victim = await startWorkspace(server.url, token, id, { url });
       await victim.beat();
       await letTo(server, pool, id);
-      await fallSilent(server, pool, id);
+      await putOffline(server, pool, id);
       const taken = await molecule(server.url, token, '/registry/register', { body: { id, url } });
       return typeof taken.body.auth_token === 'string';
     },
