@@ -387,6 +387,13 @@ export const attackers: Attacker[] = [
         ),
       },
       {
+        says: 'Have addresses probed without limit, or keep the machines of other pools from returning meanwhile.',
+        shown_by: attack('join-token-holder/probes')(
+          '2: keeps all probes busy, so that a machine of another pool cannot return',
+          '2: has addresses probed after its token has used up its allowance',
+        ),
+      },
+      {
         says: 'Exceed `max_nodes`, or read or report about machines that came by another protocol.',
         shown_by: attack('join-token-holder/known-names')(
           '2: reads the address of a machine of another protocol through AgentField',

@@ -65,7 +65,10 @@ export function createAskFormer(services: Pick<DoorServices, 'probe'>): AskForme
     const under_way = asking.get(endpoint);
     if (under_way) return under_way;
     if (asking.size >= maxProbesAtOnce || (ofToken.get(join_token_id) ?? 0) >= maxProbesOfToken)
-      throw new ApiProblem('server_busy', { retry_after_seconds: 1 });
+      throw new ApiProblem('server_busy', {
+        detail: 'Too many former addresses are being probed at once; register again in a second.',
+        retry_after_seconds: 1,
+      });
     countToken(join_token_id, 1);
     const answer = ask(endpoint, settings).finally(() => {
       asking.delete(endpoint);

@@ -1,0 +1,77 @@
+/** Somebody with a join token has the server probe addresses for it. */
+import { httpServer } from '../../../src/probe/testing/loopback-servers.ts';
+import { agentField, doorPool } from '../../api/support/doors.ts';
+import { freePort } from '../../support/free-port.ts';
+import { until } from '../../support/until.ts';
+import type { Attack } from '../support/attack.ts';
+
+const open = { probe: { allow_private: true }, heartbeat: { stale_after_seconds: 24 * 3600 } };
+const ready = { lifecycle_status: 'ready' };
+const names = (count: number) => Array.from({ length: count }, (_, place) => `machine-${place}`);
+
+export const probeAttacks: Attack[] = [
+  {
+    name: '2: keeps all probes busy, so that a machine of another pool cannot return',
+    without: [
+      {
+        file: 'src/api/compat/restart.ts',
+        find: '(ofToken.get(join_token_id) ?? 0) >= maxProbesOfToken',
+        replace: '(ofToken.get(join_token_id) ?? 0) < 0',
+      },
+    ],
+    async succeeds(server) {
+      const { token } = await doorPool(server, 'greedy', open);
+      const { token: others } = await doorPool(server, 'modest', open);
+      // It takes connections and never answers.
+      const tarpit = await httpServer(() => {});
+      const attacker = agentField(server.url, token);
+      const victim = agentField(server.url, others);
+      const at = (path: string) => ({ ...ready, base_url: `http://127.0.0.1:${tarpit.port}/${path}` });
+      await Promise.all(names(40).map((name) => attacker.register(name, at(name))));
+      await victim.register('victim', { ...ready, base_url: `http://127.0.0.1:${await freePort()}` });
+      const flood = names(40).map((name) => attacker.register(name, at(`${name}/elsewhere`)));
+      // The first of them that is put off shows that as many probes as it may have are under way.
+      await Promise.any(
+        flood.map(async (each) => {
+          if ((await each).body.code !== 'server_busy') throw new Error('it was not put off');
+        }),
+      );
+      const back = await victim.register('victim', { ...ready, base_url: `http://127.0.0.1:${await freePort()}` });
+      await Promise.all(flood);
+      return back.body.code === 'server_busy';
+    },
+  },
+];
+
+/** The server's limits are tight. */
+export const costlyProbeAttacks: Attack[] = [
+  {
+    name: '2: has addresses probed after its token has used up its allowance',
+    without: [
+      {
+        file: 'src/api/compat/register.ts',
+        find: '  admitJoin(call, services, wanted);\n',
+        replace: '',
+      },
+    ],
+    async succeeds(server) {
+      const { token } = await doorPool(server, 'overdrawn', open);
+      let asked = 0;
+      const former = await httpServer((_, reply) => {
+        asked++;
+        reply.end('well');
+      });
+      const attacker = agentField(server.url, token);
+      await attacker.register('victim', { ...ready, base_url: `http://127.0.0.1:${former.port}` });
+      let place = 0;
+      await until('the allowance to be used up', async () => {
+        const answers = await Promise.all(names(20).map((name) => attacker.register(`${name}-${place}`, ready)));
+        place++;
+        return answers.some(({ status }) => status === 429);
+      });
+      const before = asked;
+      await attacker.register('victim', { ...ready, base_url: 'http://127.0.0.1:1' });
+      return asked > before;
+    },
+  },
+];
