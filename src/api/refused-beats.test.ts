@@ -1,5 +1,6 @@
 /** However many beats are refused, and for however long, few rows tell of it. */
 import { expect, test } from 'vitest';
+import { builtInRedactor } from '../base/redact.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
 import { refusalToldEverySeconds } from '../lifecycle/refused-beats.ts';
 import type { Queryable } from '../store/database.ts';
@@ -13,7 +14,7 @@ function desk() {
   let fails = false;
   const errors: unknown[] = [];
   const db = {
-    redact: { json: (text: string) => text },
+    redact: builtInRedactor,
     evidenceWritten() {},
     async query(_: string, [rows]: [string]) {
       if (fails) throw new Error('the store is away');
