@@ -1,8 +1,10 @@
 /** Legitimate use beside the write limits, and how a machine over its limit is shown. All limits are the shipped ones but where a test says so. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { joinToken, machineIn, refusedOf, tightLimits } from '../attacks/support/floods.ts';
+import { joinToken, machineIn, refusedOf, tenantToken, tightLimits } from '../attacks/support/floods.ts';
+import { openSlowBody } from '../attacks/support/slow-bodies.ts';
 import { type SpawnedServer, spawnServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
+import { callRoute } from './support/calls.ts';
 import { startMachine } from './support/machine.ts';
 
 const statusOf = async ({ client }: SpawnedServer, id: string) =>
@@ -39,6 +41,44 @@ describe('with the shipped limits', () => {
     await Promise.all(Array.from({ length: 10 }, boot));
     expect(answers).toHaveLength(3 * names.length);
     expect(new Set(answers)).toEqual(new Set([200]));
+  });
+
+  it('three hundred machines behind one address register in the same moment', async () => {
+    const join_token = await joinToken(server, 'stampede');
+    const names = Array.from({ length: 300 }, (_, index) => `stampede-${index}`);
+    const machines = await Promise.all(names.map((name) => startMachine(server.url, { join_token, name })));
+    const beats = machines.map(({ credential }) => ({ credential }));
+    const batches = await Promise.all(
+      Array.from({ length: 20 }, () => callRoute(server.url, 'agent-heartbeats', { body: { beats } })),
+    );
+    for (const { body } of batches)
+      expect((body.results as object[]).every((result) => 'node_status' in result)).toBe(true);
+  });
+
+  it('a relay sends many large batches at once', async () => {
+    const machine = await machineIn(server, 'relayed');
+    const body = { name: 'large', role: 'relay', pool: 'relayed' } as const;
+    const { token: bearer = '' } = await server.client.call('token-create', { body });
+    const padded = { credential: machine.credential, message: 'x'.repeat(800) };
+    const beats = Array.from({ length: 1000 }, () => padded);
+    const batches = Array.from({ length: 30 }, () =>
+      openSlowBody(server.url, 'agent-heartbeats', { beats }, { bearer }),
+    );
+    await machine.beat('ready');
+    for (const batch of batches) batch.finish();
+    const statuses = await Promise.all(batches.map(({ replied }) => replied));
+    expect(new Set(statuses)).toEqual(new Set([200]));
+  });
+
+  it('a tenant asks for sixty machines in the same moment', async () => {
+    await joinToken(server, 'sixty');
+    const bearer = await tenantToken(server, 'sixty');
+    const asked = await Promise.all(
+      Array.from({ length: 60 }, (_, index) =>
+        callRoute(server.url, 'allocation-create', { body: { pool: 'sixty', name: `one-${index}` } }, { bearer }),
+      ),
+    );
+    expect(asked.filter(({ status }) => status === 429)).toEqual([]);
   });
 });
 

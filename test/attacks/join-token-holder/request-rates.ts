@@ -19,4 +19,30 @@ export const requestRateAttacks: Attack[] = [
       return refused === 0;
     },
   },
+  {
+    name: '5: calls as one AgentField machine as often as it likes',
+    without: [
+      {
+        file: 'src/api/compat/agentfield.ts',
+        find: 'services.rates.admitKnown(',
+        replace: '((..._: unknown[]) => {})(',
+      },
+    ],
+    async succeeds(server) {
+      const bearer = await joinToken(server, 'calling');
+      const api = '/compat/agentfield/api/v1/nodes';
+      const registration = { id: 'caller', base_url: 'http://127.0.0.1:9', lifecycle_status: 'ready' };
+      const { status, text } = await send(server.url, 'POST', `${api}/register`, { bearer, body: registration });
+      if (status !== 201) throw new Error(`not registered: ${status} ${text}`);
+      const left = Array(700).fill(null).values();
+      let refused = 0;
+      const beat = async () => {
+        for (const _ of left)
+          if ((await send(server.url, 'POST', `${api}/caller/heartbeat`, { bearer, body: {} })).status === 429)
+            refused++;
+      };
+      await Promise.all(Array.from({ length: 8 }, beat));
+      return refused === 0;
+    },
+  },
 ];
