@@ -21,10 +21,19 @@ it('counts by the clock of the database where the replica is behind it', async (
   const node = await fleet.node('ready');
   const [{ at } = { at: fleet.now() }] = await db.query<{ at: Date }>(`select clock_timestamp() as at`);
   const node_instance_id = node.node_instance_id as NodeInstanceId;
-  const beat = { node_instance_id, received_ms: at.getTime(), interval_seconds: 10, stale_seconds: 30, told: true };
-  await db.transaction((tx) => storeBeats(tx, [{ ...beat, reported: { message: 'of the former' } }]));
+  const beat = (received_at: Date) =>
+    db.transaction((tx) =>
+      storeBeats(tx, [
+        {
+          ...{ node_instance_id, interval_seconds: 10, stale_seconds: 30, told: true },
+          received_ms: received_at.getTime(),
+          reported: { message: 'of the former' },
+        },
+      ]),
+    );
+  await beat(secondsLater(at, -2));
   await db.transaction((tx) => clearReports(tx, [node], secondsLater(at, -5)));
-  await db.transaction((tx) => storeBeats(tx, [{ ...beat, reported: { message: 'of the former' } }]));
+  await beat(secondsLater(at, -1));
   expect((await readNode(db, node.node_id))?.reported?.message).toBeUndefined();
   await db.query(`delete from heartbeats where node_instance_id = $1`, [node_instance_id]);
 });

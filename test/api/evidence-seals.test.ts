@@ -114,6 +114,10 @@ test('a key that somebody planted in the database is not trusted', async () => {
   const sign = (signature: Buffer | undefined) =>
     dba.query('update evidence_checkpoints set signature = $1 where position = 2', [signature]);
   await sign(signCheckpoint(first?.body ?? '', privateKey));
+  await until('the planted key to be listed', async () => {
+    const { keys } = await server.client.call('key-list', {});
+    return keys.some(({ kid, held }) => kid === 'key_planted' && !held);
+  });
   expect((await verify()).faults).toEqual([expect.objectContaining({ code: 'checkpoint_unsigned', checkpoint: 2 })]);
   const { stdout } = await slipway('verify-store');
   expect(stdout).toContain("checked with the keys of the server's key file");
