@@ -9,15 +9,16 @@ import type { Attack, SourceEdit } from '../support/attack.ts';
 const lookUpByInstanceId: SourceEdit[] = [
   {
     file: 'src/api/take-batch.ts',
-    find: "if (credential === undefined) throw new ApiProblem('beat_credential_missing');",
+    find: "if (beat.credential === undefined) throw new ApiProblem('beat_credential_missing');",
     replace: '',
   },
   {
     file: 'src/api/take-batch.ts',
-    find: `({ credential }) =>
-      credential === undefined ? undefined :`,
-    replace: `({ credential, node_instance_id }) =>
-      credential === undefined ? (sessions as any).findInstance(node_instance_id) :`,
+    find: 'if (open.length === 0) return',
+    replace: `for (const [index, beat] of beats.entries())
+      if (beat.credential === undefined)
+        found[index] = await (sessions as any).findInstance((beat as any).node_instance_id);
+    if (open.length === 0) return`,
   },
   {
     file: 'src/store/agent-sessions.ts',

@@ -80,8 +80,8 @@ export const formerTenantAttacks: Attack[] = [
     without: [
       {
         file: 'src/store/handover.ts',
-        find: 'set reported = null, reports_since = $2',
-        replace: 'set reports_since = $2',
+        find: 'update heartbeats kept set reported = null,',
+        replace: 'update heartbeats kept set',
       },
     ],
     succeeds: (server) => readsOfFormer(server, 'reports', ['node-get', 'node-explain']),
@@ -91,8 +91,9 @@ export const formerTenantAttacks: Attack[] = [
     without: [
       {
         file: 'src/store/handover.ts',
-        find: 'set reported = null, reports_since = $2',
-        replace: 'set reported = null, reports_since = least(kept.reports_since, $2)',
+        find: 'then clock_timestamp()\n        else $2::timestamptz',
+        replace:
+          'then least(kept.reports_since, $2::timestamptz)\n        else least(kept.reports_since, $2::timestamptz)',
       },
     ],
     succeeds: (server) => readsOfFormer(server, 'undated', ['node-boot', 'node-explain']),
