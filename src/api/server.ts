@@ -170,9 +170,14 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
     refuseUnrouted(request, reply);
     return reply.status(204).send();
   });
+  // Here and not once it is sent: a caller that leaves early has had the same work done.
+  app.addHook('onSend', (request, _reply, payload, done) => {
+    const isWhole = typeof payload === 'string' || Buffer.isBuffer(payload);
+    services.rates.chargeReply(request, isWhole ? Buffer.byteLength(payload) : 0);
+    done(null, payload);
+  });
   app.addHook('onResponse', async (request, reply) => {
     const { operation } = request;
-    if (operation) services.rates.chargeReply(request, Number(reply.getHeader('content-length')) || 0);
     const quiet = request.method === 'GET' || request.agent_session;
     const level = reply.statusCode >= 500 ? 'error' : quiet ? 'debug' : 'info';
     const ids = idsOfRequest(request);

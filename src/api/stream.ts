@@ -26,6 +26,7 @@ const catchUpBatch = 500;
 const mostUnsentBytes = 4 * 1024 * 1024;
 /** So is one that has taken nothing for this many signs of life. */
 const mostStalls = 12;
+const mostCatchUpMs = 60_000;
 
 const drained = (out: Writable): Promise<void> =>
   new Promise((resolve) => {
@@ -157,7 +158,8 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
   if (asked !== '' && !given) throw new ApiProblem('invalid_cursor');
   services.places.streams.hold(person(), reply);
   const start = given ?? parseCursor(services.feed.position()) ?? startCursor;
-  // One page is as cheap as any other call, and after a restart everybody resumes; only longer ones are limited.
+  // After a restart everybody resumes, so one page is only charged; longer ones are limited.
+  if (given) services.rates.chargePage(request, catchUpBatch);
   const first = given && (await readVisibleAfter(services.db, given, wanted, catchUpBatch));
   const endCatchUp = first?.more ? services.places.catch_ups.take(person()) : () => {};
 
@@ -185,6 +187,8 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
     reader.beginHere();
     return undefined;
   }
+  // A reader that is too slow for this resumes from where it came to, and others had a turn.
+  const cancel = services.clock.after(mostCatchUpMs, () => response.destroy());
   try {
     await reader.catchUp(first);
   } catch (error) {
@@ -194,6 +198,7 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
     );
     response.destroy();
   } finally {
+    cancel();
     endCatchUp();
   }
   return undefined;

@@ -384,6 +384,7 @@ export const attackers: Attacker[] = [
         says: 'Ask so often through a foreign protocol that others wait.',
         shown_by: attack('join-token-holder/request-rates')(
           '5: lists the AgentField machines of its pool as often as it likes',
+          '5: has AgentField machines looked up that are not there',
           '5: calls as one AgentField machine as often as it likes',
         ),
       },

@@ -64,7 +64,10 @@ async function sessionOf(call: DoorCall, services: DoorServices, process?: strin
   const isOther = ({ at_door }: AgentSession) =>
     (process && at_door?.client_instance && at_door.client_instance !== process) ||
     (grant.is_limited && !isLetInBy(at_door, grant.token_id));
+  const operation = call.request.operation ?? 'agentfield-node-heartbeat';
   let session = await services.sessions.findAtDoor(place);
+  // Whose call it is, is not known yet: until then it counts for the token, which any machine of the pool may hold.
+  if (!session || isOther(session)) services.rates.admitKnown('join_token', grant.token_id, operation);
   if (session && isOther(session)) {
     // It may have registered with another replica a moment ago.
     services.sessions.forget(session.node_instance_id);
@@ -72,11 +75,7 @@ async function sessionOf(call: DoorCall, services: DoorServices, process?: strin
   }
   if (!session || isOther(session)) throw unknownNode(call.id);
   call.request.agent_session = mustCount(session, door);
-  services.rates.admitKnown(
-    'instance',
-    session.node_instance_id,
-    call.request.operation ?? 'agentfield-node-heartbeat',
-  );
+  services.rates.admitKnown('instance', session.node_instance_id, operation);
   return session;
 }
 

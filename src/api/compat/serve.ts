@@ -73,8 +73,9 @@ function addRoute(scope: FastifyInstance, name: DoorOperation, services: DoorSer
       checkOrigin(request, services);
       const whom = await admit(request, route, services);
       admitted.set(request, whom);
-      if (whom.session) services.rates.admitKnown('instance', whom.session.node_instance_id, name);
-      else if (whom.joined && !isOfMachine(route)) services.rates.admitKnown('join_token', whom.joined.token_id, name);
+      if (whom.session) services.rates.admitKnown('instance', whom.session.node_instance_id, name, request);
+      else if (whom.joined && !isOfMachine(route))
+        services.rates.admitKnown('join_token', whom.joined.token_id, name, request);
     },
     preHandler: async (request) => {
       const isMissing = request.body === undefined || request.body === null;

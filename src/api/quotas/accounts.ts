@@ -19,13 +19,14 @@ export interface Accounts {
   reserve(key: string, quota: WriteQuota, rows: number, bytes: number): void;
   release(key: string, rows: number, bytes: number): void;
   inProgress(key: string): number;
-  /** How long until the balance, less what is reserved, is above zero. */
+  /** How long until the balance, less what is reserved, is above zero. Reservations end soon: one alone is waited for a second. */
   waitSeconds(key: string, quota: WriteQuota): number;
   /** Refills the balance; reservations stay. */
   reset(key: string, quota: WriteQuota): void;
   size(): number;
 }
 
+const reservedSeconds = 1;
 /** About 20 MB. A balance that is full again needs no entry, so only this many busy writers are told apart. */
 const maxAccounts = 100_000;
 
@@ -82,10 +83,9 @@ export function createAccounts(clock: Clock): Accounts {
       const before = balances.get(key);
       if (!before) return 0;
       const { rows, bytes, reserved_rows, reserved_bytes } = refilled(before, quota, clock.monotonicMs());
-      return Math.max(
-        secondsUntil(rows - reserved_rows, quota.rows_per_second),
-        secondsUntil(bytes - reserved_bytes, quota.bytes_per_second),
-      );
+      const seconds = Math.max(secondsUntil(rows, quota.rows_per_second), secondsUntil(bytes, quota.bytes_per_second));
+      const isReserved = rows - reserved_rows <= 0 || bytes - reserved_bytes <= 0;
+      return seconds === 0 && isReserved ? reservedSeconds : seconds;
     },
     reset(key, { rows, bytes }) {
       const balance = balances.get(key);

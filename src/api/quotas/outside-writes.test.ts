@@ -228,3 +228,12 @@ test('a debt is never larger than one full allowance', () => {
   for (let each = 0; each < 1_000; each++) accounts.charge('one', quota, 5, 1_000_000);
   expect(accounts.waitSeconds('one', quota)).toBeLessThanOrEqual(12);
 });
+
+test('what is only reserved is free again in a moment, and takes nothing from what everybody has', () => {
+  const { writes } = outside();
+  const release = writes.reserve(machine('reserving'), { rows: 3_000_000, bytes: 0 });
+  expect(writes.waitSeconds(machine('reserving'))).toBe(1);
+  expect(writes.waitSeconds(machine('another'))).toBe(0);
+  release();
+  expect(writes.waitSeconds(machine('reserving'))).toBe(0);
+});

@@ -111,3 +111,22 @@ test('a call that starts an operation counts as five requests', () => {
   create();
   expect(create).toThrow(expect.objectContaining({ code: 'rate_limited' }));
 });
+
+test('a page that is read besides the reply counts', () => {
+  const { admit, chargePage } = rates();
+  const request = tenant('resuming');
+  admit(request, 'node-get', routes['node-get']);
+  chargePage(request, 500);
+  expect(() => admit(tenant('resuming'), 'node-get', routes['node-get'])).toThrow(
+    expect.objectContaining({ code: 'rate_limited' }),
+  );
+});
+
+test('the size of a reply is not charged to an address, which many machines may share', () => {
+  const { admit, chargeReply } = rates();
+  for (let times = 0; times < 50; times++) {
+    const request = caller({});
+    admit(request, 'agent-bundle', routes['agent-bundle']);
+    chargeReply(request, 10 * 1024 * 1024);
+  }
+});

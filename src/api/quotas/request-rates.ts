@@ -26,8 +26,8 @@ export interface LookupSource {
 export interface RequestRates {
   /** Throws 429 for a caller over its rate. Callers without a credential are limited only where none is needed. */
   admit(request: FastifyRequest, name: OperationName, route: RouteDeclaration): void;
-  /** As `admit`, for a caller that is known by what its body holds. */
-  admitKnown(kind: Kind, key: string, name: OperationName | DoorOperation): void;
+  /** As `admit`, for a caller that is known by what its body holds. With `request`, its reply counts as well. */
+  admitKnown(kind: Kind, key: string, name: OperationName | DoorOperation, request?: FastifyRequest): void;
   /**
    * Begins the look-up of credentials that this replica does not know. The result is called with the number that no machine
    * has. Undefined for a source that has shown too many of those.
@@ -35,6 +35,8 @@ export interface RequestRates {
   beginLookup(source: LookupSource, credentials: number): ((unknown: number) => void) | undefined;
   /** Replaces the estimate of a page by the size of the reply: a long one takes as much time as many short ones. */
   chargeReply(request: FastifyRequest, bytes: number): void;
+  /** Charges a page that a request has read besides its reply. */
+  chargePage(request: FastifyRequest, items: number): void;
   /** Waits before a refusal is sent, for a caller that was refused too often. */
   holdRefusal(request: FastifyRequest, reply: FastifyReply): Promise<void>;
   /** How long to wait before a beat is answered: 0 but for a machine that beats many times a second. */
@@ -46,13 +48,14 @@ const healthChecks: readonly OperationName[] = ['health-get', 'readiness-get'];
 /** A reply of this size takes the server about as long as a request does by itself. */
 const bytesPerRequest = 16 * 1024;
 const usualItemBytes = 1536;
-/** Charged when the operation is asked for, with all that it does later. */
-const startsOperation = 5;
-const startingCalls: ReadonlySet<OperationName> = new Set([
-  'allocation-create',
-  'allocation-release',
-  'allocation-retry',
-] as const);
+/** What counts as several requests: a whole operation when it is asked for, and what is long to compute or to list. */
+const callCosts: Partial<Record<OperationName | DoorOperation, number>> = {
+  'allocation-create': 5,
+  'allocation-release': 5,
+  'allocation-retry': 5,
+  'allocation-certificate': 20,
+  'agentfield-node-list': 20,
+};
 const requestsOf = (bytes: number) => Math.max(1, Math.ceil(bytes / bytesPerRequest));
 /** How long a page was asked for; 0 where the reply is no page. A wrong limit is refused later. */
 function pageItems({ query }: FastifyRequest, route: RouteDeclaration): number {
@@ -88,8 +91,8 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
   let beatsOf = new Map<AgentSession, number>();
   let second = 0;
 
-  /** What was charged for a page before it was read. */
-  const estimates = new WeakMap<FastifyRequest, number>();
+  /** What requests were charged before they were served. Those of addresses are not here: several callers share one. */
+  const charged = new WeakMap<FastifyRequest, { key: string; kind: Kind; requests: number; isPage: boolean }>();
 
   /** Undefined for tokens that see all tenants: they run the fleet. */
   const callerOf = (request: FastifyRequest): { kind: Kind; key: string } | undefined => {
@@ -116,9 +119,12 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
   };
 
   return {
-    admitKnown(kind, key, name) {
-      const seconds = waitSeconds(`${kind} ${key}`, quotas[kind]);
+    admitKnown(kind, caller, name, request) {
+      const key = `${kind} ${caller}`;
+      const requests = callCosts[name] ?? 1;
+      const seconds = waitSeconds(key, quotas[kind], requests);
       if (seconds > 0) refuse(name, kind, seconds);
+      if (request) charged.set(request, { key, kind, requests, isPage: false });
     },
     beginLookup({ kind, id }, credentials) {
       const key = `unknown_credential ${kind} ${id}`;
@@ -138,20 +144,23 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
       const caller = callerOf(request);
       if (!caller || (caller.kind === 'address' && route.access.kind !== 'public')) return;
       const kind = ownRates[name] ?? caller.kind;
+      const key = `${kind} ${caller.key}`;
       const items = pageItems(request, route);
-      const requests = startingCalls.has(name) ? startsOperation : requestsOf(items * usualItemBytes);
-      const seconds = waitSeconds(`${kind} ${caller.key}`, quotas[kind], requests);
-      if (seconds === 0) {
-        if (items > 0) estimates.set(request, requests);
-        return;
-      }
-      refuse(name, caller.kind, seconds);
+      const requests = callCosts[name] ?? requestsOf(items * usualItemBytes);
+      const seconds = waitSeconds(key, quotas[kind], requests);
+      if (seconds > 0) refuse(name, caller.kind, seconds);
+      if (caller.kind !== 'address') charged.set(request, { key, kind, requests, isPage: items > 0 });
     },
     chargeReply(request, bytes) {
-      const estimated = estimates.get(request);
-      const requests = requestsOf(bytes) - (estimated ?? 1);
-      const caller = requests > 0 || estimated !== undefined ? callerOf(request) : undefined;
-      if (caller) accounts.charge(`${caller.kind} ${caller.key}`, quotas[caller.kind], requests, 0);
+      const before = charged.get(request);
+      if (!before) return;
+      charged.delete(request);
+      const more = requestsOf(bytes) - before.requests;
+      if (more > 0 || before.isPage) accounts.charge(before.key, quotas[before.kind], more, 0);
+    },
+    chargePage(request, items) {
+      const before = charged.get(request);
+      if (before) accounts.charge(before.key, quotas[before.kind], requestsOf(items * usualItemBytes), 0);
     },
     async holdRefusal(request, reply) {
       const caller = callerOf(request);

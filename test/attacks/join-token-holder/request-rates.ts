@@ -20,12 +20,30 @@ export const requestRateAttacks: Attack[] = [
     },
   },
   {
+    name: '5: has AgentField machines looked up that are not there',
+    without: [
+      {
+        file: 'src/api/compat/agentfield.ts',
+        find: 'if (!session || isOther(session)) services.rates',
+        replace: 'if (false) services.rates',
+      },
+    ],
+    async succeeds(server) {
+      const bearer = await joinToken(server, 'absent');
+      const api = '/compat/agentfield/api/v1/nodes';
+      const refused = await refusedOf(60, (index) =>
+        send(server.url, 'POST', `${api}/nobody-${index}/heartbeat`, { bearer, body: {} }),
+      );
+      return refused === 0;
+    },
+  },
+  {
     name: '5: calls as one AgentField machine as often as it likes',
     without: [
       {
         file: 'src/api/compat/agentfield.ts',
-        find: 'services.rates.admitKnown(',
-        replace: '((..._: unknown[]) => {})(',
+        find: "services.rates.admitKnown('instance', session.node_instance_id, operation);",
+        replace: '',
       },
     ],
     async succeeds(server) {

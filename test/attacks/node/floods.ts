@@ -56,8 +56,8 @@ export const floodAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/quotas/request-rates.ts',
-        find: 'quotas[kind], requests)',
-        replace: 'quotas[kind], 0)',
+        find: 'if (seconds > 0) refuse(name, caller.kind, seconds);',
+        replace: '',
       },
     ],
     async succeeds(server) {

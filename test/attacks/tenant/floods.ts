@@ -66,8 +66,8 @@ export const floodAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/quotas/request-rates.ts',
-        find: 'quotas[kind], requests)',
-        replace: 'quotas[kind], 0)',
+        find: 'if (seconds > 0) refuse(name, caller.kind, seconds);',
+        replace: '',
       },
     ],
     async succeeds(server) {
@@ -83,7 +83,7 @@ export const floodAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/server.ts',
-        find: "if (operation) services.rates.chargeReply(request, Number(reply.getHeader('content-length')) || 0);",
+        find: 'services.rates.chargeReply(request, isWhole ? Buffer.byteLength(payload) : 0);',
         replace: '',
       },
     ],

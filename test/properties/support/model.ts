@@ -31,6 +31,7 @@ starting ready degraded offline quarantined > cleaning by drift
 cleaning > ready by proof
 cleaning > provisioning by proof
 cleaning > retired by proof
+quarantined > retired by proof
 cleaning > quarantined by clean-deadline clean-error force-release
 ${but('quarantined')} > quarantined by quarantine drift
 quarantined > starting by reactivate
