@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../test/support/store.ts';
 import { until } from '../../test/support/until.ts';
 import { struckOut } from '../base/redact.ts';
-import { readTimeline, recordEvidence } from './evidence.ts';
+import { readTimeline, recordEvidence, recordOutsideFacts } from './evidence.ts';
 import { rebuildAllocations, rebuildNodes } from './projection.ts';
 import { queueOperations } from './queue-operation.ts';
 import { type Fleet, testFleet } from './testing/fleet.ts';
@@ -108,4 +108,37 @@ test('a fact keeps its columns and the names of its fields', async () => {
       actor: { kind: 'operator', id: 'operator', name: struckOut },
     },
   ]);
+});
+
+test.for(['node', 'person'] as const)('`set` in a fact of a %s is redacted like all of its data', async (origin) => {
+  const { db } = store;
+  const kind = `app.saved_by_${origin}`;
+  const set = { note: `with ${hidden}`, nested: { password: 'x', list: [hidden] } };
+  await recordOutsideFacts(db, origin, [{ at: fleet.now(), layer: 'node', kind, summary: 'saved', data: { set } }]);
+  const items = await until('the fact', async () => {
+    const read = await readTimeline(db, { kind, limit: 1 });
+    return read.items.length > 0 ? read.items : undefined;
+  });
+  expect(items[0]?.data).toEqual({
+    set: { note: `with ${struckOut}`, nested: { password: struckOut, list: [struckOut] } },
+  });
+});
+
+test('`set` in a report of a kind that describes no row is redacted like all of its data', async () => {
+  const { db } = store;
+  await recordEvidence(db, [
+    {
+      at: fleet.now(),
+      layer: 'provider',
+      kind: 'proof.absent',
+      summary: 'gone',
+      data: { set: { note: hidden } },
+      correlation_id: 'corr_reported_set' as never,
+    },
+  ]);
+  const items = await until('the fact', async () => {
+    const read = await readTimeline(db, { correlation_id: 'corr_reported_set', limit: 1 });
+    return read.items.length > 0 ? read.items : undefined;
+  });
+  expect(items[0]?.data).toEqual({ set: { note: struckOut } });
 });

@@ -44,9 +44,17 @@ export function redactedRows(redact: Redactor, rows: readonly object[], columns:
   return JSON.stringify((JSON.parse(written) as Json[]).map((row) => redactColumns(redact, row, columns)));
 }
 
-/** `set` is the row that a fact tells of, so it is redacted as that row is; otherwise the two would differ. */
+/** Facts of these nouns carry what changed of a row of theirs as `set`; see projection.ts. */
+const rowNouns: ReadonlySet<unknown> = new Set(['node', 'allocation']);
+
+/** Anyone may put a `set` into a fact. Only in a fact of the server about its own row does it hold columns of that row. */
+const describesRow = ({ kind, origin }: Json): boolean =>
+  origin === 'internal' && rowNouns.has(String(kind).split('.', 1)[0]);
+
+/** `set` is redacted exactly as the row is, or the two would differ. All other data is redacted at every depth. */
 function redactFact(redact: Redactor, fact: Json): Json {
   const kept = redactColumns(redact, fact, ['summary', 'data', 'actor.name']);
+  if (!describesRow(fact)) return kept;
   const set = isRecord(fact.data) ? fact.data.set : undefined;
   return isRecord(kept.data) && isRecord(set)
     ? { ...kept, data: { ...kept.data, set: redactColumns(redact, set, wordColumns) } }

@@ -261,6 +261,15 @@ export const attackers: Attacker[] = [
         ),
       },
       {
+        says: 'Have a secret of a known format stored in plain text by the shape of its fact.',
+        shown_by: [
+          ...attack('node/forged-facts')(
+            '3: has a secret stored in plain text by a fact in the shape of those about rows',
+          ),
+          ...test('src/store/redacted-rows.test.ts', '`set` in a fact of a %s is redacted like all of its data'),
+        ],
+      },
+      {
         says: 'Replace the key of its machine and then sign that the machine is clean.',
         shown_by: attack('node/replaced-key')(
           '13: replaces the key by the credential and signs that the machine is clean',

@@ -32,6 +32,23 @@ const explained = ({ client }: SpawnedServer, { node_id }: Machine) =>
 
 export const forgedFactAttacks: Attack[] = [
   {
+    name: '3: has a secret stored in plain text by a fact in the shape of those about rows',
+    without: [{ file: 'src/store/redacted-rows.ts', find: 'if (!describesRow(fact)) return kept;', replace: '' }],
+    async succeeds(server) {
+      const machine = await machineOf(server, 'unredacted');
+      const key = 'AKIAQ3EGRIVNXUJ7WZ5T';
+      const kind = 'app.saved';
+      const data = { set: { note: `aws ${key}` } };
+      if (!(await post(machine, { ...refusedBeat, kind, data }))) throw new Error('a usual fact was refused');
+      const params = { id: machine.node_id };
+      const stored = await until('the fact', async () => {
+        const { items } = await server.client.call('node-timeline', { params, query: {} });
+        return items.find((fact) => fact.kind === kind);
+      });
+      return JSON.stringify(stored.data).includes(key);
+    },
+  },
+  {
     name: '3: posts a fact of a kind that the server writes',
     without: openKinds,
     async succeeds(server) {
