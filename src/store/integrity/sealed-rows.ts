@@ -1,6 +1,11 @@
 /** Compares single rows with their seals, and says where each stands in the chain of its partition. */
-import { checkpointHash, isSignedBy, readCheckpoint } from '../../contract/integrity/checkpoint.ts';
-import { chainHead, cursorOf, type Entry, entryOf, unpackEntries } from '../../contract/integrity/entries.ts';
+import {
+  type CheckpointBody,
+  checkpointHash,
+  isSignedBy,
+  readCheckpoint,
+} from '../../contract/integrity/checkpoint.ts';
+import { chainHead, type Entry, entryOf, unpackEntries } from '../../contract/integrity/entries.ts';
 import type { RowText } from '../../contract/integrity/row-hash.ts';
 import type { Queryable } from '../database.ts';
 import { isAfter } from '../evidence.ts';
@@ -24,43 +29,53 @@ export type SealCheck =
   /** The checkpoint names a key that the key file does not hold, so nothing can be said. */
   | { state: 'key_missing'; kid: string };
 
-interface Seal {
+interface StoredCheckpoint {
+  position: string;
+  body: string;
+  signature: Buffer;
+}
+
+interface ReadCheckpoint {
   kid: string | undefined;
-  /** Undefined where the checkpoint or its list was changed, or the key is not held. */
-  find?(entry: Entry): SealedPlace | undefined;
+  /** Undefined where the checkpoint was changed, or its key is not held. */
+  verified?: { body: CheckpointBody; hash: string };
 }
 
 /** Only keys of the key file count: whoever can change the database can put a key of their own there. */
-function readSeal(stored: StoredSeal, layer: string, signer: EvidenceSigner): Seal {
+function verifyCheckpoint(stored: StoredCheckpoint, signer: EvidenceSigner): ReadCheckpoint {
   const body = readCheckpoint(stored.body);
   const key = body && signer.byId(body.kid);
   if (!body || !key) return { kid: body?.kid };
-  const isSigned = isSignedBy({ body: stored.body, signature: stored.signature.toString('base64') }, key.public_key);
-  const segment = body.segments.find(({ partition }) => partition === layer);
-  const entries = stored.entries ? unpackEntries(stored.entries) : undefined;
-  if (!isSigned || !segment || !stored.entries || !entries || chainHead(segment.from, stored.entries) !== segment.head)
-    return { kid: body.kid };
-  return {
-    kid: body.kid,
-    find(wanted) {
-      const index = entries.findIndex((each) => cursorOf(each) === cursorOf(wanted) && each.hash.equals(wanted.hash));
-      if (index < 0) return undefined;
-      return {
-        row: segment.before + index + 1,
-        row_hash: wanted.hash.toString('hex'),
-        checkpoint: body.position,
-        checkpoint_hash: checkpointHash(stored.body),
-      };
-    },
-  };
+  const signature = stored.signature.toString('base64');
+  if (!isSignedBy({ body: stored.body, signature }, key.public_key)) return { kid: body.kid };
+  return { kid: body.kid, verified: { body, hash: checkpointHash(stored.body) } };
 }
 
-interface StoredSeal {
+interface StoredSegment {
   position: string;
   layer: string;
-  body: string;
-  signature: Buffer;
-  entries: Buffer | null;
+  entries: Buffer;
+}
+
+/** Finds a row in the list of a layer. */
+type Find = (wanted: Entry) => SealedPlace | undefined;
+
+/** Undefined where the list is not the one that was signed. */
+function findIn({ verified }: ReadCheckpoint, { layer, entries: packed }: StoredSegment): Find | undefined {
+  const segment = verified?.body.segments.find(({ partition }) => partition === layer);
+  if (!verified || !segment || chainHead(segment.from, packed) !== segment.head) return undefined;
+  const entries = unpackEntries(packed);
+  return (wanted) => {
+    const isWanted = ({ xid, seq }: Entry) => xid === wanted.xid && seq === wanted.seq;
+    const index = entries?.findIndex((each) => isWanted(each) && each.hash.equals(wanted.hash)) ?? -1;
+    if (index < 0) return undefined;
+    return {
+      row: segment.before + index + 1,
+      row_hash: wanted.hash.toString('hex'),
+      checkpoint: verified.body.position,
+      checkpoint_hash: verified.hash,
+    };
+  };
 }
 
 /** For each row the checkpoint of its place in the order, and those that sealed a late row there. */
@@ -85,6 +100,39 @@ async function candidatesOf(db: Queryable, rows: readonly RowText[]): Promise<Ma
   return byRow;
 }
 
+const sealKey = (position: string, layer: string): string => `${position} ${layer}`;
+
+/** Each checkpoint is read and verified once, and only the lists of the wanted layers are read. */
+async function readSeals(
+  db: Queryable,
+  signer: EvidenceSigner,
+  rows: readonly RowText[],
+  candidates: ReadonlyMap<number, string[]>,
+): Promise<{ checkpoints: Map<string, ReadCheckpoint>; lists: Map<string, Find | undefined> }> {
+  const wanted = new Map(
+    rows.flatMap(({ layer }, index) =>
+      (candidates.get(index) ?? []).map((position) => [sealKey(position, layer), { position, layer }] as const),
+    ),
+  );
+  const positions = [...wanted.values()].map(({ position }) => position);
+  const stored = await db.query<StoredCheckpoint>(
+    'select position, body, signature from evidence_checkpoints where position = any($1)',
+    [[...new Set(positions)]],
+  );
+  const checkpoints = new Map(stored.map((each) => [each.position, verifyCheckpoint(each, signer)]));
+  const segments = await db.query<StoredSegment>(
+    `select segment.checkpoint as position, segment.layer, segment.entries
+     from unnest($1::bigint[], $2::text[]) as wanted(position, layer)
+     join evidence_segments segment on segment.checkpoint = wanted.position and segment.layer = wanted.layer`,
+    [positions, [...wanted.values()].map(({ layer }) => layer)],
+  );
+  const lists = segments.map((segment) => {
+    const checkpoint = checkpoints.get(segment.position);
+    return [sealKey(segment.position, segment.layer), checkpoint && findIn(checkpoint, segment)] as const;
+  });
+  return { checkpoints, lists: new Map(lists) };
+}
+
 /** One answer for each row, in their order. */
 export async function checkSeals(
   db: Queryable,
@@ -94,26 +142,16 @@ export async function checkSeals(
   // Read first: what was sealed by now has its checkpoint in the next query.
   const { through } = await chainEnd(db);
   const candidates = await candidatesOf(db, rows);
-  const positions = [...new Set([...candidates.values()].flat())];
-  const layers = [...new Set(rows.map(({ layer }) => layer))];
-  const stored = await db.query<StoredSeal>(
-    `select checkpoint.position, wanted.layer, checkpoint.body, checkpoint.signature, segment.entries
-     from evidence_checkpoints checkpoint
-     cross join unnest($2::text[]) as wanted(layer)
-     left join evidence_segments segment on segment.checkpoint = checkpoint.position and segment.layer = wanted.layer
-     where checkpoint.position = any($1)`,
-    [positions, layers],
-  );
-  const seals = new Map(stored.map((each) => [`${each.position} ${each.layer}`, readSeal(each, each.layer, signer)]));
+  const { checkpoints, lists } = await readSeals(db, signer, rows, candidates);
   return rows.map((row, index): SealCheck => {
     if (isAfter(row, through)) return { state: 'unsealed' };
-    const own = (candidates.get(index) ?? []).flatMap((position) => seals.get(`${position} ${row.layer}`) ?? []);
+    const own = candidates.get(index) ?? [];
     const entry = entryOf(row);
-    for (const seal of own) {
-      const place = seal.find?.(entry);
+    for (const position of own) {
+      const place = lists.get(sealKey(position, row.layer))?.(entry);
       if (place) return { state: 'intact', place };
     }
-    const unknown = own.find(({ kid, find }) => !find && kid !== undefined && !signer.byId(kid));
-    return unknown?.kid === undefined ? { state: 'changed' } : { state: 'key_missing', kid: unknown.kid };
+    const unknown = own.flatMap((position) => checkpoints.get(position)?.kid ?? []).find((kid) => !signer.byId(kid));
+    return unknown === undefined ? { state: 'changed' } : { state: 'key_missing', kid: unknown };
   });
 }
