@@ -38,7 +38,7 @@ export const Certificate = Type.Object(
         },
         strict,
       ),
-      { description: 'What ran for it.' },
+      { description: 'What ran for it, as far as evidence still names it; at most the newest 100.' },
     ),
     proofs: Type.Array(
       Type.Object(
@@ -53,13 +53,17 @@ export const Certificate = Type.Object(
         },
         strict,
       ),
+      { description: 'Recorded before the release, oldest first; at most the newest 100.' },
     ),
     residue: Type.Array(
       Type.Object(
         { residue_id: Type.String(), kind: Type.String(), resource: Type.String(), status: Type.String() },
         strict,
       ),
-      { description: 'What a forced release left behind, as it stood when this was issued.' },
+      {
+        description:
+          'What a forced release left behind, as the database listed it when this was issued. Residue is not sealed.',
+      },
     ),
     chain: Type.Object(
       {

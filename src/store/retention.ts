@@ -3,6 +3,7 @@
  * had its story in it gets a snapshot in that place, so that its row can be rebuilt and its timeline says where it was cut.
  */
 import { moment, secondsLater } from '../base/clock.ts';
+import type { EvidenceLayer } from '../contract/evidence.ts';
 import { evidenceLayers } from '../contract/evidence-layers.ts';
 import { type KeepSeconds, midnightAfter, pieceSeconds } from '../lifecycle/retention.ts';
 import type { Database, Queryable } from './database.ts';
@@ -99,8 +100,14 @@ export async function cutEvidence(db: Database, sealer: Sealer, keep: KeepSecond
   return cuts;
 }
 
-/** Before this moment nothing can be rebuilt any more; null while all evidence is there. */
-export async function cutBefore(db: Queryable): Promise<Date | null> {
-  const [row] = await db.query<{ before: Date | null }>('select max(before) as before from evidence_cuts');
+/** Before this moment evidence of these layers was dropped; null while all of it is there. */
+export async function cutBefore(
+  db: Queryable,
+  layers: readonly EvidenceLayer[] = evidenceLayers,
+): Promise<Date | null> {
+  const [row] = await db.query<{ before: Date | null }>(
+    'select max(before) as before from evidence_cuts where layer = any($1)',
+    [layers],
+  );
   return row?.before ?? null;
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runCli, startCli } from '../../src/cli/testing/run-cli.ts';
 import type { Certificate } from '../../src/contract/certificate.ts';
-import type { Client } from '../../src/contract/client.ts';
+import type { Client, RequestRefused } from '../../src/contract/client.ts';
 import { signCheckpoint } from '../../src/contract/integrity/checkpoint.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { inProcessServer, type TestServer } from '../support/server.ts';
@@ -202,6 +202,38 @@ test('a released allocation has a certificate that verifies offline, and one fli
     [certificate.chain.partition, certificate.chain.cursor],
   );
   expect(row).toEqual({ kind: 'allocation.released', allocation_id: id });
+}, 120_000);
+
+test('no certificate is issued once retention may have dropped the proofs of the release', async () => {
+  const id = await released('local');
+  const issue = () => server.client.call('allocation-certificate', { params: { id } });
+  await until('the certificate to be issued', () => issue().catch(() => undefined));
+  const [operation] = await dba.query<{ created_at: Date }>(
+    `select created_at from operations where allocation_id = $1 and kind = 'allocation-release'`,
+    [id],
+  );
+  const began = operation?.created_at.getTime() ?? 0;
+  const cut = async (layer: string, before: Date) => {
+    await dba.transaction(async (tx) => {
+      // Retention takes months; this skips the trigger that wants the signed checkpoint of a cut.
+      await tx.query(`set local session_replication_role = 'replica'`);
+      await tx.query(
+        `insert into evidence_cuts (piece, layer, before, cut_at, facts) values ('test', $1, $2, now(), 0)`,
+        [layer, before],
+      );
+    });
+    const answer = await issue().then(
+      (certificate) => certificate.release,
+      (error: RequestRefused) => error.problem.code,
+    );
+    await dba.query(`delete from evidence_cuts where piece = 'test'`);
+    return answer;
+  };
+  expect(await cut('provider', new Date(began + 1))).toBe('evidence_cut');
+  expect(await cut('node', new Date(began + 1))).toBe('evidence_cut');
+  // The allocation may be older than evidence is kept, and other layers hold no proofs.
+  expect(await cut('provider', new Date(began))).toBe('proven');
+  expect(await cut('transport', new Date(began + 1))).toBe('proven');
 }, 120_000);
 
 test('there is no certificate before the release, and a tenant gets its own', async () => {

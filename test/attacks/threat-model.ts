@@ -449,10 +449,11 @@ export const attackers: Attacker[] = [
     ],
     cannot: [
       {
-        says: 'Have a release certificate signed over what it changed in the database, if it can write there too.',
+        says: 'Have a release certified from sealed evidence that it changed, or from rows that it added after the release, if it can also write to the database. Rows of residue, instances and pools are not sealed: the certificate repeats them as they stand. A deleted proof makes a release unproven, and only verify-store names it.',
         shown_by: attack('operator/changed-evidence')(
           'chain: has a release certified that was changed in the database after it was sealed',
           'chain: has a certificate name another tenant by changing the row of the allocation',
+          'chain: has a release certified as proven by a proof that it adds to the database afterwards',
         ),
       },
       {

@@ -6,7 +6,13 @@ import type { RowText } from '../../contract/integrity/row-hash.ts';
 import { allocationRow } from '../../store/allocations.ts';
 import type { Database } from '../../store/database.ts';
 import { formatCursor } from '../../store/evidence.ts';
-import { changedField, type ReleaseFacts, releaseFacts, releaseRecord } from '../../store/integrity/release-record.ts';
+import {
+  areProofsCut,
+  changedField,
+  type ReleaseFacts,
+  releaseFacts,
+  releaseRecord,
+} from '../../store/integrity/release-record.ts';
 import { checkSeals, type SealedPlace } from '../../store/integrity/sealed-rows.ts';
 import { type EvidenceSigner, evidenceSigner } from '../../store/integrity/signer.ts';
 import { cutBefore } from '../../store/retention.ts';
@@ -49,6 +55,11 @@ export const certificateHandlers: Pick<Handlers, 'allocation-certificate'> = {
     const signer = evidenceSigner(key_ring);
     const { released } = facts;
     const place = await checkedPlace(db, signer, facts);
+    if (await areProofsCut(db, allocation, facts))
+      throw new ApiProblem(
+        'evidence_cut',
+        'Retention has dropped evidence of this release, and proofs may be among it. No certificate can be issued any more.',
+      );
     const changed = changedField(allocation, facts.changes);
     if (changed)
       throw new ApiProblem(

@@ -2,8 +2,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type TestStore, testStore } from '../../../test/support/store.ts';
 import { until } from '../../../test/support/until.ts';
+import type { AllocationId, WorkflowId } from '../../base/ids.ts';
 import { allocationRow } from '../allocations.ts';
 import { recordEvidence } from '../evidence.ts';
+import type { NodeRow } from '../nodes.ts';
 import { type Fleet, testFleet } from '../testing/fleet.ts';
 import { changedField, releaseFacts, releaseRecord } from './release-record.ts';
 
@@ -15,6 +17,15 @@ beforeAll(async () => {
   fleet = await testFleet(store.db);
 });
 afterAll(() => store?.close());
+
+/** Transactions of other databases on the same server may hold rows back. */
+const settled = () =>
+  until('all evidence to settle', async () => {
+    const [row] = await store.db.query<{ settled: boolean }>(
+      'select max(xid) < pg_snapshot_xmin(pg_current_snapshot()) as settled from evidence',
+    );
+    return row?.settled;
+  });
 
 async function recordOf(allocation_id: string) {
   const facts = await until('the release to settle', () => releaseFacts(store.db, allocation_id));
@@ -39,41 +50,115 @@ test('a release without proof is unproven, and what it left is named', async () 
   });
 });
 
-test('a proof of the releasing operation makes it proven; one of another operation does not', async () => {
-  const node = await fleet.node('ready');
-  const proof = (workflow_id: string | null, allocation_id: string) => ({
-    at: fleet.now(),
-    layer: 'provider' as const,
-    kind: 'proof.absent' as const,
-    summary: 'no such machine',
-    data: { by: 'driver' },
-    node_instance_id: node.node_instance_id,
-    allocation_id: allocation_id as never,
-    workflow_id: workflow_id as never,
+interface Proof {
+  workflow_id: string | null;
+  layer?: 'provider' | 'node';
+}
+
+const proofOf = (allocation_id: AllocationId, node: NodeRow, { workflow_id, layer = 'provider' }: Proof) => ({
+  at: fleet.now(),
+  layer,
+  kind: 'proof.absent' as const,
+  summary: 'no such machine',
+  data: { by: 'driver' },
+  node_instance_id: node.node_instance_id,
+  allocation_id,
+  workflow_id: workflow_id as WorkflowId | null,
+});
+
+/** With these proofs before the release, which the operation `op_release` makes. */
+async function releasedAfter(node: NodeRow, proofs: Proof[]): Promise<AllocationId> {
+  const { allocation_id } = await fleet.allocation('releasing', node);
+  await recordEvidence(
+    store.db,
+    proofs.map((proof) => proofOf(allocation_id, node, proof)),
+  );
+  await release(allocation_id, 'op_release');
+  return allocation_id;
+}
+
+async function release(allocation_id: AllocationId, workflow_id?: string): Promise<void> {
+  const move = { allocation_id, to: 'released', by: 'proof', reason: 'for a test' } as const;
+  const [outcome] = await fleet.moveAllocation({
+    ...move,
+    ...(workflow_id && { workflow_id: workflow_id as WorkflowId }),
   });
-  const { allocation_id, workflow_id } = await fleet.allocation('released', node);
-  await recordEvidence(store.db, [proof('op_other', allocation_id)]);
-  const before = await recordOf(allocation_id);
-  expect(before.release).toBe('unproven');
-  await recordEvidence(store.db, [proof(workflow_id, allocation_id)]);
-  const after = await recordOf(allocation_id);
+  if (!outcome?.moved) throw new Error('the allocation was not released');
+}
+
+test('a proof of the releasing operation makes it proven; one of another operation, or of none, does not', async () => {
+  const node = await fleet.node('ready');
+  const before = await recordOf(await releasedAfter(node, [{ workflow_id: 'op_other' }, { workflow_id: null }]));
+  expect(before).toMatchObject({ release: 'unproven', proofs: [{ kind: 'absent' }, { kind: 'absent' }] });
+  const after = await recordOf(await releasedAfter(node, [{ workflow_id: 'op_other' }, { workflow_id: 'op_release' }]));
   expect(after.release).toBe('proven');
-  expect(after.proofs.map(({ kind, by }) => ({ kind, by }))).toEqual([
-    { kind: 'absent', by: 'driver' },
-    { kind: 'absent', by: 'driver' },
+  expect(after.proofs.map(({ kind, by, workflow_id }) => ({ kind, by, workflow_id }))).toEqual([
+    { kind: 'absent', by: 'driver', workflow_id: 'op_other' },
+    { kind: 'absent', by: 'driver', workflow_id: 'op_release' },
   ]);
   expect(after.instances).toMatchObject([{ node_instance_id: node.node_instance_id, driver: 'external' }]);
+  const { allocation_id } = await fleet.allocation('releasing', node);
+  await recordEvidence(store.db, [proofOf(allocation_id, node, { workflow_id: null })]);
+  await release(allocation_id);
+  expect((await recordOf(allocation_id)).release).toBe('unproven');
+});
+
+test('facts that were added after the release change nothing in the certificate', async () => {
+  const [node, other] = [await fleet.node('ready'), await fleet.node('ready')];
+  const allocation_id = await releasedAfter(node, [{ workflow_id: 'op_other' }]);
+  const before = await recordOf(allocation_id);
+  const facts = await releaseFacts(store.db, allocation_id);
+  await recordEvidence(store.db, [
+    proofOf(allocation_id, other, { workflow_id: 'op_release' }),
+    {
+      ...proofOf(allocation_id, other, { workflow_id: 'op_release' }),
+      kind: 'allocation.released',
+      data: { set: { allocation_id, tenant: 'other' } },
+    },
+  ]);
+  await settled();
+  expect(await recordOf(allocation_id)).toEqual(before);
+  expect(await releaseFacts(store.db, allocation_id)).toEqual(facts);
+  expect(before.release).toBe('unproven');
+});
+
+test('a release after thousands of tries is certified, with the newest proofs and machines', async () => {
+  const node = await fleet.node('ready');
+  const { allocation_id } = await fleet.allocation('releasing', node);
+  await store.db.query(
+    `insert into evidence (at, layer, kind, summary, data, allocation_id, node_instance_id, origin)
+     select now(), 'rule', 'allocation.release_failed', 'try ' || try,
+       jsonb_build_object('set', jsonb_build_object('status', 'release_failed', 'status_since', now())),
+       $1, 'ins_0' || try, 'internal'
+     from generate_series(1, 2500) as try`,
+    [allocation_id],
+  );
+  const failed = Array.from({ length: 150 }, (_, index) =>
+    proofOf(allocation_id, node, { workflow_id: `op_${index}` }),
+  );
+  await recordEvidence(store.db, [...failed, proofOf(allocation_id, node, { workflow_id: 'op_release' })]);
+  await release(allocation_id, 'op_release');
+  const record = await recordOf(allocation_id);
+  expect(record).toMatchObject({ release: 'proven', tenant: 'acme' });
+  expect(record.proofs).toHaveLength(100);
+  expect(record.proofs.at(-2)?.workflow_id).toBe('op_149');
+  expect(record.proofs.at(-1)?.workflow_id).toBe('op_release');
+  expect(record.instances).toMatchObject([{ node_instance_id: node.node_instance_id }]);
+  // One fact for each field at most, whatever the number of tries.
+  const facts = await releaseFacts(store.db, allocation_id);
+  expect(facts?.changes.length).toBeLessThan(10);
 });
 
 test('facts that others posted are no proof, and an allocation that differs from its facts is recognised', async () => {
   const node = await fleet.node('ready');
-  const { allocation_id, workflow_id } = await fleet.allocation('released', node);
+  const { allocation_id } = await fleet.allocation('releasing', node);
   await store.db.query(
     `insert into evidence (at, layer, kind, summary, data, allocation_id, workflow_id, origin)
-     select now(), layer, 'proof.absent', 'gone', '{}', $1, $2, origin
+     select now(), layer, 'proof.absent', 'gone', '{}', $1, 'op_release', origin
      from unnest(array['provider', 'node'], array['person', 'node']) as posted(layer, origin)`,
-    [allocation_id, workflow_id],
+    [allocation_id],
   );
+  await release(allocation_id, 'op_release');
   expect(await recordOf(allocation_id)).toMatchObject({ release: 'unproven', proofs: [] });
   const facts = await until('the release to settle', () => releaseFacts(store.db, allocation_id));
   const row = await allocationRow(store.db, allocation_id);
@@ -88,7 +173,7 @@ test('the digest of a spec depends on neither the values of variables nor on scr
       { spec: { image: 'img:1', env, ...scripts } },
     ]);
     const node = await fleet.node('ready');
-    const { allocation_id } = await fleet.allocation('released', node);
+    const { allocation_id } = await fleet.allocation('releasing', node);
     await recordEvidence(store.db, [
       {
         at: fleet.now(),
@@ -99,6 +184,7 @@ test('the digest of a spec depends on neither the values of variables nor on scr
         allocation_id,
       },
     ]);
+    await release(allocation_id);
     const { instances } = await recordOf(allocation_id);
     expect(JSON.stringify(instances)).not.toContain('hunter2');
     return instances[0]?.spec_sha256;

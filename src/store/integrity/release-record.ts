@@ -4,15 +4,16 @@ import { moment } from '../../base/clock.ts';
 import type { AllocationId } from '../../base/ids.ts';
 import { canonicalJson } from '../../contract/canonical-json.ts';
 import type { Certificate } from '../../contract/certificate.ts';
+import type { EvidenceLayer } from '../../contract/evidence.ts';
 import { microseconds, type RowText } from '../../contract/integrity/row-hash.ts';
 import { maskPool } from '../../contract/pool-fields/masked.ts';
 import type { AllocationRow } from '../allocations.ts';
 import type { Queryable } from '../database.ts';
 import { isOwn } from '../own-facts.ts';
 import { allocations, tellsOfRow } from '../projection.ts';
+import { cutBefore } from '../retention.ts';
 import { rowTextColumns } from './row-text.ts';
 
-const maxChanges = 1_000;
 const maxInstances = 100;
 const maxProofs = 100;
 const maxResidue = 1_000;
@@ -45,49 +46,103 @@ const certifiedFields = [
   'status_since',
 ] as const satisfies readonly (keyof CertifiedRow)[];
 
-/** Facts of one allocation that its certificate rests on. */
+/** Facts of one allocation that its certificate rests on, none of them newer than the release. */
 export interface ReleaseFacts {
   released: RowText;
-  /** They carry what changed of the allocation's row, in order; the release is the last. */
+  /** In order. For each certified field they hold the fact that set it last. */
   changes: RowText[];
+  /** In order; at most the newest `maxProofs`. */
   proofs: RowText[];
-  /** One for each machine that ran for it. */
+  /** One for each of the newest `maxInstances` machines that ran for it. */
   machines: RowText[];
 }
 
 /**
  * Undefined while the release is not settled, and after it was cut. Only facts that the server recorded itself count: machines and
- * people can post facts about an allocation too.
+ * people can post facts about an allocation too. Facts after the release do not count: anyone with write access to the database can
+ * append a row, and it is sealed like any other.
  */
 export async function releaseFacts(db: Queryable, allocation_id: string): Promise<ReleaseFacts | undefined> {
-  const changes = await db.query<RowText>(
-    `select ${rowTextColumns} from evidence
-     where allocation_id = $1 and ${tellsOfRow(allocations, 'evidence')}
-       -- Facts that change only the reason can be many.
-       and data -> 'set' ?| $2
+  const [released] = await db.query<RowText>(
+    `select ${rowTextColumns}
+     from evidence
+     where allocation_id = $1
+       and kind = 'allocation.released'
+       and ${isOwn('evidence')}
        and xid < pg_snapshot_xmin(pg_current_snapshot())
-     order by evidence.xid, evidence.seq limit ${maxChanges}`,
-    [allocation_id, certifiedFields.filter((field) => field !== 'allocation_id')],
+     -- An allocation is released once. A second such row must not move the end of what counts.
+     order by evidence.xid, evidence.seq
+     limit 1`,
+    [allocation_id],
   );
-  // The last one: an allocation is released once, and a snapshot may repeat it.
-  const released = changes.findLast(({ kind }) => kind === 'allocation.released');
   if (!released) return undefined;
+  const end = [released.xid, released.seq];
+  const changes = await db.query<RowText>(
+    `with newest as (
+       select distinct on (field) evidence.xid, evidence.seq, evidence.layer
+       from evidence
+       cross join unnest($4::text[]) as wanted(field)
+       where allocation_id = $1
+         and ${tellsOfRow(allocations, 'evidence')}
+         and data -> 'set' ? field
+         and (xid, seq) <= ($2::xid8, $3::bigint)
+       order by field, evidence.xid desc, evidence.seq desc
+     )
+     select ${rowTextColumns}
+     from evidence
+     where allocation_id = $1
+       and (xid, seq, layer) in (select newest.xid, newest.seq, newest.layer from newest)
+     order by evidence.xid, evidence.seq`,
+    [allocation_id, ...end, certifiedFields],
+  );
   const proofs = await db.query<RowText>(
-    `select ${rowTextColumns} from evidence
-     where allocation_id = $1 and kind in ('proof.absent', 'proof.clean', 'proof.revoked')
+    `select ${rowTextColumns}
+     from evidence
+     where allocation_id = $1
+       and kind in ('proof.absent', 'proof.clean', 'proof.revoked')
        -- The server records the first itself, and the second after it has checked the signature of the agent.
        and ((layer = 'provider' and origin in ('internal', 'unknown'))
          or (layer = 'node' and origin in ('report', 'unknown')))
-     order by evidence.xid, evidence.seq limit ${maxProofs}`,
-    [allocation_id],
+       -- A proof is recorded before the server acts on it.
+       and (xid, seq) < ($2::xid8, $3::bigint)
+     order by evidence.xid desc, evidence.seq desc
+     limit ${maxProofs}`,
+    [allocation_id, ...end],
   );
   const machines = await db.query<RowText>(
-    `select distinct on (node_instance_id) ${rowTextColumns} from evidence
-     where allocation_id = $1 and node_instance_id is not null and ${isOwn('evidence')}
-     order by node_instance_id, evidence.xid, evidence.seq limit ${maxInstances}`,
-    [allocation_id],
+    `select distinct on (node_instance_id) ${rowTextColumns}
+     from evidence
+     where allocation_id = $1
+       and node_instance_id is not null
+       and ${isOwn('evidence')}
+       and (xid, seq) <= ($2::xid8, $3::bigint)
+     -- Ids sort by the time of their creation.
+     order by node_instance_id desc, evidence.xid, evidence.seq
+     limit ${maxInstances}`,
+    [allocation_id, ...end],
   );
-  return { released, changes, proofs, machines };
+  return { released, changes, proofs: proofs.toReversed(), machines };
+}
+
+/** Proofs are in these layers. */
+const proofLayers: readonly EvidenceLayer[] = ['provider', 'node'];
+
+/**
+ * Whether retention may have dropped a proof that the release rests on. Its operation recorded them, so older evidence may be
+ * gone: a long-lived allocation gets its certificate. Ask after reading the facts, or a cut in between goes unnoticed.
+ */
+export async function areProofsCut(
+  db: Queryable,
+  { created_at, node_id }: CertifiedRow,
+  { released }: ReleaseFacts,
+): Promise<boolean> {
+  if (node_id === null) return false;
+  const cut = await cutBefore(db, proofLayers);
+  if (cut === null) return false;
+  const [operation] = await db.query<{ created_at: Date }>('select created_at from operations where workflow_id = $1', [
+    released.workflow_id,
+  ]);
+  return cut > (operation?.created_at ?? created_at);
 }
 
 interface InstanceRow {
@@ -184,7 +239,8 @@ export async function releaseRecord(
 ): Promise<ReleaseRecord> {
   const proofs = proofsOf(facts.proofs);
   const residue = await residueOf(db, allocation.allocation_id);
-  const isProven = proofs.some(({ workflow_id }) => workflow_id === facts.released.workflow_id);
+  const { workflow_id } = facts.released;
+  const isProven = workflow_id !== null && proofs.some((proof) => proof.workflow_id === workflow_id);
   return {
     allocation_id: allocation.allocation_id,
     correlation_id: allocation.correlation_id,

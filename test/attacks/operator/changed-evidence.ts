@@ -25,7 +25,13 @@ async function certificateAfter(
   const dba = openDatabase({ url: server.database_url });
   try {
     await change(dba);
-    return await server.client.call('allocation-certificate', { params });
+    // A row that the change added is sealed within about a second.
+    return await until('the certificate to be issued or refused', () =>
+      server.client.call('allocation-certificate', { params }).catch((error: unknown) => {
+        if (error instanceof RequestRefused && error.problem.code === 'certificate_not_sealed') return undefined;
+        throw error;
+      }),
+    );
   } catch (error) {
     if (error instanceof RequestRefused && error.problem.code === 'certificate_evidence_changed') return undefined;
     throw error;
@@ -68,6 +74,29 @@ export const changedEvidenceAttacks: Attack[] = [
         dba.query(`update allocations set tenant = 'scapegoat' where allocation_id = $1`, [params.id]),
       );
       return certificate?.tenant === 'scapegoat';
+    },
+  },
+  {
+    name: 'chain: has a release certified as proven by a proof that it adds to the database afterwards',
+    without: [
+      {
+        file: 'src/store/integrity/release-record.ts',
+        find: 'and (xid, seq) < ($2::xid8, $3::bigint)',
+        replace: 'and ($2::xid8, $3::bigint) is not null',
+      },
+    ],
+    async succeeds(server) {
+      const params = await certified(server, 'proven-later');
+      const addProof = (dba: Database) =>
+        dba.query(
+          `insert into evidence (at, layer, kind, summary, data, allocation_id, workflow_id, origin)
+           select now(), 'provider', 'proof.absent', 'gone', '{"by": "driver"}', allocation_id, workflow_id, 'internal'
+           from evidence
+           where allocation_id = $1 and kind = 'allocation.released'`,
+          [params.id],
+        );
+      const certificate = await certificateAfter(server, params, addProof);
+      return certificate?.release === 'proven';
     },
   },
 ];
