@@ -89,7 +89,11 @@ describe('an AgentField node', () => {
     const { token } = await doorPool(world, 'nowhere', open);
     const client = agentField(world.url, token);
     await client.register('homeless', { ...ready, instance_id: 'one' });
-    await client.beat('homeless', { status: 'ready', instance_id: 'one' });
+    // A server that is busy puts beats off.
+    await until('a beat that is taken', async () => {
+      const { status } = await client.beat('homeless', { status: 'ready', instance_id: 'one' });
+      return status === 200;
+    });
     await world.pace('homeless', { interval_seconds: 2, stale_seconds: 24 * 3600 });
     expectTheirError(await client.register('homeless', { instance_id: 'two' }), 409);
     expect((await client.call('POST', '/nodes/homeless/shutdown', {})).status).toBe(202);

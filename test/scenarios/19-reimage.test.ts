@@ -108,13 +108,19 @@ async function storyOf(world: World, node_id: string): Promise<Evidence[]> {
 
 /** When the machine is gone for good, every line and every verdict is where it was, under its instance. */
 async function expectOutlived(world: World, node_id: string, allocation_id: string, instances: string[]) {
+  const namedIn = (story: Evidence[]) =>
+    new Set(story.filter(({ kind }) => kind.startsWith('node.')).map(({ node_instance_id }) => node_instance_id));
+  // A timeline shows nothing while an older transaction is under way, so the newest facts may come a moment later.
+  const story = await world.comes('every instance on the timeline', async () => {
+    const told = await storyOf(world, node_id);
+    return namedIn(told).size >= instances.length ? told : undefined;
+  });
+  expect(namedIn(story)).toEqual(new Set(instances));
   const before = {
-    story: await storyOf(world, node_id),
+    story,
     records: await Promise.all(instances.map((each) => recordOf(world, node_id, each))),
   };
   const failure = before.story.find(({ kind }) => kind === 'node.failed');
-  const verdicts = before.story.filter(({ kind }) => kind.startsWith('node.'));
-  expect(new Set(verdicts.map(({ node_instance_id }) => node_instance_id))).toEqual(new Set(instances));
   await world.client.call('allocation-release', { params: { id: allocation_id } });
   await becomesAllocation(world, allocation_id, 'released');
   await world.client.call('node-act', { params: { id: node_id, action: 'retire' }, body: { reason: 'scrapped' } });
