@@ -7,7 +7,7 @@ import type { Session } from './session.ts';
 
 export interface TrustedKeys {
   keys: KeyObject[];
-  /** Whether the person brought them. Without that, the result rests on the key file and the word of the server. */
+  /** Whether the person brought them. Otherwise they come from the server that is being verified. */
   pinned: boolean;
 }
 

@@ -38,10 +38,9 @@ export const agentErrors = {
     title: "The rotation is not signed by the agent's key",
     owner_layer: 'auth',
     detail_layer: 'credential',
-    cause:
-      'A credential that ages is renewed only with a signature by the key that the instance registered, and that counts.',
+    cause: 'A credential that expires is renewed only with a signature by the last proven key of the agent.',
     remedy:
-      'Sign the rotation as docs/agent.md says. A key in doubt is accepted by `slipway act NODE accept-key --fingerprint …`; a machine that lost its key enrols again.',
+      'Sign the rotation as docs/agent.md says. To accept an unproven key: `slipway act NODE accept-key --fingerprint … --reason …`. A machine that lost its key must enrol again.',
   },
   beat_credential_missing: {
     status: 401,

@@ -20,13 +20,16 @@ export const certificateErrors = {
     owner_layer: 'operator',
     cause:
       'A row that the certificate rests on differs from what was sealed, or the allocation differs from its evidence. Somebody changed the database.',
-    remedy: 'Run `slipway verify-store` to see what was changed, and restore the database from a backup.',
+    remedy:
+      'Run `slipway verify-store` to see what was changed. Keep a copy of the database for the investigation before you restore a backup.',
   },
   certificate_key_missing: {
     status: 409,
-    title: 'The key of this seal is not held',
+    title: 'This server lacks the key that sealed the release',
     owner_layer: 'operator',
-    cause: 'The release was sealed with a key that the key file of this server does not hold, so it cannot be checked.',
-    remedy: 'Copy the key file of the server that sealed it, or ask a replica that holds the key.',
+    cause:
+      'The release was sealed with a key that is not in the key file of this server, so its seal cannot be verified.',
+    remedy:
+      'Ask a replica that has the key. Do not overwrite a key file whose keys are in use; replicas should share one key file from the start.',
   },
 } as const;

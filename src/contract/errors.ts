@@ -67,7 +67,8 @@ export const errorCatalogue = {
     owner_layer: 'request',
     cause:
       'Retention has dropped evidence from after that moment, so what stood then can no longer be told for certain.',
-    remedy: 'Ask for a later moment; keep evidence longer with `evidence.keep_seconds` in the settings file.',
+    remedy:
+      'For history, ask for a later moment. For a certificate it is too late: fetch the next ones earlier, or keep evidence longer with `evidence.keep_seconds` in the settings file.',
   },
   invalid_spec: {
     status: 400,

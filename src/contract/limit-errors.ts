@@ -22,16 +22,17 @@ export const limitErrors = {
     title: 'Write limit reached',
     owner_layer: 'request',
     detail_layer: 'limits',
-    cause: 'This machine, tenant or join token has written more than its limit allows.',
+    cause:
+      'This machine, tenant, join token or address has used its write allowance, or has too many writes in progress.',
     remedy:
-      'Wait `retry_after_seconds`, then repeat. Report less often, or raise `limits` in the settings file of the server.',
+      'Wait `retry_after_seconds`, then repeat. Send fewer requests at once, report less often, or raise `limits` in the settings file of the server.',
   },
   rate_limited: {
     status: 429,
     title: 'Too many requests',
     owner_layer: 'control_plane',
     cause:
-      'The caller sent too many requests, or a limit on open streams or waiting calls is reached. `detail` says which.',
+      'The caller sent too many requests or unknown credentials, or a limit on open streams, log searches, request bodies or probes is reached. `detail` says which.',
     remedy: 'Wait `retry_after_seconds`, then repeat.',
   },
 } as const;

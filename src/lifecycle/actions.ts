@@ -159,7 +159,7 @@ export const nodeActions = {
         : 'No release of it runs or has failed; release its allocation first.',
   },
   'accept-key': {
-    does: 'accepts the key that its agent signs with now, named by its fingerprint, so that its proofs count',
+    does: "accepts the agent's current key, given its fingerprint, so that proofs signed with it count",
     for: 'fleet',
     from: liveNodeStatuses,
     unless: ({ key_unproven }) => (key_unproven ? null : 'Its key is not in doubt.'),

@@ -66,7 +66,7 @@ export const allocationActions = {
     },
   },
   'accept-key': {
-    does: 'accepts the key that the agent of its machine signs with now, named by its fingerprint, so that its proofs count',
+    does: "accepts the agent's current key, given its fingerprint, so that proofs signed with it count",
     for: 'fleet',
     from: allocationStatusNames,
     unless: onItsMachine('accept-key', gone),

@@ -140,7 +140,7 @@ function refuseUnprovenKey(subject: Subject, standing: KeyStanding, answer: Sign
   throw new StepError({
     code: 'proof_key_unproven',
     owner_layer: 'auth',
-    message: `the agent's key changed at ${key_unproven_since?.toISOString()} to ${fingerprint} without a signature by the former key; an operator of the fleet may accept it: slipway act ${subject.node.node_id} accept-key --fingerprint ${fingerprint}`,
+    message: `the agent's key changed at ${key_unproven_since?.toISOString()} to ${fingerprint} without a signature by the former key. Compare this fingerprint with the one on the machine. If they match, accept the key: slipway act ${subject.node.node_id} accept-key --fingerprint FINGERPRINT --reason "…"`,
     retryable: false,
   });
 }

@@ -51,7 +51,7 @@ test('a crowd at one address asks it once, and a crowd of addresses is put off',
   const crowd = Array.from({ length: 100 }, () => ask('http://10.0.0.1'));
   expect(asked).toHaveLength(1);
   for (let place = 1; place < 32; place++) void ask(`http://10.0.1.${place}`, undefined, `token_${place}`);
-  expect(() => ask('http://10.0.2.1')).toThrow(expect.objectContaining({ code: 'server_busy' }));
+  expect(() => ask('http://10.0.2.1')).toThrow(expect.objectContaining({ code: 'rate_limited' }));
   answers[0]?.({ ok: true, detail: '' });
   expect(new Set(await Promise.all(crowd))).toEqual(new Set(['yes']));
   void ask('http://10.0.2.1');
@@ -61,7 +61,7 @@ test('a crowd at one address asks it once, and a crowd of addresses is put off',
 test('a crowd that shows one token leaves room for those of others', async () => {
   const { ask, answers } = prober();
   const crowd = Array.from({ length: 8 }, (_, place) => ask(`http://10.0.1.${place}`, undefined, 'greedy'));
-  expect(() => ask('http://10.0.1.9', undefined, 'greedy')).toThrow(expect.objectContaining({ code: 'server_busy' }));
+  expect(() => ask('http://10.0.1.9', undefined, 'greedy')).toThrow(expect.objectContaining({ code: 'rate_limited' }));
   void ask('http://10.0.1.9', undefined, 'modest');
   answers[0]?.({ ok: true, detail: '' });
   await crowd[0];

@@ -65,8 +65,8 @@ export function createAskFormer(services: Pick<DoorServices, 'probe'>): AskForme
     const under_way = asking.get(endpoint);
     if (under_way) return under_way;
     if (asking.size >= maxProbesAtOnce || (ofToken.get(join_token_id) ?? 0) >= maxProbesOfToken)
-      throw new ApiProblem('server_busy', {
-        detail: 'Too many former addresses are being probed at once; register again in a second.',
+      throw new ApiProblem('rate_limited', {
+        detail: 'Too many probes of former addresses are in progress. Register again in a second.',
         retry_after_seconds: 1,
       });
     countToken(join_token_id, 1);
@@ -83,7 +83,7 @@ const refusals: Record<ContestReason, { code: 'name_taken' | 'identity_unproven'
   key_unproven: {
     code: 'identity_unproven',
     says: (name) =>
-      `${name} has a credential of its own, or an operator expects it. Show the credential, or let an operator re-enrol the node.`,
+      `${name} already has a credential, or waits for an operator's re-enrolment. Send its credential, or ask an operator to run: slipway act NODE re-enroll --reason "…"`,
   },
   name_held: { code: 'name_taken', says: (name) => `${name} is held by a live machine with a credential of its own.` },
   second_process: {

@@ -54,8 +54,9 @@ export function createBodyBudget(
       const source = sourceNetwork(request);
       const room = limits.total_bytes - (bytes > limits.small_body_bytes ? limits.for_small_bytes : 0);
       if ((bySource.get(source) ?? 0) + bytes > limits.source_bytes)
-        refuse('Too many bodies arrive from this address.');
-      if (total + bytes > room) refuse('Too many bodies of unknown callers arrive at once.');
+        refuse(`Unfinished request bodies from this address exceed ${limits.source_bytes / mb} MB.`);
+      if (total + bytes > room)
+        refuse('Unfinished request bodies from unknown callers exceed the limit of this replica.');
       change(source, bytes);
       const cancel = clock.after(limits.deadline_ms, () => {
         if (!request.raw.complete) onLate(request.raw.socket);

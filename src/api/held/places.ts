@@ -53,20 +53,20 @@ export function createPlaces(what: string, shares: Shares): Places {
 
   const { retry_after_seconds } = shares;
   const refuse = (who: string, most: number) => {
-    const detail = `${who} as many ${what} open as it may have: ${most}. Close some, or try again later.`;
+    const detail = `${who} reached its limit of ${most} ${what}. Close some, or try again later.`;
     throw new ApiProblem('rate_limited', { detail, retry_after_seconds });
   };
 
   const take = ({ token_id, name, tenant }: Holder) => {
     const token = countOf(byToken, token_id);
     const own = tenant === null ? undefined : countOf(byTenant, tenant);
-    if (token.now() >= shares.one_token) refuse(`The token ${name} has`, shares.one_token);
+    if (token.now() >= shares.one_token) refuse(`The token ${name}`, shares.one_token);
     if (own) {
-      if (own.now() >= shares.one_tenant) refuse(`The tenant ${tenant} has`, shares.one_tenant);
+      if (own.now() >= shares.one_tenant) refuse(`The tenant ${tenant}`, shares.one_tenant);
       const ofAll = own.now() < shares.few ? shares.all_tenants : shares.all_tenants - shares.kept;
-      if (ofTenants >= ofAll) refuse('This replica has for tenants', ofAll);
+      if (ofTenants >= ofAll) refuse('This replica (all tenants together)', ofAll);
     }
-    if (total >= shares.total) refuse('This replica has', shares.total);
+    if (total >= shares.total) refuse('This replica', shares.total);
     const change = (by: 1 | -1) => {
       total += by;
       if (own) ofTenants += by;
@@ -116,6 +116,6 @@ export const openPlaces = () => ({
   streams: createPlaces('event streams', streamShares),
   log_follows: createPlaces('followed logs', logFollowShares),
   /** Streams that resume from a cursor more than a page behind, until they are live. */
-  catch_ups: createPlaces('streams that catch up', catchUpShares),
+  catch_ups: createPlaces('streams catching up', catchUpShares),
   log_searches: createPlaces('log searches', logSearchShares),
 });

@@ -66,7 +66,7 @@ function pageItems({ query }: FastifyRequest, route: RouteDeclaration): number {
 /** Counted apart from the caller's other requests. */
 const ownRates: Partial<Record<OperationName, Kind>> = { 'agent-credential-rotate': 'rotation' };
 /** In the message, where the kind does not name the caller. */
-const callersOf: Partial<Record<Kind, string>> = { sign_in: 'token' };
+const callersOf: Partial<Record<Kind, string>> = { instance: 'machine', sign_in: 'token', join_token: 'join token' };
 const maxRetrySeconds = 60;
 const holdMs = 1_000;
 const maxHeldOfOne = 128;
@@ -113,7 +113,7 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
   const refuse = (name: OperationName | DoorOperation, kind: Kind, seconds: number): never => {
     limited++;
     throw new ApiProblem('rate_limited', {
-      detail: `${name} was called too often by this ${callersOf[kind] ?? kind}.`,
+      detail: `This ${callersOf[kind] ?? kind} calls ${name} too often.`,
       retry_after_seconds: Math.min(Math.ceil(seconds), maxRetrySeconds),
     });
   };

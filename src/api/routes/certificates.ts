@@ -58,7 +58,7 @@ export const certificateHandlers: Pick<Handlers, 'allocation-certificate'> = {
     if (await areProofsCut(db, allocation, facts))
       throw new ApiProblem(
         'evidence_cut',
-        'Retention has dropped evidence of this release, and proofs may be among it. No certificate can be issued any more.',
+        'Retention has dropped evidence from the time of this release, possibly proofs. A certificate can no longer be issued.',
       );
     const changed = changedField(allocation, facts.changes);
     if (changed)

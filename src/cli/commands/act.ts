@@ -57,7 +57,10 @@ export const makeAct: MakeCommand = (cli) =>
     .requiredOption('-r, --reason <text>', 'why; kept as evidence under your name')
     .option('--seconds <time>', 'extend-deadline: by how much, like 600 or 10m', duration)
     .addOption(new Option('--then <end>', 'drain: what becomes of it once it is empty').choices(['hold', 'retire']))
-    .option('--fingerprint <hex>', 'accept-key: of the key that you compared with the machine; --dry-run shows it')
+    .option(
+      '--fingerprint <hex>',
+      'accept-key: fingerprint of the key to accept. --dry-run shows it; compare it with the machine first',
+    )
     .addOption(dryRunOption('only say what would come of it'))
     .examples(
       'slipway act node_… extend-deadline --seconds 10m --reason "the image is large today"',

@@ -6,7 +6,7 @@ import { readJsonLine } from '../../contract/integrity/export-record.ts';
 import { type ExportVerdict, verifyExport } from '../../contract/integrity/verify-export.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { CliFailure } from '../failure.ts';
-import { faultLine } from '../render/evidence-report.ts';
+import { faultLine, keysFromServer } from '../render/evidence-report.ts';
 import { printJson, printLines } from '../terminal.ts';
 import { type TrustedKeys, trustedKeys } from '../trusted-keys.ts';
 
@@ -57,7 +57,8 @@ function certificateLines(check: CertificateCheck, { pinned }: TrustedKeys): str
         : `without proof; ${residue.length} left: ${residue.map(({ kind, resource }) => `${kind} ${resource}`).join(', ')}`;
   return [
     `Valid: ${allocation_id} of tenant ${tenant} in pool ${pool}, released ${released_at}, ${end}.`,
-    `Issued by installation ${installation}, signed by ${kid}${pinned ? '' : ", a key of this server's key file; pass --public-key to check without its word"}.`,
+    `Issued by installation ${installation}, signed by ${kid}.`,
+    ...(pinned ? [] : [keysFromServer]),
   ];
 }
 

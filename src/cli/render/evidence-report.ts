@@ -28,16 +28,18 @@ export const faultLine = (fault: EvidenceFault): string =>
 
 const counted = (count: number, noun: string) => `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
 
+/** Follows a result that was not verified with keys of the person's own. */
+export const keysFromServer = 'The keys come from the server itself. To verify independently, pass --public-key.';
+
 /** What the result rests on. */
 function trustLines({ signed_by, pinned, trusted_keys }: EvidenceReport): string[] {
   const signed = `Signed by ${signed_by.join(', ')}`;
   if (pinned) return [`${signed}: checked with your public keys.`];
   if (trusted_keys === 0)
-    return [`${signed}: not checked, because the server holds no key. This result proves nothing. Pass --public-key.`];
-  return [
-    `${signed}: checked with the keys of the server's key file.`,
-    'This rests on the word of the server. Pass --public-key to check without it.',
-  ];
+    return [
+      `${signed}: not verified, because the server returned no keys from its key file. This result proves nothing. Pass --public-key.`,
+    ];
+  return [`${signed}: checked with the keys of the server's key file.`, keysFromServer];
 }
 
 export function reportLines(report: EvidenceReport): string[] {

@@ -24,9 +24,11 @@ async function keyInDoubt({ tx, node }: Acting): Promise<KeyInDoubt> {
 function mustBeSeen(seen: string | undefined, fingerprint: string): void {
   if (seen === fingerprint) return;
   if (seen !== undefined)
-    throw changedMeanwhile(`The agent signs with key ${fingerprint} now, and not with ${seen}; look at it again.`);
+    throw changedMeanwhile(
+      `The agent now signs with key ${fingerprint}, not ${seen}. Check the new key before you accept it.`,
+    );
   throw new ApiProblem('invalid_request', {
-    detail: `Name the key that you accept. The agent signs with key ${fingerprint} now; compare that with the machine's.`,
+    detail: `Pass the fingerprint of the key. The agent signs with ${fingerprint}; compare it with the key on the machine.`,
     errors: [{ path: '/body/fingerprint', message: 'is required to accept a key' }],
   });
 }
@@ -38,7 +40,7 @@ export const acceptKey: Action = {
     return {
       status,
       deadline_at,
-      says: `what its agent signs with key ${fingerprint}, in use since ${since.toISOString()}, counts from now on`,
+      says: `accepts key ${fingerprint}, in use since ${since.toISOString()}; its signatures count from now on`,
       fingerprint,
       data: { fingerprint },
     };

@@ -34,7 +34,7 @@ function refuseUnsigned(instance: InstanceRow, { credential, signature }: Rotati
   if (key_unproven_since && isSignedBy(agent_public_key))
     throw new ApiProblem(
       'rotation_unsigned',
-      `Its key ${fingerprintOf(agent_public_key)} replaced another without its signature, and no operator has accepted it.`,
+      `Key ${fingerprintOf(agent_public_key)} replaced the former key without its signature, and no operator has accepted it.`,
     );
   throw new ApiProblem('rotation_unsigned');
 }

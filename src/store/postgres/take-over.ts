@@ -35,8 +35,8 @@ function takeEntry(path: string, shown: string, from: Account, to: Account): voi
     if (entry.uid !== from.uid && entry.uid !== to.uid)
       throw new EmbeddedPostgresError(
         'data_directory_foreign',
-        `${shown} belongs to uid ${entry.uid}, and not to ${from.name} as the rest of its database.`,
-        `Find out who put it there. Remove it, or give it to ${from.name}, and start again.`,
+        `${shown} belongs to uid ${entry.uid}, but the rest of the database belongs to ${from.name}.`,
+        `Find out who put it there. If it belongs to the database, run chown ${from.name} on it; otherwise move it elsewhere. Then start again.`,
       );
     if (entry.isDirectory())
       for (const name of readdirSync(below(descriptor, path)))

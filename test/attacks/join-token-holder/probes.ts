@@ -34,12 +34,12 @@ export const probeAttacks: Attack[] = [
       // The first of them that is put off shows that as many probes as it may have are under way.
       await Promise.any(
         flood.map(async (each) => {
-          if ((await each).body.code !== 'server_busy') throw new Error('it was not put off');
+          if ((await each).body.code !== 'rate_limited') throw new Error('it was not put off');
         }),
       );
       const back = await victim.register('victim', { ...ready, base_url: `http://127.0.0.1:${await freePort()}` });
       await Promise.all(flood);
-      return back.body.code === 'server_busy';
+      return back.body.code === 'rate_limited';
     },
   },
 ];
