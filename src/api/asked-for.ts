@@ -37,7 +37,7 @@ export function askedFor({ params, body, operation, method }: FastifyRequest): A
   };
 }
 
-/** Of a request that is refused: nobody reads the rest of its body, and what was read is not kept while the refusal is held. */
+/** Discards the body of a refused request, so that it is not held in memory while the refusal is delayed. */
 export function dropBody(request: FastifyRequest): void {
   const { action, reason, dry_run } = (request.body ?? {}) as Record<string, unknown>;
   request.body = {

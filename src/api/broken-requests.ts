@@ -35,7 +35,7 @@ export function answerBrokenBytes(error: Error & { code?: string }, socket: Sock
   );
 }
 
-/** The rest of the request did not arrive in time. Not only ended: a client that never closes its side would keep the connection. */
+/** Answers 408 and destroys the socket: ending it would wait for clients that never close their side. */
 export function answerLate(socket: Socket): void {
   answerBrokenBytes(Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket);
   socket.destroySoon();

@@ -58,16 +58,16 @@ export function createRefusalRecorder(
     const { code, message } = problem;
     // What stands in the way may change while the target and the code stay the same, and then it is news.
     const what = [operation, action, code, ...(denied ? [] : [message])].join(' ');
-    const comer = { actor: actor.id, what, target: target_id };
-    const telling = toldOnce(comer);
-    if (!telling) return;
-    const target = telling.of_many_targets ? null : target_id;
+    const notice = { actor: actor.id, what, target: target_id };
+    const entry = toldOnce(notice);
+    if (!entry) return;
+    const target = entry.of_many_targets ? null : target_id;
     const fact: Fact = {
       at: now(services.clock),
       layer: denied ? 'api' : 'operator',
       kind: denied ? 'request.denied' : 'action.refused',
       summary: denied ? `${action} was refused: ${code}` : `${action} was refused: ${message}`,
-      data: { action, operation, code, target_id: target, reason, why_not: message, ...telling },
+      data: { action, operation, code, target_id: target, reason, why_not: message, ...entry },
       actor,
       node_id: agent_session?.node_id ?? null,
       node_instance_id: agent_session?.node_instance_id ?? null,
@@ -77,9 +77,9 @@ export function createRefusalRecorder(
       Object.assign(fact, await idsOfTarget(target, person, tx));
     };
     const isRecorded = await services.outside.record(refusalWriter(request), [fact], completeIds).catch((error) => {
-      toldOnce.retract(comer, telling);
+      toldOnce.undo(notice, entry);
       throw error;
     });
-    if (!isRecorded) toldOnce.retract(comer, telling);
+    if (!isRecorded) toldOnce.undo(notice, entry);
   };
 }

@@ -26,7 +26,7 @@ const catchUpBatch = 500;
 const mostUnsentBytes = 4 * 1024 * 1024;
 /** So is one that has taken nothing for this many signs of life. */
 const mostStalls = 12;
-const mostCatchUpMs = 60_000;
+const maxCatchUpMs = 60_000;
 
 const drained = (out: Writable): Promise<void> =>
   new Promise((resolve) => {
@@ -188,7 +188,7 @@ export const streamOpen: Handler<'stream-open'> = async ({ query, person, reques
     return undefined;
   }
   // A reader that is too slow for this resumes from where it came to, and others had a turn.
-  const cancel = services.clock.after(mostCatchUpMs, () => response.destroy());
+  const cancel = services.clock.after(maxCatchUpMs, () => response.destroy());
   try {
     await reader.catchUp(first);
   } catch (error) {

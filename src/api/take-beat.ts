@@ -14,7 +14,7 @@ import type { ApiServices } from './services.ts';
 /** What is in the table is on the disk a moment later. */
 const onDiskAfterSeconds = 2;
 /** About what a report that changes a status writes; reserved until the exact amount is charged. */
-const newsCost = { rows: 4, bytes: 2 * 1024 };
+const statusReportCost = { rows: 4, bytes: 2 * 1024 };
 
 function assignedPace(session: AgentSession, { fleetLoad, overload, beats }: ApiServices): Pace {
   const { stretch } = overload.shedding();
@@ -105,7 +105,7 @@ async function takeNews(session: AgentSession, beat: SaidBeat, services: ApiServ
   hear(session, beat, services, pace);
   const { outside, deferred, log } = services;
   const writer = instanceWriter(session);
-  const release = outside.tryReserve(writer, newsCost);
+  const release = outside.tryReserve(writer, statusReportCost);
   if (release) {
     deferred.forget(session.node_instance_id);
     return recordNews(session, beat, services, { pace }).finally(release);

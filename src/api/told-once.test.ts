@@ -55,13 +55,13 @@ test('no more is remembered than fits, so that inventing actors costs no memory'
 
 test('what could not be recorded is told by the next one, with the count of all before it', () => {
   const tell = createToldOnce(virtualClock(0));
-  for (const comer of [comes('a'), comes('a', 'x')]) {
-    const lost = tell(comer) ?? {};
-    tell.retract(comer, lost);
-    const again = tell(comer) ?? {};
+  for (const notice of [comes('a'), comes('a', 'x')]) {
+    const lost = tell(notice) ?? {};
+    tell.undo(notice, lost);
+    const again = tell(notice) ?? {};
     expect(again).toEqual({ repeats_since_last: 1 });
-    tell.retract(comer, again);
-    expect(tell(comer)).toEqual({ repeats_since_last: 2 });
-    expect(tell(comer)).toBeUndefined();
+    tell.undo(notice, again);
+    expect(tell(notice)).toEqual({ repeats_since_last: 2 });
+    expect(tell(notice)).toBeUndefined();
   }
 });

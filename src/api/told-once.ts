@@ -9,14 +9,14 @@ const mostRemembered = 10_000;
 /** Whoever tries more targets than this within the hour is groping; what follows is told without naming each. */
 export const mostTargets = 200;
 
-export interface Telling {
+export interface NoticeEntry {
   /** How often it came since it was last told; undefined the first time. */
   repeats_since_last?: number;
   /** The actor tried so many targets that further ones are only counted. */
   of_many_targets?: true;
 }
 
-export interface Comer {
+export interface Notice {
   actor: string;
   /** What was asked for and why it was not given. */
   what: string;
@@ -33,13 +33,13 @@ const isPowerOfTen = (times: number) => /^10*$/.test(String(times));
 
 export interface ToldOnce {
   /** Answers what to tell, or undefined where it is only counted. */
-  (comer: Comer): Telling | undefined;
+  (notice: Notice): NoticeEntry | undefined;
   /** What should have been told was not recorded: the next of its kind is told again, with the count of both. */
-  retract(comer: Comer, telling: Telling): void;
+  undo(notice: Notice, entry: NoticeEntry): void;
 }
 
-const keyOf = ({ actor, what, target }: Comer) => JSON.stringify([actor, what, target]);
-const keyOfMany = ({ actor, what }: Comer) => JSON.stringify([actor, what]);
+const keyOf = ({ actor, what, target }: Notice) => JSON.stringify([actor, what, target]);
+const keyOfMany = ({ actor, what }: Notice) => JSON.stringify([actor, what]);
 
 export function createToldOnce(clock: Clock): ToldOnce {
   const told = new Map<string, Remembered>();
@@ -56,7 +56,7 @@ export function createToldOnce(clock: Clock): ToldOnce {
     return before.count > mostTargets;
   }
 
-  function count(key: string): Telling | undefined {
+  function count(key: string): NoticeEntry | undefined {
     const before = told.get(key);
     if (before && isFresh(before.since)) {
       before.times++;
@@ -74,20 +74,20 @@ export function createToldOnce(clock: Clock): ToldOnce {
     return before ? { repeats_since_last: before.untold } : {};
   }
 
-  const tell = (comer: Comer): Telling | undefined => {
-    const key = keyOf(comer);
+  const tell = (notice: Notice): NoticeEntry | undefined => {
+    const key = keyOf(notice);
     const known = told.get(key);
-    const isNew = comer.target !== null && !(known && isFresh(known.since));
-    if (!isNew || !triesTooMany(comer.actor)) return count(key);
-    const telling = count(keyOfMany(comer));
-    return telling && { ...telling, of_many_targets: true };
+    const isNew = notice.target !== null && !(known && isFresh(known.since));
+    if (!isNew || !triesTooMany(notice.actor)) return count(key);
+    const entry = count(keyOfMany(notice));
+    return entry && { ...entry, of_many_targets: true };
   };
   return Object.assign(tell, {
-    retract(comer: Comer, { of_many_targets, repeats_since_last = 0 }: Telling) {
-      const entry = told.get(of_many_targets ? keyOfMany(comer) : keyOf(comer));
-      if (!entry) return;
-      entry.times = 0;
-      entry.untold += repeats_since_last + 1;
+    undo(notice: Notice, { of_many_targets, repeats_since_last = 0 }: NoticeEntry) {
+      const remembered = told.get(of_many_targets ? keyOfMany(notice) : keyOf(notice));
+      if (!remembered) return;
+      remembered.times = 0;
+      remembered.untold += repeats_since_last + 1;
     },
   });
 }

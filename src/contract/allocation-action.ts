@@ -2,7 +2,7 @@
 import { type Static, Type } from 'typebox';
 import { allocationActionNames } from '../lifecycle/allocation-actions.ts';
 import { Allocation, AllocationStatusName } from './allocation.ts';
-import { askedWith, foretold } from './explanation.ts';
+import { askedWith, predictionFields } from './explanation.ts';
 import { Operation } from './operation.ts';
 import { Id, nullable, strict } from './primitives.ts';
 
@@ -32,7 +32,7 @@ export const AllocationActed = Type.Object(
     allocation: Allocation,
     operation: nullable(Operation),
     dry_run: Type.Boolean(),
-    predicts: Type.Object({ status: AllocationStatusName, ...foretold }),
+    predicts: Type.Object({ status: AllocationStatusName, ...predictionFields }),
   },
   { $id: 'AllocationActed' },
 );

@@ -104,7 +104,7 @@ export const askedWith = {
 };
 
 /** What would come of an action, besides the status. */
-export const foretold = {
+export const predictionFields = {
   deadline_at: nullable(Timestamp),
   says: Type.String(),
   fingerprint: Type.Optional(Type.String({ description: 'accept-key: of the key that its agent signs with now.' })),
@@ -131,7 +131,7 @@ export const NodeActed = Type.Object(
     enrollment_token: Type.Optional(
       Type.String({ description: 're-enroll: for the agent on the machine. Shown once, and only to whoever asked.' }),
     ),
-    predicts: Type.Object({ status: NodeStatusName, ...foretold }),
+    predicts: Type.Object({ status: NodeStatusName, ...predictionFields }),
   },
   { $id: 'NodeActed' },
 );

@@ -7,7 +7,7 @@ import { evidenceKinds } from './evidence-kinds.ts';
 import { evidenceLayers } from './evidence-layers.ts';
 import { maskedValue } from './pool-fields/masked.ts';
 
-/** Shorter values can be guessed: whoever reads what the server stores sees which guesses were struck out. */
+/** Shorter values can be guessed: a reader of stored text sees which guesses were redacted. */
 export const shortestSecret = 16;
 
 /** A ruler of dashes is an ordinary line of a log. */

@@ -80,8 +80,8 @@ function ActionForm({ action, onDone, onClose }: FormProps) {
   const mutation = useMutation({
     mutationFn: () => {
       const fingerprint = foresight.data?.fingerprint;
-      const seen = { ...lastWhole, ...(fingerprint && { fingerprint }) };
-      return action.run({ ...seen, reason: reason.trim() || undefined }, key);
+      const withFingerprint = { ...lastWhole, ...(fingerprint && { fingerprint }) };
+      return action.run({ ...withFingerprint, reason: reason.trim() || undefined }, key);
     },
     onSuccess: onDone,
   });

@@ -12,10 +12,10 @@ type Send = (body: Extras & { reason: string; dry_run?: boolean }, idempotency_k
 
 function foreseen(acted: Acted): Foresight {
   const { says, deadline_at, fingerprint } = acted.predicts;
-  const told = { says: sentence(withLocalTimes(says)), deadline_at, ...(fingerprint && { fingerprint }) };
+  const prediction = { says: sentence(withLocalTimes(says)), deadline_at, ...(fingerprint && { fingerprint }) };
   return 'node' in acted
-    ? { ...told, leads: { of: 'node', from: acted.node.status, to: acted.predicts.status } }
-    : { ...told, leads: { of: 'allocation', from: acted.allocation.status, to: acted.predicts.status } };
+    ? { ...prediction, leads: { of: 'node', from: acted.node.status, to: acted.predicts.status } }
+    : { ...prediction, leads: { of: 'allocation', from: acted.allocation.status, to: acted.predicts.status } };
 }
 
 const tokenIn = (acted: Acted): string | undefined =>

@@ -73,9 +73,9 @@ export function createBrokenConnections(options: {
     tell({ correlation_id, lasted_seconds, why, ...whose }) {
       const actor = whose.of === 'agent' ? whose.node_instance_id : whose.actor.id;
       const hadLasted = whose.of === 'relay' && lasted_seconds >= lastingSeconds;
-      const comer = { actor, what: 'connection.broken', target: null };
-      const telling = hadLasted ? {} : toldOnce(comer);
-      if (!telling) return;
+      const notice = { actor, what: 'connection.broken', target: null };
+      const entry = hadLasted ? {} : toldOnce(notice);
+      if (!entry) return;
       if (waiting.length >= mostWaiting) {
         beyond++;
         return;
@@ -89,12 +89,12 @@ export function createBrokenConnections(options: {
         layer: 'transport',
         kind: 'connection.broken',
         summary: `the stream of ${whose.of === 'agent' ? 'the agent' : 'a relay'} broke after ${lasted_seconds} s: ${why}`,
-        data: { of: whose.of, lasted_seconds, why, ...telling },
+        data: { of: whose.of, lasted_seconds, why, ...entry },
         ...ids,
         correlation_id,
       };
       if (!outside.allows(whose.of === 'agent' ? instanceWriter(whose) : relayWriter(whose.actor), [fact])) {
-        if (!hadLasted) toldOnce.retract(comer, telling);
+        if (!hadLasted) toldOnce.undo(notice, entry);
         return;
       }
       waiting.push(fact);

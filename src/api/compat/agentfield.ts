@@ -66,7 +66,7 @@ async function sessionOf(call: DoorCall, services: DoorServices, process?: strin
     (grant.is_limited && !isLetInBy(at_door, grant.token_id));
   const operation = call.request.operation ?? 'agentfield-node-heartbeat';
   let session = await services.sessions.findAtDoor(place);
-  // Whose call it is, is not known yet: until then it counts for the token, which any machine of the pool may hold.
+  // The machine is not identified yet, so charge the join token, which all machines of the pool may share.
   if (!session || isOther(session)) services.rates.admitKnown('join_token', grant.token_id, operation);
   if (session && isOther(session)) {
     // It may have registered with another replica a moment ago.

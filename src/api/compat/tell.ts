@@ -24,15 +24,15 @@ interface Said {
 
 export async function tellSaid(services: DoorServices, { said, same, ...fact }: Said): Promise<void> {
   const print = createHash('sha256').update(canonicalJson(same)).digest('base64');
-  const comer = { actor: fact.node_instance_id, what: `${fact.kind} ${print}`, target: null };
-  const telling = services.toldOnce(comer);
-  if (!telling) return;
+  const notice = { actor: fact.node_instance_id, what: `${fact.kind} ${print}`, target: null };
+  const entry = services.toldOnce(notice);
+  if (!entry) return;
   const facts = [
     { ...fact, at: now(services.clock), layer: 'node' as const, data: { said: keptFields(said, mostBytes) } },
   ];
   // Whose machine it is, the row knows: what is said belongs to the tenant that holds it now.
   const isRecorded = await services.outside.record(instanceWriter(fact), facts, nameAllocations);
-  if (!isRecorded) services.toldOnce.retract(comer, telling);
+  if (!isRecorded) services.toldOnce.undo(notice, entry);
 }
 
 /** Which sets of fields each session was told to say; a client that keeps changing them is not followed for ever. */

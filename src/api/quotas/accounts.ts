@@ -13,13 +13,16 @@ interface Balance {
 }
 
 export interface Accounts {
-  /** Writing is paid for afterwards, so a balance may go below zero, but by no more than one full allowance. Below zero: a refund. */
+  /**
+   * Writing is paid for afterwards, so a balance may go below zero, but by no more than one full allowance. Negative amounts
+   * are refunds.
+   */
   charge(key: string, quota: WriteQuota, rows: number, bytes: number): void;
   /** Holds an amount for a write in progress until it is released, so that concurrent writes cannot spend it twice. */
   reserve(key: string, quota: WriteQuota, rows: number, bytes: number): void;
   release(key: string, rows: number, bytes: number): void;
   inProgress(key: string): number;
-  /** How long until the balance, less what is reserved, is above zero. Reservations end soon: one alone is waited for a second. */
+  /** Seconds until the balance minus reservations is positive; 1 if only reservations block it. */
   waitSeconds(key: string, quota: WriteQuota): number;
   /** Refills the balance; reservations stay. */
   reset(key: string, quota: WriteQuota): void;

@@ -81,7 +81,7 @@ export function createOutsideWrites(options: {
       ({ kind, key }) => accounts.inProgress(`${kind} ${key}`) >= (maxWritesInProgress[kind] ?? Infinity),
     );
   const hold = (writer: Writer, { rows, bytes }: Amount) => {
-    // Not of everybody's: callers could hold all of that by requests whose bodies never arrive.
+    // Do not reserve from `everybody`: requests whose bodies never arrive could hold all of it.
     const draws = writer.draws.map(({ kind, key }) => ({ key: `${kind} ${key}`, quota: limits[kind] }));
     const withOverhead = bytes + rows * rowOverheadBytes;
     for (const { key, quota } of draws) accounts.reserve(key, quota, rows, withOverhead);

@@ -33,15 +33,15 @@ async function mustFindOperation(id: string, tenant: string | null, services: Ap
   return operation;
 }
 
-/** The operation that an action queued, if it did. */
 /** What an action came to, or would. */
-export const foretoldWire = <Status extends string>(predicted: Prediction<Status>) => ({
+export const predictionWire = <Status extends string>(predicted: Prediction<Status>) => ({
   status: predicted.status,
   deadline_at: predicted.deadline_at?.toISOString() ?? null,
   says: predicted.says,
   ...(predicted.fingerprint && { fingerprint: predicted.fingerprint }),
 });
 
+/** The operation that an action queued, if it did. */
 export const operationOf = async ({ workflow_id }: { workflow_id?: string | undefined }, services: ApiServices) =>
   workflow_id ? mustFindOperation(workflow_id, null, services) : null;
 
@@ -89,7 +89,7 @@ export const allocationHandlers: Pick<Handlers, AllocationRoutes> = {
       allocation: await mustFindAllocation(id, null, services),
       operation: await operationOf(done, services),
       dry_run: call.body.dry_run ?? false,
-      predicts: foretoldWire(done),
+      predicts: predictionWire(done),
     };
   },
   'operation-list': async ({ query, person }, services) =>

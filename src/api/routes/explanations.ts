@@ -26,7 +26,7 @@ import { readOperation } from '../../store/operations.ts';
 import { poolGeneration } from '../../store/pools.ts';
 import { openResidueOf } from '../../store/residue-of-node.ts';
 import type { ApiServices, Handlers } from '../services.ts';
-import { askerOf, foretoldWire, operationOf } from './allocations.ts';
+import { askerOf, operationOf, predictionWire } from './allocations.ts';
 import { findingWire } from './drift.ts';
 
 async function mustFind(id: string, tenant: string | null, services: ApiServices) {
@@ -183,7 +183,7 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
       operation: await operationOf(predicted, services),
       dry_run: call.body.dry_run ?? false,
       ...(predicted.enrollment_token && { enrollment_token: predicted.enrollment_token }),
-      predicts: foretoldWire(predicted),
+      predicts: predictionWire(predicted),
     };
   },
 };

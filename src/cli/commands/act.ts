@@ -25,7 +25,7 @@ const isForAllocations = (action: string): action is AllocationActionName =>
   allocationActionNames.some((name) => name === action);
 const isForNodes = (action: string): action is NodeActionName => nodeActionNames.some((name) => name === action);
 
-interface Asked {
+interface ActionBody {
   reason: string;
   dry_run?: boolean;
   seconds?: number;
@@ -33,18 +33,18 @@ interface Asked {
 }
 
 /** An allocation is acted on itself; what only a machine takes is done to the machine behind it. */
-async function act(session: Session, word: string, action: string, asked: Asked, then: Options['then']) {
+async function act(session: Session, word: string, action: string, body: ActionBody, then: Options['then']) {
   const idempotency_key = randomUUID();
   const { kind, id } = await namedThing(session, word);
   if (kind === 'allocation' && isForAllocations(action))
-    return session.call('allocation-act', { params: { id, action }, body: asked, idempotency_key });
+    return session.call('allocation-act', { params: { id, action }, body, idempotency_key });
   if (!isForNodes(action))
     throw new CliFailure('usage', `${action} is for allocations, and ${id} is none`, {
       remedy: `See what can be done about it: ${session.commandLine('actions', id)}`,
     });
   const { node_id } = await nodeBehind(session, id, `it cannot be told to ${action}`);
-  const body = { ...asked, ...(then && { drain_then: then }) };
-  return session.call('node-act', { params: { id: node_id, action }, body, idempotency_key });
+  const nodeBody = { ...body, ...(then && { drain_then: then }) };
+  return session.call('node-act', { params: { id: node_id, action }, body: nodeBody, idempotency_key });
 }
 
 export const makeAct: MakeCommand = (cli) =>
@@ -71,13 +71,13 @@ export const makeAct: MakeCommand = (cli) =>
     )
     .action(
       cli.run<Options>(async (session, { reason, seconds, then, fingerprint, dryRun }, [id = '', action = '']) => {
-        const asked = {
+        const body = {
           reason,
           ...(dryRun && { dry_run: true }),
           ...(seconds !== undefined && { seconds }),
           ...(fingerprint !== undefined && { fingerprint }),
         };
-        const acted = await act(session, id, action, asked, then);
+        const acted = await act(session, id, action, body, then);
         const { out } = session.terminal;
         const context = { ...fitOf(out), nowMs: session.clock.nowMs(), commandLine: session.commandLine };
         if (session.json) printJson(out, acted);

@@ -77,7 +77,7 @@ export const floodAttacks: Attack[] = [
     without: [
       {
         file: 'src/api/take-beat.ts',
-        find: 'const release = outside.tryReserve(writer, newsCost);',
+        find: 'const release = outside.tryReserve(writer, statusReportCost);',
         replace: 'const release = () => {};',
       },
     ],
