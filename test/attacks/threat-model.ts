@@ -73,7 +73,7 @@ export const attackers: Attacker[] = [
         ),
       },
       {
-        says: 'Keep others from being heard by large slow bodies or by batches of unknown credentials.',
+        says: 'Block other callers with large slow bodies or batches of unknown credentials.',
         shown_by: [
           ...attack('nobody/batches')(
             '5: has unknown credentials looked up without end',
@@ -130,7 +130,7 @@ export const attackers: Attacker[] = [
     ],
     cannot: [
       {
-        says: 'Find out secrets of other pools by printing guesses on its own machine.',
+        says: 'Confirm guesses at secrets of other pools by printing them on its own machine.',
         shown_by: attack('tenant/secret-guesses')(
           "secrets: confirms a guess at another pool's secret in its own log",
           'secrets: confirms a guess at a short secret in a fact of its machine',
@@ -193,7 +193,7 @@ export const attackers: Attacker[] = [
         ],
       },
       {
-        says: 'Fill the disk, or ask so often that others wait, one request after the other or all at once.',
+        says: 'Fill the disk, or slow others down with many requests, sequential or concurrent.',
         shown_by: [
           ...attack('tenant/floods')(
             '5: fills the store with facts about its allocation',
@@ -229,7 +229,7 @@ export const attackers: Attacker[] = [
         ),
       },
       {
-        says: 'Leave its tenant by signing in, or guess tokens there.',
+        says: 'Gain access outside its tenant by signing in, or guess tokens through sign-in.',
         shown_by: attack('tenant/sessions')(
           '12: leaves its tenant by signing in',
           '12: guesses tokens at the sign-in while it shows its own',
@@ -261,7 +261,7 @@ export const attackers: Attacker[] = [
         ),
       },
       {
-        says: 'Have a secret of a known format stored in plain text by the shape of its fact.',
+        says: 'Bypass redaction of known secret formats by the structure of a fact.',
         shown_by: [
           ...attack('node/forged-facts')(
             '3: has a secret stored in plain text by a fact in the shape of those about rows',
@@ -383,7 +383,7 @@ export const attackers: Attacker[] = [
         ),
       },
       {
-        says: 'Take a machine from the token that let it in, or have its silence blamed on a token that ended later.',
+        says: 'Take a machine from the token that admitted it, or excuse the silence of a machine with a token that ended after the machine went silent.',
         shown_by: attack('join-token-holder/other-tokens')(
           '2: takes an AgentField machine from the spent token that let it in',
           '2: has the silence of a machine blamed on a join token that ended later',
@@ -398,7 +398,7 @@ export const attackers: Attacker[] = [
         ),
       },
       {
-        says: 'Have addresses probed without limit, or keep the machines of other pools from returning meanwhile.',
+        says: 'Trigger unlimited probes, or delay machines of other pools with them.',
         shown_by: attack('join-token-holder/probes')(
           '2: keeps all probes busy, so that a machine of another pool cannot return',
           '2: has addresses probed after its token has used up its allowance',
@@ -449,7 +449,7 @@ export const attackers: Attacker[] = [
     ],
     cannot: [
       {
-        says: 'Have a release certified from sealed evidence that it changed, or from rows that it added after the release, if it can also write to the database. Rows of residue, instances and pools are not sealed: the certificate repeats them as they stand. A deleted proof makes a release unproven, and only verify-store names it.',
+        says: 'Get a certificate from sealed evidence that it changed, or from rows added after the release, even with write access to the database.',
         shown_by: attack('operator/changed-evidence')(
           'chain: has a release certified that was changed in the database after it was sealed',
           'chain: has a certificate name another tenant by changing the row of the allocation',
