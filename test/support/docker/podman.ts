@@ -2,7 +2,7 @@
  * A real container engine for tests: Podman behind its Docker-compatible socket, with all it keeps in a temporary directory. It
  * can be stopped and started again; its containers go on without it. No registry is needed: images are made of what is here.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -143,8 +143,16 @@ export async function startPodman(options: { registries?: string } = {}): Promis
       if (!service) await start();
       for (const { Id } of await containers()) await call('DELETE', `/containers/${Id}?force=true`);
       await stop();
-      for (const path of mountsBelow(directory)) execFileSync('umount', [path]);
-      rmSync(directory, { recursive: true, force: true });
+      // What the engine started to clean up after its containers may outlive it, and mounts and unmounts for a moment longer.
+      await until('the directory of the engine to be removed', () => {
+        for (const path of mountsBelow(directory)) spawnSync('umount', [path]);
+        try {
+          rmSync(directory, { recursive: true, force: true });
+        } catch (error) {
+          if (!/busy/i.test(String(error))) throw error;
+        }
+        return !existsSync(directory);
+      });
     },
   };
 }
