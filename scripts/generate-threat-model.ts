@@ -1,7 +1,8 @@
 /** Writes the threat model into SECURITY.md: `node scripts/generate-threat-model.ts`. A test compares the page with its data. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { attackers, type ShownBy, type ThreatLine } from '../test/attacks/threat-model.ts';
+import type { ShownBy, ThreatLine } from '../test/attacks/threat-model/lines.ts';
+import { attackers } from '../test/attacks/threat-model.ts';
 
 const heading = '## Threat model';
 const nextHeading = '\n## ';
