@@ -16,7 +16,12 @@ beforeAll(async () => {
   store = await testStore();
   fleet = await testFleet(store.db);
   for (const tenant of ['acme', 'globex']) allocations[tenant] = await fleet.allocation('requested', null, tenant);
-  start = await headCursor(store.db);
+  // The head is the last settled fact, and any transaction in the cluster may hold a fact back for a while.
+  start = await until('the facts of the set-up to be settled', async () => {
+    const head = await headCursor(store.db);
+    const [last] = await store.db.query<{ seq: string }>('select max(seq)::text as seq from evidence');
+    return head.seq === last?.seq ? head : undefined;
+  });
   // Of forty facts one is acme's, ten are globex's, and the rest are no tenant's.
   for (let round = 0; round < rounds; round++) {
     const owners = [...Array(1).fill('acme'), ...Array(10).fill('globex'), ...Array(29).fill(null)];

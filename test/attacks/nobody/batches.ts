@@ -47,7 +47,8 @@ export const heldBodyAttacks: Attack[] = [
       const beats = [{ credential: `swc_${randomUUID()}`, message: 'x'.repeat(900) }];
       const padded = { beats: Array.from({ length: 900 }, () => beats[0]) };
       const open = Array.from({ length: 30 }, () => openSlowBody(server.url, 'agent-heartbeats', padded));
-      // Answered after the requests that came before it were admitted or refused; small bodies still have room.
+      await Promise.all(open.map(({ arrived }) => arrived));
+      // Answered after the requests that arrived before it were admitted or refused; small bodies still have room.
       const small = await callRoute(server.url, 'session-create', { body: { token: server.token } });
       if (small.status !== 201) throw new Error(`nobody can sign in: ${small.status}`);
       for (const each of open) each.finish();

@@ -15,7 +15,8 @@ export const concurrentWriteAttacks: Attack[] = [
       }));
       const bearer = machine.credential;
       const open = Array.from({ length: 200 }, () => openSlowBody(server.url, 'agent-evidence', { facts }, { bearer }));
-      // Answered after the requests that came before it were admitted or refused.
+      await Promise.all(open.map(({ arrived }) => arrived));
+      // Answered after the requests that arrived before it were admitted or refused.
       await machine.call('agent-task-keys');
       for (const each of open) each.finish();
       await Promise.all(open.map(({ replied }) => replied));

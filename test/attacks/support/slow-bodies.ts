@@ -5,6 +5,8 @@ import type { RouteDeclaration } from '../../../src/contract/route.ts';
 import { type OperationName, routes } from '../../../src/contract/routes.ts';
 
 export interface SlowBody {
+  /** Settles once the server has read the headers, or the connection ended. */
+  arrived: Promise<unknown>;
   /** The status of the reply; 0 when the connection ended without one. */
   replied: Promise<number>;
   /** Null until there is one. */
@@ -27,6 +29,10 @@ export function openSlowBody(url: string, name: OperationName, body: unknown, se
   const text = JSON.stringify(body);
   let status: number | null = null;
   let asked: ClientRequest | undefined;
+  let headersRead = () => {};
+  const continued = new Promise<void>((resolve) => {
+    headersRead = resolve;
+  });
   const replied = new Promise<number>((resolve) => {
     asked = request(
       url + fillPath(route.path),
@@ -37,6 +43,8 @@ export function openSlowBody(url: string, name: OperationName, body: unknown, se
         headers: {
           'content-type': 'application/json',
           'content-length': Buffer.byteLength(text),
+          // Answered at once, before the body: the sign that the request has arrived.
+          expect: '100-continue',
           ...(sender.bearer && { authorization: `Bearer ${sender.bearer}` }),
           ...sender.headers,
         },
@@ -48,6 +56,7 @@ export function openSlowBody(url: string, name: OperationName, body: unknown, se
         resolve(status);
       },
     );
+    asked.on('continue', headersRead);
     asked.on('error', () => {
       status ??= 0;
       resolve(status);
@@ -55,6 +64,7 @@ export function openSlowBody(url: string, name: OperationName, body: unknown, se
     asked.write(text.slice(0, 1));
   });
   return {
+    arrived: Promise.race([continued, replied]),
     replied,
     status: () => status,
     finish: () => void asked?.end(text.slice(1)),

@@ -24,8 +24,9 @@ export const concurrentWriteAttacks: Attack[] = [
       const open = Array.from({ length: 200 }, () =>
         openSlowBody(server.url, 'evidence-create', { facts }, { bearer }),
       );
-      // Each waits for the store behind the requests that came before it. Only their connections may still be on the way.
-      for (let count = 0; count < 20; count++) await callRoute(server.url, 'allocation-list', {}, { bearer });
+      await Promise.all(open.map(({ arrived }) => arrived));
+      // Waits for the store behind the requests that arrived before it, so they were admitted or refused by then.
+      await callRoute(server.url, 'allocation-list', {}, { bearer });
       for (const each of open) each.finish();
       await Promise.all(open.map(({ replied }) => replied));
       return (await evidenceOf(server, "kind = 'rush.done'")).rows > 400;
