@@ -37,6 +37,7 @@ const suites: Record<string, string[]> = {
   scenarios: ['test/scenarios/**/*.test.ts'],
   attacks: ['test/attacks/**/*.test.ts'],
   chaos: ['test/chaos/**/*.test.ts'],
+  outsiders: ['test/outsiders/**/*.test.ts'],
   browser: ['test/browser/**/*.test.ts'],
 };
 

@@ -8,6 +8,7 @@ import { buildSteps } from './setup/build.mjs';
 import { chromiumStep } from './setup/chromium.mjs';
 import { installSteps, nodeToRun } from './setup/install.mjs';
 import { withSetupLock } from './setup/lock.mjs';
+import { outsiderSteps } from './setup/outsiders.mjs';
 import { podmanStep } from './setup/podman.mjs';
 import { SetupError, say, seconds } from './setup/say.mjs';
 
@@ -52,5 +53,6 @@ if (!attempt(install)) process.exitCode = 1;
 else {
   // Before the tests a build may fail: their own first stage repeats it and fails, and the others still say something.
   for (const step of buildSteps) if (!attempt(() => take(step)) && !forTests) process.exitCode = 1;
-  if (forTests) for (const step of [chromiumStep, podmanStep, agentfieldSdkStep]) attempt(() => take(step));
+  if (forTests)
+    for (const step of [chromiumStep, podmanStep, agentfieldSdkStep, ...outsiderSteps]) attempt(() => take(step));
 }

@@ -1,0 +1,10 @@
+export type OutsiderName = 'schemathesis' | 'toxiproxy' | 'promtool';
+
+export interface Outsider {
+  /** The folder that it was installed into. */
+  place: string;
+  python: string;
+  env: Record<string, string>;
+}
+
+export function findOutsider(name: OutsiderName): Outsider | { missing: string };

@@ -1,0 +1,89 @@
+/**
+ * Programs that nobody here wrote, for the tests that point them at the product (test/outsiders). Each is kept under
+ * node_modules and changes nothing else on the machine. Where one cannot be installed, the reason is kept in its place.
+ */
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { onPath } from './debian.mjs';
+import { inRoot, runQuietly, SetupError } from './say.mjs';
+
+/** Python: a requirements file that pins every package. Go: a module with its version. Debian: packages that are unpacked. */
+export const outsiders = {
+  schemathesis: { python: 'schemathesis.txt' },
+  toxiproxy: { go: 'github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0' },
+  promtool: { debian: ['prometheus'] },
+};
+
+const place = (name) => inRoot('node_modules', '.cache', 'outsiders', name);
+const requirements = (file) => inRoot('scripts', 'setup', 'outsiders', file);
+const markOf = (name) => join(place(name), '.installed');
+const reasonOf = (name) => join(place(name), '.reason');
+
+function wanted(name) {
+  const { python, ...others } = outsiders[name];
+  const hash = createHash('sha256').update(JSON.stringify(others));
+  return (python ? hash.update(readFileSync(requirements(python))) : hash).digest('hex');
+}
+
+function readIfThere(path) {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (error.code !== 'ENOENT') throw error;
+    return undefined;
+  }
+}
+
+const isInstalled = (name) => readIfThere(markOf(name)) === wanted(name);
+
+/** Where an outsider is, and how its Python packages are found; or the reason why it is not here. */
+export function findOutsider(name) {
+  if (!isInstalled(name))
+    return { missing: readIfThere(reasonOf(name)) ?? 'not installed: run node scripts/setup.mjs --for-tests' };
+  const python = process.env.PYTHON ?? 'python3';
+  return { place: place(name), python, env: outsiders[name].python ? { PYTHONPATH: place(name) } : {} };
+}
+
+const installers = {
+  python(name, file) {
+    const python = process.env.PYTHON ?? 'python3';
+    if (!onPath('python3') && !process.env.PYTHON)
+      throw new SetupError(`${name} needs Python (Debian: apt-get install python3 python3-pip)`);
+    const pinned = ['--no-deps', '--only-binary', ':all:', '--no-compile', '--target', place(name)];
+    const quiet = ['--quiet', '--disable-pip-version-check', '--root-user-action', 'ignore'];
+    runQuietly('pip install', python, ['-m', 'pip', 'install', ...quiet, ...pinned, '-r', requirements(file)]);
+  },
+  go(name, module) {
+    if (!onPath('go')) throw new SetupError(`${name} is built from source and needs Go`);
+    runQuietly('go install', 'go', ['install', module], {
+      env: { ...process.env, GOBIN: place(name) },
+    });
+  },
+  debian(name, packages) {
+    if (!onPath('apt-get')) throw new SetupError(`${name} is taken from Debian's packages and needs apt-get`);
+    const into = { cwd: place(name) };
+    if (process.getuid?.() === 0) runQuietly('apt-get update', 'apt-get', ['update', '-q']);
+    runQuietly('apt-get download', 'apt-get', ['-o', 'APT::Sandbox::User=root', 'download', '-q', ...packages], into);
+    for (const file of readdirSync(place(name)))
+      if (file.endsWith('.deb')) runQuietly('dpkg-deb', 'dpkg-deb', ['--extract', file, '.'], into);
+  },
+};
+
+export const outsiderSteps = Object.entries(outsiders).map(([name, source]) => ({
+  doing: `fetching ${name} for its tests`,
+  done: `${name} fetched`,
+  needed: () => !isInstalled(name),
+  run() {
+    rmSync(place(name), { recursive: true, force: true });
+    mkdirSync(place(name), { recursive: true });
+    const [[kind, argument]] = Object.entries(source);
+    try {
+      installers[kind](name, argument);
+    } catch (error) {
+      if (error instanceof SetupError) writeFileSync(reasonOf(name), error.message);
+      throw error;
+    }
+    writeFileSync(markOf(name), wanted(name));
+  },
+}));

@@ -1,0 +1,20 @@
+/** Tests with a program that nobody here wrote. They run where set-up could install it, and say why not where it could not. */
+import { describe, expect, it } from 'vitest';
+import { findOutsider, type Outsider, type OutsiderName } from '../../../scripts/setup/outsiders.mjs';
+
+/** `npm run test:outsiders` runs everything; `npm test` a share of it. */
+export const isWhole = process.env.SLIPWAY_OUTSIDERS === 'whole';
+export const share = <T>(part: T, whole: T): T => (isWhole ? whole : part);
+
+export function withOutsider(name: OutsiderName, tests: (outsider: Outsider) => void): void {
+  const found = findOutsider(name);
+  describe(name, () => {
+    if ('missing' in found)
+      it(`is not here: ${found.missing}`, () => {
+        process.stderr.write(`not tested with ${name}: ${found.missing}\n`);
+        // Continuous integration has everything; a missing program there is a fault of set-up.
+        expect(process.env.CI, found.missing).not.toBe('true');
+      });
+    else tests(found);
+  });
+}
