@@ -16,7 +16,7 @@ import { correlationOf } from '../../src/api/correlation.ts';
 import { beginSpan } from '../../src/api/request-span.ts';
 import { compileCheck } from '../../src/api/validation.ts';
 import { trustedProxies } from '../../src/base/trusted-proxies.ts';
-import { readBootReport } from '../../src/contract/boot-report.ts';
+import { readBootReport } from '../../src/contract/boot-report/read.ts';
 import { doorRoutes } from '../../src/contract/compat/routes.ts';
 import { ApiProblem } from '../../src/contract/errors.ts';
 import { problemBody } from '../../src/contract/problem-body.ts';

@@ -1,6 +1,6 @@
 /** What a boot spent its time on is told stage by stage, and the stages that made it long are named. */
 import { expect, vi } from 'vitest';
-import type * as BootReports from '../../src/contract/boot-report.ts';
+import type * as BootReports from '../../src/contract/boot-report/read.ts';
 import type { BootStage } from '../../src/contract/node.ts';
 import type * as Explaining from '../../src/lifecycle/slow-stages.ts';
 import type * as NodeLogs from '../../src/store/boot-stages.ts';
@@ -20,7 +20,7 @@ vi.mock(import('../../src/lifecycle/slow-stages.ts'), async (original) => {
   right.slowStages = whole.slowStages;
   return { ...whole, slowStages: (...given) => (wrong.slowStages ?? whole.slowStages)(...given) };
 });
-vi.mock(import('../../src/contract/boot-report.ts'), async (original) => {
+vi.mock(import('../../src/contract/boot-report/read.ts'), async (original) => {
   const whole = await original();
   right.readBootReport = whole.readBootReport;
   return { ...whole, readBootReport: (text) => (wrong.readBootReport ?? whole.readBootReport)(text) };

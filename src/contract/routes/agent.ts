@@ -2,7 +2,7 @@
 
 import { instance, instanceOrExpired, instanceOrFormer, instanceOrRelay, open } from '../access.ts';
 import * as agent from '../agent.ts';
-import { readBootReport } from '../boot-report.ts';
+import { readBootReport } from '../boot-report/read.ts';
 import { IdParams } from '../primitives.ts';
 import type { Refusal, RouteDeclaration } from '../route.ts';
 
@@ -121,7 +121,8 @@ export const agentRoutes = {
   'agent-boot': {
     method: 'POST',
     path: '/v1/agent/boot',
-    summary: 'Report boot stages as they come; text/plain: what `cloud-init analyze blame` or `show` printed',
+    summary:
+      'Report boot stages as they come; text/plain: what `cloud-init analyze` printed (`blame`, `show`, `dump` or `boot`)',
     tag: 'agent',
     access: instance,
     body: agent.BootReport,

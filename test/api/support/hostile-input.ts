@@ -77,6 +77,14 @@ export const hostileBootReports: Record<string, Shape> = {
   'a long heading': (size) => `The time ${fill('a ', size)}`,
   'a long total': (size) => `Total Time: ${fill('1', size)}`,
   blanks: (size) => `${fill(' ', size)}x`,
+  'events that begin': (size) => `[${fill('{"name":"a","event_type":"start","timestamp":1},', size)}null]`,
+  'events that end': (size) =>
+    `[${fill('{"name":"a","event_type":"start","timestamp":1},{"name":"a","event_type":"finish","timestamp":2},', size)}{"name":"a","event_type":"","timestamp":1}]`,
+  'different events': (size) =>
+    `[${listOf(size, 100, (i) => `{"name":"s${i}","event_type":"start","timestamp":1},{"name":"s${i}","event_type":"finish","timestamp":2}`).join()}]`,
+  'nested lists': (size) => fill('[', size),
+  'an announced module': (size) => `|\`->running ${fill('a with frequency ', size)} @1.1s +1.1s`,
+  'durations of a part': (size) => `|\`->${fill(' (duration: 0.1s)', size)}x @1.1s +1.1s`,
 };
 
 /** Values of headers, and of the parts of an address. */

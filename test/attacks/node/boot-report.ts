@@ -12,7 +12,9 @@ const finishedStages = 'Finished stage: (b) 0.1 seconds\n'.repeat(3_800);
 export const bootReportAttacks: Attack[] = [
   {
     name: '1: keeps the server busy with a boot report of stages that never end',
-    without: [{ file: 'src/contract/boot-report.ts', find: 'const maxOpen = 64;', replace: 'const maxOpen = 1e9;' }],
+    without: [
+      { file: 'src/contract/boot-report/stages.ts', find: 'const maxOpen = 64;', replace: 'const maxOpen = 1e9;' },
+    ],
     async succeeds(server) {
       const machine = await startMachine(server.url, await poolToJoin(server, 'boot-report'));
       const report = { raw: openStages + finishedStages, headers: { 'content-type': 'text/plain' } };

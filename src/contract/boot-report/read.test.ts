@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { readBootReport } from './boot-report.ts';
-import { ApiProblem } from './errors.ts';
+import { ApiProblem } from '../errors.ts';
+import { readBootReport } from './read.ts';
 
 const refusalOf = (text: string): string => {
   try {
@@ -97,6 +97,50 @@ Total Time: 3.66300 seconds
   test('cuts what is longer than a name may be', () => {
     const [stage] = readBootReport(`|\`->${'a'.repeat(500)} @00.1s +00.00100s`).stages;
     expect(stage?.name).toHaveLength(128);
+  });
+});
+
+describe('cloud-init analyze dump', () => {
+  const event = (event_type: string, name: string, timestamp: number) => ({ event_type, name, timestamp });
+
+  test('leaves out a stage whose start is missing, or that ended before it began', () => {
+    const events = [
+      event('start', 'init-local', 100),
+      event('finish', 'init-network', 101),
+      event('start', 'init-local/a', 102),
+      event('finish', 'init-local/a', 90),
+      event('finish', 'init-local', 103),
+    ];
+    expect(readBootReport(JSON.stringify(events)).stages).toEqual([
+      { name: 'init-local', seconds: 3, starts_seconds: 0 },
+    ]);
+  });
+
+  test.each([
+    ['no JSON', '[{"name":', 'not JSON'],
+    ['an event without a time', '[{"name":"a","event_type":"start"}]', 'Event 1'],
+    ['null', '[null]', 'Event 1'],
+    ['too many stages at once', JSON.stringify(Array(65).fill(event('start', 'a', 1))), 'More than 64'],
+    ['no event', '[]', 'no boot stage'],
+  ])('%s is refused', (_, text, says) => expect(refusalOf(text)).toContain(says));
+});
+
+describe('cloud-init analyze boot', () => {
+  const at = (second: number) => `2026-11-17 23:38:${second}.000000`;
+
+  test('leaves out what a clock that was set back makes negative', () => {
+    const text = `-- Most Recent Boot Record --
+    Kernel Started at: ${at(20)}
+    Kernel ended boot at: ${at(22)}
+    Kernel time to boot (seconds): 2.0
+    Cloud-init activated by systemd at: ${at(21)}
+    Time between Kernel end boot and Cloud-init activation (seconds): -1.0
+    Cloud-init start: ${at(24)}
+`;
+    expect(readBootReport(text).stages).toEqual([
+      { name: 'kernel', seconds: 2, starts_seconds: 0 },
+      { name: 'cloud-init-start', seconds: 3, starts_seconds: 1 },
+    ]);
   });
 });
 
