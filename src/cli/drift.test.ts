@@ -54,7 +54,9 @@ describe('drift', () => {
       ours: { status: 'active', name: 'a' },
       theirs: { status: 'failed', name: null },
     };
-    let last = { compared: 3, untold: 1, items: [] as object[], miscounted: [] as object[], next_cursor: null };
+    const at = '2026-11-17T17:06:02.000Z';
+    const empty = { items: [] as object[], unretired: [] as object[], miscounted: [] as object[] };
+    let last = { compared: 3, untold: 1, ...empty, next_cursor: null };
     server.on('store-verify', ({ query }) => ({ body: query.cursor ? last : page }));
     server.on('key-list', () => ({ body: { installation: 'slipway-test', keys: [] } }));
     const unsealed = { rows: 0, oldest_at: null };
@@ -82,6 +84,14 @@ describe('drift', () => {
     const off = await slipway('verify-store');
     expect(off.code).toBe(1);
     expect(off.stdout).toContain('Counted are 4 nodes ready in p, and there are 3');
+    const ghost = { node_id: 'node_7', pool: 'p', status: 'quarantined', status_since: at, allocation_id: 'alloc_7' };
+    last = { ...last, miscounted: [], unretired: [{ ...ghost, proof: 'absent', proven_at: at }] };
+    const left = await slipway('verify-store');
+    expect(left.code).toBe(1);
+    expect(left.stdout).toContain(
+      `node_7 in p is quarantined, but its machine is proven gone since ${at} (last served alloc_7).`,
+    );
+    expect(left.stdout).toContain('The server retires it within two drift passes.');
     last = { ...last, items: [apart] };
     const { compared, differing } = JSON.parse((await slipway('verify-store', '--json')).stdout);
     expect({ compared, differing }).toEqual({ compared: 503, differing: [apart] });

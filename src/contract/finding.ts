@@ -4,12 +4,14 @@ import { type FindingWhat, findingKinds, findingStatuses, findingWhats } from '.
 import { Actor } from './evidence.ts';
 import { Operation } from './operation.ts';
 import { Id, Name, nullable, OpenObject, pageOf, paging, Reason, strict, Timestamp } from './primitives.ts';
+import { OwnerLayer } from './problem.ts';
 
 export const Finding = Type.Object(
   {
     finding_id: Type.String(),
     kind: Type.Enum([...findingKinds]),
     what: Type.Enum(Object.keys(findingWhats) as FindingWhat[]),
+    owner_layer: OwnerLayer,
     says: Type.String({ description: 'The same, in words.' }),
     subject: Type.String({
       description:
@@ -61,6 +63,21 @@ export const WrongCount = Type.Object(
 );
 export type WrongCount = Static<typeof WrongCount>;
 
+/** A quarantined node whose machine is proven gone: it should be retired. */
+export const UnretiredNode = Type.Object(
+  {
+    node_id: Type.String(),
+    pool: Type.String(),
+    status: Type.String(),
+    status_since: Timestamp,
+    allocation_id: nullable(Type.String({ description: 'The allocation that it served last.' })),
+    proof: Type.Enum(['absent', 'revoked']),
+    proven_at: Timestamp,
+  },
+  { $id: 'UnretiredNode' },
+);
+export type UnretiredNode = Static<typeof UnretiredNode>;
+
 export const StoreVerified = Type.Object(
   {
     compared: Type.Integer({ description: 'Rows on this page that were held against their evidence.' }),
@@ -68,6 +85,11 @@ export const StoreVerified = Type.Object(
       description: 'Of these no evidence is left, for its time was over; it says nothing about them.',
     }),
     items: Type.Array(RowDifference),
+    unretired: Type.Optional(
+      Type.Array(UnretiredNode, {
+        description: 'Nodes on this page whose machine is proven gone and that are not retired. A sweep retires them.',
+      }),
+    ),
     miscounted: Type.Optional(
       Type.Array(WrongCount, {
         description: 'On the last page: counts that differ from the rows. A sweep puts them right.',

@@ -4,6 +4,8 @@ import type { NodeStatus } from './states.ts';
 export const findingKinds = ['drift', 'repeat-failure', 'boot-shift', 'identity', 'join-token', 'token'] as const;
 export type FindingKind = (typeof findingKinds)[number];
 
+export type FindingOwner = 'provider' | 'operator' | 'control_plane' | 'node';
+
 /**
  * - seen: found once; it may still be a matter of moments
  * - open: found again, so somebody should know
@@ -14,16 +16,26 @@ export type FindingKind = (typeof findingKinds)[number];
 export const findingStatuses = ['seen', 'open', 'resolved', 'repaired', 'accepted'] as const;
 export type FindingStatus = (typeof findingStatuses)[number];
 
+/** `owner`: the layer that has to act, as in a problem. */
 export const findingWhats = {
-  machine_absent: { kind: 'drift', says: 'its provider shows nothing of the machine any more' },
-  row_differs: { kind: 'drift', says: 'its row is not what its evidence says' },
-  node_provisions: { kind: 'repeat-failure', says: 'bringing it up fails again and again' },
-  pool_provisions: { kind: 'repeat-failure', says: 'bringing machines of this spec up fails again and again' },
-  boots_slower: { kind: 'boot-shift', says: 'its boots have become slower' },
-  name_contested: { kind: 'identity', says: 'another machine asked for its name and was refused' },
-  join_token_expiring: { kind: 'join-token', says: 'machines beat with a join token that expires' },
-  token_expiring: { kind: 'token', says: 'a token in use expires soon' },
-} as const satisfies Record<string, { kind: FindingKind; says: string }>;
+  machine_absent: { kind: 'drift', owner: 'provider', says: 'its provider shows nothing of the machine any more' },
+  row_differs: { kind: 'drift', owner: 'operator', says: 'its row is not what its evidence says' },
+  proven_gone: {
+    kind: 'drift',
+    owner: 'control_plane',
+    says: 'its machine is proven gone, but the node is not retired',
+  },
+  node_provisions: { kind: 'repeat-failure', owner: 'operator', says: 'bringing it up fails again and again' },
+  pool_provisions: {
+    kind: 'repeat-failure',
+    owner: 'operator',
+    says: 'bringing machines of this spec up fails again and again',
+  },
+  boots_slower: { kind: 'boot-shift', owner: 'node', says: 'its boots have become slower' },
+  name_contested: { kind: 'identity', owner: 'operator', says: 'another machine asked for its name and was refused' },
+  join_token_expiring: { kind: 'join-token', owner: 'operator', says: 'machines beat with a join token that expires' },
+  token_expiring: { kind: 'token', owner: 'operator', says: 'a token in use expires soon' },
+} as const satisfies Record<string, { kind: FindingKind; owner: FindingOwner; says: string }>;
 export type FindingWhat = keyof typeof findingWhats;
 
 /** What a pool wants done about drift. A person may still decide otherwise. */

@@ -7,8 +7,10 @@ import type { Transaction } from '../store/database.ts';
 import { restateRow, restoreRow } from '../store/door-restore.ts';
 import { type FindingRow, findingRow, type Settled, settleFinding } from '../store/findings.ts';
 import { lockNode } from '../store/nodes.ts';
+import { isSeenSince, provenGoneNodes } from '../store/proven-gone-nodes.ts';
 import type { Asker } from './asker.ts';
 import { retireIn } from './node-retire.ts';
+import { retireProvenGone } from './retire-proven-gone.ts';
 import type { OperationServices } from './services.ts';
 
 export interface FindingAsked {
@@ -52,6 +54,18 @@ async function takeDown({ tx, services, finding, asked, asker, at }: Deciding): 
   return workflow_id;
 }
 
+/** By the proof on record; a machine that its provider showed again is taken down and proven gone once more. */
+async function retireByProof(deciding: Deciding): Promise<WorkflowId | undefined> {
+  const { tx, services, finding, asked, asker, at } = deciding;
+  if (!(await lockNode(tx, finding.subject))) throw agreesByNow();
+  const [node] = await provenGoneNodes(tx, [finding.subject]);
+  if (!node) throw agreesByNow();
+  if (isSeenSince(node)) return takeDown(deciding);
+  const cited = { reason: asked.reason, actor: asker.actor, workflow_id: null };
+  if (!(await retireProvenGone(tx, services, { ...node, ...cited }, at))) throw agreesByNow();
+  return undefined;
+}
+
 const notRepairable = (words: string): Decision => ({
   says: () => {
     throw new ApiProblem('action_illegal', words);
@@ -74,6 +88,13 @@ const repairs: Record<FindingWhat, Decision> = {
       if (!(await restoreRow(deciding.tx, rowOf(deciding), deciding.at))) throw agreesByNow();
       return undefined;
     },
+  },
+  proven_gone: {
+    says: ({ theirs }) =>
+      theirs.observed_state === undefined
+        ? 'the node is retired by the proof on record'
+        : 'the machine is taken down again, with proof, and the node is retired',
+    act: retireByProof,
   },
   node_provisions: notByItself,
   pool_provisions: notByItself,
@@ -103,6 +124,7 @@ const acceptances: Record<FindingWhat, Decision> = {
       return undefined;
     },
   },
+  proven_gone: known,
   node_provisions: known,
   pool_provisions: known,
   name_contested: known,

@@ -21,6 +21,7 @@ import { followPool, replaceInstance } from './new-instance.ts';
 import { provenGone } from './proven-gone.ts';
 import { bringUpPlan } from './provision-plan.ts';
 import { releasePolicy } from './release-policy.ts';
+import { retireProvenGone } from './retire-proven-gone.ts';
 import type { OperationServices } from './services.ts';
 import { type PlanStep, stage } from './stage.ts';
 import { type FormerInstance, readSubject, type Subject } from './subject.ts';
@@ -74,7 +75,6 @@ async function renew(
     return once(services.db, workflow_id, 'renew', services.executor, at, async (tx, operation) => {
       const { actor, correlation_id } = operation;
       const node = await lockNode(tx, former.node.node_id);
-      await provenGone(tx, former, proof, operation, at);
       const pool = await currentPool(tx, former.node.pool);
       const ours = isOurs(node, workflow_id) && pool ? await followPool(tx, node, pool, at) : undefined;
       const replacement = { by: 'proof', reason: 'proven gone; a new instance takes its place', actor } as const;
@@ -82,8 +82,13 @@ async function renew(
       const replaced = ours && (await replaceInstance(tx, services, ours, cited, at));
       if (replaced) await bindOperationToNode(tx, workflow_id, replaced.node);
       // Whatever became of the node, what was destroyed must not speak for it.
-      else
+      else {
         await fenceInstance(tx, former.node_instance_id, { ...former.ids, reason: fenced_because, revoke: true }, at);
+        const gone = { node_id: former.node.node_id, node_instance_id: former.node_instance_id, reason: 'proven gone' };
+        // An operator set the node aside meanwhile: no machine is left to keep aside.
+        if (proof) await retireProvenGone(tx, services, { ...gone, proof: proof.kind, workflow_id, actor }, at);
+      }
+      await provenGone(tx, former, proof, operation, at);
       return replaced !== undefined;
     });
   });

@@ -8,6 +8,7 @@ import { proveByDriver, wordsOf } from './proof.ts';
 import { releasePolicy } from './release-policy.ts';
 import { readResidueSubject } from './residue-subject.ts';
 import { residueOf } from './residue-verify.ts';
+import { retireProvenGone } from './retire-proven-gone.ts';
 import type { OperationServices } from './services.ts';
 import { drive, type PlanStep, stage } from './stage.ts';
 
@@ -50,6 +51,9 @@ export function residueDelete(services: OperationServices): OperationDefinition 
             const reason = typeof operation.params.reason === 'string' ? operation.params.reason : 'deleted';
             const proven = { status: 'gone' as const, seen: wordsOf(proof), reason, proof: { ...proof } };
             const teller = { layer: 'operator', actor: operation.actor, workflow_id: operation.workflow_id } as const;
+            const gone = { node_id: row.node_id, node_instance_id, proof: proof.kind, reason: 'proven gone' };
+            // Nodes are locked before residue, as everywhere.
+            await retireProvenGone(tx, services, { ...gone, ...teller }, at);
             await settleResidue(tx, { node_instance_id }, proven, teller, at);
             return null;
           });

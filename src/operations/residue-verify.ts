@@ -6,6 +6,7 @@ import { noteLook, settleResidue } from '../store/residue.ts';
 import { type Looked, proveByAgent, proveIfPossible, wordsOf } from './proof.ts';
 import { reusesNodes } from './release-policy.ts';
 import { type ResidueSubject, readResidueSubject } from './residue-subject.ts';
+import { retireProvenGone } from './retire-proven-gone.ts';
 import type { OperationServices } from './services.ts';
 import { type PlanStep, stage } from './stage.ts';
 import { readSubject } from './subject.ts';
@@ -84,7 +85,10 @@ export function residueVerify(services: OperationServices): OperationDefinition 
             const teller = { layer: 'workflow', actor: operation.actor, workflow_id: operation.workflow_id } as const;
             if (!looked.proof) await noteLook(tx, residue_id, looked.why_not, teller, at);
             else {
-              const { node_instance_id } = residue.row;
+              const { node_id, node_instance_id } = residue.row;
+              const gone = { node_id, node_instance_id, proof: looked.proof.kind, reason: 'proven gone' };
+              // Nodes are locked before residue, as everywhere.
+              await retireProvenGone(tx, services, { ...gone, ...teller }, at);
               const proven = { status: 'gone' as const, seen: wordsOf(looked.proof), proof: { ...looked.proof } };
               await settleResidue(tx, node_instance_id ? { node_instance_id } : { residue_id }, proven, teller, at);
             }

@@ -23,7 +23,7 @@ const drifted = `
   join nodes node on node.node_id = finding.subject
   join pools pool on pool.name = node.pool
   join pool_generations present on present.pool = pool.name and present.generation = pool.generation
-  where finding.status = 'open' and finding.kind = 'drift' and ${policy} in ('repair', 'quarantine')
+  where finding.status = 'open' and finding.what in ('machine_absent', 'row_differs') and ${policy} in ('repair', 'quarantine')
     and (finding.what <> 'machine_absent' or (node.node_instance_id = finding.node_instance_id
       and node.status in ('starting', 'ready', 'degraded', 'offline', 'quarantined')))
     and (${policy} = 'repair' or node.status not in ('quarantined', 'retired'))

@@ -95,6 +95,8 @@ export interface ComparedSlice {
   differing: DifferingRow[];
   /** Of these no evidence is left, and so it says nothing. */
   untold: string[];
+  /** The rows of this turn. */
+  turn: string[];
   /** Where the next slice begins; empty when this one was the last. */
   cursor: string;
 }
@@ -122,6 +124,7 @@ export async function compareSlice(
   return {
     compared: ids.length,
     differing,
+    turn: turn.map(({ id }) => id),
     untold: found.filter(({ theirs }) => theirs === null).map(({ id }) => id),
     cursor: turn.length === limit ? (turn.at(-1)?.id ?? '') : '',
   };

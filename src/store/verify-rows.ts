@@ -5,6 +5,7 @@
 import type { RowDifference } from '../contract/finding.ts';
 import type { Queryable } from './database.ts';
 import { allocations, nodes, type Projected, toldRows } from './projection.ts';
+import { type ProvenGoneNode, provenGoneNodes } from './proven-gone-nodes.ts';
 import { type ComparedTable, compareSlice } from './row-comparison.ts';
 
 export interface VerifiedSlice {
@@ -12,6 +13,8 @@ export interface VerifiedSlice {
   /** Of these no evidence is left, since their time was over. */
   untold: number;
   differing: RowDifference[];
+  /** Nodes whose machine is proven gone and that are not retired. */
+  unretired: ProvenGoneNode[];
   cursor: string;
 }
 
@@ -54,6 +57,7 @@ export async function verifySlice(
       ...unexplained.map(({ id, pool, status }) => ({ subject: id, pool, ours: { status }, theirs: {} })),
       ...rowless.map(({ id, pool, status }) => ({ subject: id, pool, ours: {}, theirs: { status } })),
     ],
+    unretired: table === 'nodes' ? await provenGoneNodes(db, slice.turn) : [],
     cursor: slice.cursor,
   };
 }

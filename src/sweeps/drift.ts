@@ -13,6 +13,7 @@ import type { JudgedNode } from '../store/judged.ts';
 import { poolGenerations } from '../store/pools.ts';
 import { tellWouldHave, wouldHave } from '../store/would-have.ts';
 import { compareMachines } from './compare-machines.ts';
+import { compareProofs } from './compare-proofs.ts';
 import { compareRows } from './compare-rows.ts';
 import type { SweepServices } from './services.ts';
 import type { Sweep } from './sweep.ts';
@@ -77,6 +78,7 @@ export function drift(services: SweepServices): Sweep {
   const { environment } = services;
   const machines = compareMachines(services);
   const rows = compareRows(services);
+  const proofs = compareProofs(services);
   return verdictSweep(services, {
     name: 'drift',
     every_seconds: environment.drift.every_seconds,
@@ -85,6 +87,7 @@ export function drift(services: SweepServices): Sweep {
     async prepare(now) {
       await machines(now);
       await rows(now);
+      await proofs(now);
     },
     async find(tx, now, limit, except) {
       return onceEach(await lockDriftedNodes(tx, now, limit, except)).map(verdictOn);

@@ -10,7 +10,9 @@ import { type Looked, lookForProof, wordsOf } from '../operations/proof.ts';
 import { byRule, verifyIn } from '../operations/residue-requests.ts';
 import { type ResidueSubject, residueSubject } from '../operations/residue-subject.ts';
 import { driverMayProve, mayBeProvenClean, onlyAgentMayProve } from '../operations/residue-verify.ts';
+import { retireProvenGone } from '../operations/retire-proven-gone.ts';
 import { isAgentFresh } from '../store/instances.ts';
+import { lockNode } from '../store/nodes.ts';
 import {
   enterOrphans,
   type Listed,
@@ -94,7 +96,7 @@ async function look(clock: Clock, residue: ResidueSubject, shown: Shown): Promis
 async function verify(services: SweepServices, row: ResidueWithMachine, shown: Shown): Promise<boolean> {
   const { db, clock } = services;
   const residue = residueSubject(services, row);
-  const { node_instance_id, residue_id, present_instance_id } = row;
+  const { node_id, node_instance_id, residue_id, present_instance_id } = row;
   const looked = await look(clock, residue, shown);
   const at = present(clock);
   // What its own agent alone can prove clean is asked of it, by an operation that can wait for the answer.
@@ -104,12 +106,16 @@ async function verify(services: SweepServices, row: ResidueWithMachine, shown: S
     mayBeProvenClean(residue) &&
     (await isAgentFresh(db, present_instance_id, at));
   return db.transaction(async (tx) => {
+    // Nodes are locked before residue, as everywhere.
+    if (looked.proof && node_id) await lockNode(tx, node_id);
     const still = await residueRow(tx, residue_id, 'for update');
     // Somebody was asked to do something about it while we looked: what comes of that is theirs to say.
     if (still?.status !== 'open' || still.workflow_id !== row.workflow_id) return false;
     if (looked.proof) {
       const proven = { status: 'gone' as const, seen: wordsOf(looked.proof), proof: { ...looked.proof } };
       const which = node_instance_id ? { node_instance_id } : { residue_id };
+      const gone = { node_id, node_instance_id, proof: looked.proof.kind, reason: 'proven gone' };
+      await retireProvenGone(tx, services, { ...gone, workflow_id: null }, at);
       return (await settleResidue(tx, which, proven, { layer: 'rule' }, at)).length > 0;
     }
     await noteLook(tx, residue_id, looked.why_not, { layer: 'rule' }, at);

@@ -207,6 +207,61 @@ scenario({
   ],
 });
 
+/**
+ * Rows as version e08ab58 left them: an operator set the node aside while its release took the machine down, the machine was proven gone
+ * and the allocation released, and the node stayed where it was.
+ */
+async function leaveGhost(world: World, { allocation_id, node_id }: Allocation & { node_id: string }): Promise<void> {
+  await world.client.call('node-act', {
+    params: { id: node_id, action: 'quarantine' },
+    body: { reason: 'odd noises' },
+  });
+  const node_instance_id = await removeBehindOurBack(world, node_id);
+  await world.ledger.rows(
+    `with proven as (
+       insert into evidence (at, layer, kind, summary, node_id, node_instance_id, allocation_id, origin)
+       values (now(), 'provider', 'proof.absent', 'nothing is there', $1, $2, $3, 'internal')
+       returning at),
+     told as (
+       insert into evidence (at, layer, kind, summary, node_id, allocation_id, origin, data)
+       select at, 'workflow', 'allocation.released', 'its machine is proven gone', $1, $3, 'internal',
+         jsonb_build_object('from', 'active', 'to', 'released', 'by', 'proof',
+           'set', jsonb_build_object('status', 'released', 'status_since', at, 'released_at', at))
+       from proven)
+     update allocations set status = 'released', status_since = proven.at, released_at = proven.at
+     from proven
+     where allocation_id = $3`,
+    [node_id, node_instance_id, allocation_id],
+  );
+}
+
+scenario({
+  name: 'a node that an earlier version left behind, its machine proven gone',
+  settings,
+  async story(world) {
+    await localPool(world, 'ghosts', { heartbeat, max_nodes: 1 });
+    const ghost = await activeIn(world, 'ghosts');
+    await leaveGhost(world, ghost);
+    expect(await finding(world, ghost.node_id, 'repaired')).toMatchObject({
+      what: 'proven_gone',
+      owner_layer: 'control_plane',
+      reason: 'by the proof on record',
+      theirs: { proof: 'absent' },
+    });
+    expect((await nodeOf(world, ghost.node_id)).status).toBe('retired');
+    // Its place in the pool is free again.
+    await activeIn(world, 'ghosts');
+  },
+  counters: [
+    {
+      broken: 'no rule drift',
+      composition: without('drift'),
+      fails: /waited .* for a finding to be repaired/,
+      patience_seconds,
+    },
+  ],
+});
+
 scenario({
   name: 'boots that fail again and again',
   settings,

@@ -34,6 +34,7 @@ export const FindingList = ({ findings, onAction, bare }: Props) => (
             <p className={styles.dim}>
               <StatusBadge look={findingLooks[finding.status]} status={finding.status} />
               <span>{finding.kind.replaceAll('-', ' ')}</span>
+              <span>owner: {finding.owner_layer.replaceAll('_', ' ')}</span>
               {(!bare || finding.kind === 'boot-shift') && <About finding={finding} />}
               <span>
                 since <Ago at={foundSince(finding)} />

@@ -2,6 +2,7 @@
 import { ApiProblem } from '../../contract/errors.ts';
 import type { Finding } from '../../contract/finding.ts';
 import { findingSays } from '../../lifecycle/finding-says.ts';
+import { findingWhats } from '../../lifecycle/findings.ts';
 import { acceptFinding, type FindingOutcome, repairFinding } from '../../operations/findings.ts';
 import { verifyCounts } from '../../store/counts.ts';
 import { type FindingRow, listFindings } from '../../store/findings.ts';
@@ -15,6 +16,7 @@ const iso = (date: Date | null) => date?.toISOString() ?? null;
 
 export const findingWire = (row: FindingRow): Finding => ({
   ...row,
+  owner_layer: findingWhats[row.what].owner,
   says: findingSays(row),
   first_seen_at: row.first_seen_at.toISOString(),
   seen_at: row.seen_at.toISOString(),
@@ -48,7 +50,7 @@ export const driftHandlers: Pick<Handlers, 'drift-list' | 'store-verify' | 'drif
   async 'store-verify'({ query }, { db }) {
     const { table, after } = placeOf(query?.cursor);
     const slice = { cursor: after, limit: query?.limit ?? pageRows };
-    const { compared, differing, untold, cursor } = await verifySlice(db, table, slice);
+    const { compared, differing, unretired, untold, cursor } = await verifySlice(db, table, slice);
     const following = cursor ? `${table}:${cursor}` : tables[tables.indexOf(table) + 1];
     const isLast = following === undefined;
     const wrong = isLast ? await verifyCounts(db) : [];
@@ -56,6 +58,11 @@ export const driftHandlers: Pick<Handlers, 'drift-list' | 'store-verify' | 'drif
       compared,
       untold,
       items: differing,
+      unretired: unretired.map(({ node_id, pool, status, status_since, allocation_id, proof, proven_at }) => ({
+        ...{ node_id, pool, status, allocation_id, proof },
+        status_since: status_since.toISOString(),
+        proven_at: proven_at.toISOString(),
+      })),
       ...(isLast && { miscounted: wrong.map(({ held_rule: _, held_kind: __, on_node: ___, ...each }) => each) }),
       next_cursor: isLast ? null : following.includes(':') ? following : `${following}:`,
     };

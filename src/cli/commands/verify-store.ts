@@ -1,6 +1,6 @@
 /** `slipway verify-store`: checks rows against their evidence, counts against the rows, and evidence against its signed checkpoints. */
 import { Option } from 'commander';
-import type { RowDifference, WrongCount } from '../../contract/finding.ts';
+import type { RowDifference, UnretiredNode, WrongCount } from '../../contract/finding.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { count } from '../option-values.ts';
 import { reportLines } from '../render/evidence-report.ts';
@@ -24,6 +24,17 @@ function verdictOn(compared: number, untold: number, differing: number): string 
 
 const saysOf = ({ of, pool, status, counted, there_are }: WrongCount) =>
   `Counted are ${counted} ${of} ${status}${pool === null ? '' : ` in ${pool}`}, and there are ${there_are}; the server puts that right within the hour.`;
+
+/** What, why and what to do. */
+const unretiredLines = (nodes: UnretiredNode[]): string[] => [
+  ...nodes.map(
+    ({ node_id, pool, status, proof, proven_at, allocation_id }) =>
+      `${node_id} in ${pool} is ${status}, but its machine is proven ${provenWords[proof]} since ${proven_at}${allocation_id ? ` (last served ${allocation_id})` : ''}.`,
+  ),
+  'A release by an earlier version left it so, and it fills a place of its pool. The server retires it within two drift passes. If it stays: `slipway drift`, then `slipway drift repair ID`.',
+];
+
+const provenWords: Record<UnretiredNode['proof'], string> = { absent: 'gone', revoked: 'cut off' };
 
 interface Options {
   publicKey: string[];
@@ -61,6 +72,7 @@ export const makeVerifyStore: MakeCommand = (cli) =>
     .action(
       cli.run<Options>(async (session, { publicKey, expectHead, maxFaults }) => {
         const differing: RowDifference[] = [];
+        const unretired: UnretiredNode[] = [];
         const miscounted: WrongCount[] = [];
         let compared = 0;
         let untold = 0;
@@ -69,6 +81,7 @@ export const makeVerifyStore: MakeCommand = (cli) =>
             query: cursor === '' ? {} : { cursor },
           });
           differing.push(...page.items);
+          unretired.push(...(page.unretired ?? []));
           miscounted.push(...(page.miscounted ?? []));
           compared += page.compared;
           untold += page.untold;
@@ -84,7 +97,7 @@ export const makeVerifyStore: MakeCommand = (cli) =>
           max_faults: maxFaults,
           onProgress: progress.show,
         }).finally(progress.clear);
-        if (session.json) printJson(out, { compared, untold, differing, miscounted, evidence });
+        if (session.json) printJson(out, { compared, untold, differing, unretired, miscounted, evidence });
         else {
           if (differing.length > 0) printLines(out, [...renderTable(differenceColumns, differing, fitOf(out)), '']);
           printLines(out, [verdictOn(compared, untold, differing.length)]);
@@ -93,9 +106,10 @@ export const makeVerifyStore: MakeCommand = (cli) =>
               'Somebody wrote past the door. `slipway drift` has a finding for each row that differs within two passes: repair brings the row to its evidence, accept keeps it. What is missing, only a backup can bring back.',
             ]);
         }
+        if (unretired.length > 0 && !session.json) printLines(out, unretiredLines(unretired));
         if (miscounted.length > 0 && !session.json) printLines(out, miscounted.map(saysOf));
         if (!session.json) printLines(out, reportLines(evidence));
         const tampered = evidence.faults.length + Object.keys(evidence.unlisted).length;
-        return differing.length + miscounted.length + tampered > 0 ? 'failed' : undefined;
+        return differing.length + unretired.length + miscounted.length + tampered > 0 ? 'failed' : undefined;
       }),
     );

@@ -63,6 +63,7 @@ export const findingColumns = (nowMs: number): Column<Finding>[] => [
   { title: 'KIND', value: (finding) => finding.kind, drop: 4 },
   { title: 'ABOUT', value: (finding) => finding.subject, shrinks_to: 12 },
   { title: 'POOL', value: (finding) => finding.pool ?? '-', drop: 5 },
+  { title: 'OWNER', value: (finding) => finding.owner_layer, drop: 3 },
   { title: 'STATUS', value: (finding) => finding.status, tone: ({ status }) => (status === 'open' ? 'warn' : 'quiet') },
   { title: 'SINCE', value: (finding) => relative(finding.opened_at ?? finding.first_seen_at, nowMs) },
   { title: 'WHAT', value: bothSides, below: true },

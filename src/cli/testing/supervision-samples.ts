@@ -145,6 +145,7 @@ export const sampleFinding = (fields: Partial<Finding> = {}): Finding => ({
   finding_id: 'find_1',
   kind: 'drift',
   what: 'machine_absent',
+  owner_layer: 'provider',
   says: 'its provider shows nothing of the machine any more',
   subject: sampleIds.node_id,
   pool: 'gpu',
