@@ -4,6 +4,7 @@ import { ApiProblem, type ErrorCode, errorCatalogue } from '../contract/errors.t
 import type { Problem } from '../contract/problem.ts';
 import { problemBody } from '../contract/problem-body.ts';
 import { StoreUnavailable } from '../store/database.ts';
+import { reportUndocumented } from './undocumented.ts';
 
 /** The framework's own refusals, by its codes. */
 const frameworkCodes: Record<string, ErrorCode> = {
@@ -57,6 +58,7 @@ export function problemOf(
 
 export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): ApiProblem {
   const { problem, body } = problemOf(error, request);
+  reportUndocumented(request, problem);
   if (body.retry_after_seconds !== undefined) reply.header('retry-after', Math.ceil(body.retry_after_seconds));
   if (body.status === 401) reply.header('www-authenticate', 'Bearer realm="slipway"');
   reply.status(body.status).header('content-type', problemType).serializer(JSON.stringify).send(body);

@@ -5,7 +5,7 @@ import fastifySwagger from '@fastify/swagger';
 import fastifySwaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ApiProblem } from '../contract/errors.ts';
-import { openapiDocument } from '../contract/openapi.ts';
+import { openapiDocument } from '../contract/openapi/document.ts';
 import { errorPagePath } from '../contract/problem-body.ts';
 import { pathOf, shownPathOf } from './addresses.ts';
 import { errorPage } from './error-page.ts';
@@ -15,7 +15,9 @@ const contentSecurityPolicy =
 
 export async function serveDocs(app: FastifyInstance, version: string): Promise<void> {
   const document = openapiDocument(version);
-  app.get('/openapi.json', async () => document);
+  // Written once: it is large, public and always the same.
+  const text = JSON.stringify(document);
+  app.get('/openapi.json', async (_, reply) => reply.type('application/json; charset=utf-8').send(text));
   const page = errorPage();
   app.get(errorPagePath, async (_, reply) =>
     reply.type('text/html; charset=utf-8').header('content-security-policy', contentSecurityPolicy).send(page),

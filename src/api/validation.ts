@@ -2,6 +2,7 @@
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { ApiProblem, type ErrorCode } from '../contract/errors.ts';
+import { notBlank } from '../contract/primitives.ts';
 import type { Refusal } from '../contract/route.ts';
 import { abridged } from './abridged.ts';
 import { faultIn } from './plain-data.ts';
@@ -42,7 +43,7 @@ function wordsOf({ keyword, message, params }: SchemaError): string {
   if (keyword === 'additionalProperties' && additionalProperties?.length)
     return `has a key that is not known: ${namesOf(additionalProperties)}`;
   if (keyword === 'enum' && allowedValues) return `must be one of ${allowedValues.join(', ')}`;
-  if (keyword === 'pattern' && (params as { pattern?: unknown } | undefined)?.pattern === '\\S')
+  if (keyword === 'pattern' && (params as { pattern?: unknown } | undefined)?.pattern === notBlank)
     return 'must not be blank';
   return keyword === 'boolean' ? 'is not a key that is known here' : message;
 }

@@ -27,7 +27,7 @@ const Ed25519PublicKey = Type.String({
 });
 
 /** Without a user and a password: an endpoint is shown to everybody who may see the node. */
-const HttpUrl = Type.String({ maxLength: 2048, pattern: '^https?://[^\\s/?#@]+([/?#][!-~]*)?$' });
+const HttpUrl = Type.String({ maxLength: 2048, pattern: '^https?://[^\\s/?#@\\u0000]+([/?#][!-~]*)?$' });
 
 /** Shows that the agent holds the key it registered with before; `contract/key-proof.ts` says what is signed. */
 const KeyProof = Type.Object(
@@ -224,9 +224,16 @@ export const ShippedLine = Type.Object(
     stream: Type.Enum(['agent', 'setup', 'stdout', 'stderr', 'clean']),
     line: Type.String({ maxLength: 16_384 }),
   },
-  strict,
+  { ...strict, $id: 'ShippedLine' },
 );
 export type ShippedLine = Static<typeof ShippedLine>;
+export const maxShippedLines = 5_000;
+/** The whole body: what `application/x-ndjson` holds, as the list of its lines. */
+export const ShippedLines = Type.Array(ShippedLine, {
+  minItems: 1,
+  maxItems: maxShippedLines,
+  description: 'NDJSON: one object a line. A client without NDJSON writes each item with JSON.stringify and a newline.',
+});
 export const LogsReply = Type.Object({ acknowledged_seq: Type.Integer() }, { $id: 'LogsReply' });
 
 export const BootReport = Type.Object(

@@ -66,7 +66,7 @@ export const AllocationListQuery = Type.Object(
     pool: Type.Optional(Name),
     status: Type.Optional(AllocationStatusName),
     tenant: Type.Optional(Name),
-    label: Type.Optional(Type.String({ maxLength: 320, pattern: '^[^=]+=.*$' })),
+    label: Type.Optional(Type.String({ maxLength: 320, pattern: '^[^=\\u0000]+=[^\\u0000]*$' })),
     ...paging,
   },
   strict,

@@ -9,11 +9,15 @@ export const Id = Type.String({
 });
 /** Pool names, node names and tenants: what fits a host name, a label and a URL without quoting. */
 export const Name = Type.String({ minLength: 1, maxLength: 63, pattern: '^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$' });
+/** Text that PostgreSQL can hold. */
+export const withoutNul = '^[^\\u0000]*$';
+/** The same, with something in it besides blanks. */
+export const notBlank = '^\\s*[^\\s\\u0000][^\\u0000]*$';
 /** Why somebody does something. Blanks are none, and are refused like one that is missing. */
 export const Reason = Type.String({
   minLength: 1,
   maxLength: 1024,
-  pattern: '\\S',
+  pattern: notBlank,
   description: 'Why; kept as evidence.',
 });
 export const Timestamp = Type.String({ description: 'UTC, RFC 3339' });

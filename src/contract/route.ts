@@ -44,6 +44,8 @@ export interface RouteDeclaration {
   body_optional?: boolean;
   /** Content types read besides application/json. */
   also_reads?: readonly string[];
+  /** All lines of a body of application/x-ndjson. */
+  lines?: TSchema;
   /** How a body of text/plain becomes what `body` describes; throws the problem of a text that is something else. */
   reads_text?: (text: string) => unknown;
   /** The first fault decides; one that is not here is an `invalid_request`. */
@@ -52,6 +54,10 @@ export interface RouteDeclaration {
   /** Bodies of this route share a bounded room; who finds it full is told to come again. */
   shares_log_intake?: boolean;
   success: number;
+  /** Other statuses that carry `reply`, and when. */
+  also_answers?: Readonly<Record<number, string>>;
+  /** Problems that only this route's own rules have; those that follow from the rest are in `openapi/problems.ts`. */
+  problems?: readonly ErrorCode[];
   reply?: TSchema;
   /** The reply is a stream or a text, not JSON. */
   reply_type?: 'text/event-stream' | 'text/plain' | 'text/javascript';

@@ -1,6 +1,6 @@
 /** Secrets: written once, never shown again. Pools name them in their environment. */
 import { type Static, Type } from 'typebox';
-import { Name, nullable, pageOf, strict, Timestamp } from './primitives.ts';
+import { Name, nullable, pageOf, strict, Timestamp, withoutNul } from './primitives.ts';
 
 export const SecretParams = Type.Object({ name: Name }, strict);
 
@@ -9,7 +9,7 @@ export const SecretRequest = Type.Object(
     value: Type.String({
       minLength: 1,
       maxLength: 32_768,
-      pattern: '^[^\\u0000]*$',
+      pattern: withoutNul,
       description:
         'Kept encrypted and shown to nobody. At least 16 characters, so that it can be redacted and not guessed.',
     }),

@@ -2,7 +2,10 @@
 import { globSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { contractDocs, fromRoot } from '../../scripts/generate-contract-docs.ts';
-import { errorCatalogue } from '../../src/contract/errors.ts';
+import type { DoorRoute } from '../../src/contract/compat/door.ts';
+import { doorRoutes } from '../../src/contract/compat/routes.ts';
+import { type ErrorCode, errorCatalogue } from '../../src/contract/errors.ts';
+import { documentedProblems, problemsByStatus } from '../../src/contract/openapi/problems.ts';
 import { pathFaults } from '../../src/contract/path-faults.ts';
 import type { RouteDeclaration } from '../../src/contract/route.ts';
 import { type OperationName, routes } from '../../src/contract/routes.ts';
@@ -15,6 +18,17 @@ beforeAll(async () => {
   server = await inProcessServer();
 });
 afterAll(() => server.stop());
+
+/** Said on a stream or by a relay, for one beat of a batch, or where no operation is. */
+const elsewhere = [
+  'stream_replaced',
+  'stream_silent',
+  'stream_overrun',
+  'relay_upstream_away',
+  'relay_token_refused',
+  'beat_credential_missing',
+  'method_not_allowed',
+];
 
 const codes = [...Object.keys(errorCatalogue), ...Object.keys(pathFaults)].sort();
 
@@ -46,23 +60,37 @@ describe('the error catalogue', () => {
   });
 });
 
+interface Operation {
+  path: string;
+  method: string;
+  operationId: string;
+  tags: string[];
+  security: object[];
+  parameters: { name: string; in: string }[];
+  responses: Record<string, { $ref?: string }>;
+  requestBody?: object;
+}
+
 interface Document {
   openapi: string;
-  paths: Record<
-    string,
-    Record<
-      string,
-      {
-        operationId: string;
-        security: object[];
-        parameters: { name: string; in: string }[];
-        responses: object;
-        requestBody?: object;
-      }
-    >
-  >;
-  components: { schemas: Record<string, object>; securitySchemes: Record<string, object> };
+  servers: { url: string }[];
+  tags: { name: string; description: string }[];
+  paths: Record<string, Record<string, Omit<Operation, 'path' | 'method'>>>;
+  components: Record<'schemas' | 'responses' | 'parameters' | 'headers' | 'securitySchemes', Record<string, object>>;
 }
+
+const operationsOf = (document: Document): Operation[] =>
+  Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
+  );
+
+/** Where each operation is, in both protocols of the document. */
+const addresses = new Map<string, string>([
+  ...Object.entries<RouteDeclaration>(routes).map(([name, { method, path }]) => [name, `${method} ${path}`] as const),
+  ...Object.entries<DoorRoute>(doorRoutes).map(
+    ([name, { method, door, path }]) => [name, `${method} /compat/${door}${path}`] as const,
+  ),
+]);
 
 describe('the OpenAPI document', () => {
   let document: Document;
@@ -72,23 +100,79 @@ describe('the OpenAPI document', () => {
 
   it('has every route once, under its operation id, with all its parameters', () => {
     expect(document.openapi).toBe('3.1.0');
-    const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-      Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
-    );
-    expect(operations.map(({ operationId }) => operationId).sort()).toEqual(Object.keys(routes).sort());
-    for (const { path, method, operationId, parameters, responses, requestBody } of operations) {
-      const route: RouteDeclaration = routes[operationId as OperationName];
-      expect([method.toUpperCase(), path]).toEqual([route.method, route.path]);
+    const operations = operationsOf(document);
+    expect(operations.map(({ operationId }) => operationId).sort()).toEqual([...addresses.keys()].sort());
+    for (const { path, method, operationId, parameters, requestBody } of operations) {
+      expect(`${method.toUpperCase()} ${path}`).toBe(addresses.get(operationId));
       const inPath = parameters.filter((each) => each.in === 'path').map(({ name }) => `{${name}}`);
       expect(inPath).toEqual(path.match(/\{\w+\}/g) ?? []);
-      expect(Object.keys(responses).sort()).toEqual([String(route.success), 'default'].sort());
-      expect(requestBody !== undefined, operationId).toBe(route.body !== undefined || route.also_reads !== undefined);
+      const { body, also_reads }: Partial<RouteDeclaration> = { ...routes, ...doorRoutes }[
+        operationId as OperationName
+      ];
+      expect(requestBody !== undefined, operationId).toBe(body !== undefined || also_reads !== undefined);
+    }
+  });
+
+  it('says where the server is, and what each tag groups', () => {
+    expect(document.servers).toHaveLength(1);
+    const used = new Set(operationsOf(document).flatMap(({ tags }) => tags));
+    expect(document.tags.map(({ name }) => name).sort()).toEqual([...used].sort());
+    for (const { description } of document.tags) expect(description).not.toBe('');
+  });
+
+  it('lists for each operation every status it can answer, with its codes', () => {
+    for (const { operationId, responses } of operationsOf(document)) {
+      const { success, also_answers = {} }: Partial<RouteDeclaration> = { ...routes, ...doorRoutes }[
+        operationId as OperationName
+      ];
+      const problems = [...problemsByStatus(operationId).keys()].map(String);
+      const statuses = new Set([String(success), ...Object.keys(also_answers), ...problems]);
+      expect(Object.keys(responses).sort(), operationId).toEqual([...statuses].sort());
+      for (const [status, codes] of problemsByStatus(operationId))
+        if (!(status in also_answers)) expect(responses[status]?.$ref?.split('.').slice(2), operationId).toEqual(codes);
+    }
+    const answered = new Set([...addresses.keys()].flatMap((name) => [...(documentedProblems(name) ?? [])]));
+    const unanswered = Object.keys(errorCatalogue).filter((code) => !answered.has(code as ErrorCode));
+    expect(unanswered.sort()).toEqual([...elsewhere].sort());
+  });
+
+  it('keeps NUL out of all text that a caller may send', () => {
+    const { schemas } = document.components;
+    const seen = new Set<string>();
+    const open: string[] = [];
+    const look = (schema: unknown, at: string): void => {
+      if (typeof schema !== 'object' || schema === null) return;
+      const { $ref, type, pattern, enum: values } = schema as Record<string, unknown>;
+      if (typeof $ref === 'string' && !seen.has($ref)) {
+        seen.add($ref);
+        look(schemas[$ref.split('/').at(-1) ?? ''], $ref);
+      }
+      if (type === 'string' && !values && (typeof pattern !== 'string' || new RegExp(pattern, 'u').test('a=a\0')))
+        open.push(at);
+      for (const [key, each] of Object.entries(schema)) look(each, `${at}/${key}`);
+    };
+    for (const { operationId, parameters, requestBody } of operationsOf(document)) {
+      look(parameters, `${operationId}/parameters`);
+      look(requestBody, `${operationId}/body`);
+    }
+    expect(open).toEqual([]);
+  });
+
+  it('refuses text with NUL or half of a surrogate pair as the document says', async () => {
+    for (const reason of ['a\\u0000b', 'a\\ud800b']) {
+      const { status, body } = await send(server.url, 'POST', '/v1/brake/resume', {
+        bearer: server.token,
+        raw: `{"reason":"${reason}"}`,
+      });
+      expect([status, body.code]).toEqual([400, 'invalid_request']);
     }
   });
 
   it('refers only to what is there, and keeps nothing that nobody refers to', () => {
     const referred = new Set([...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, ref]) => ref));
-    const there = Object.keys(document.components.schemas).map((name) => `#/components/schemas/${name}`);
+    const there = (['schemas', 'responses', 'parameters', 'headers'] as const).flatMap((kind) =>
+      Object.keys(document.components[kind]).map((name) => `#/components/${kind}/${name}`),
+    );
     expect([...referred].sort()).toEqual(there.sort());
     expect(JSON.stringify(document)).not.toContain('"$id"');
   });

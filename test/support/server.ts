@@ -49,6 +49,24 @@ async function directories(): Promise<{ data_dir: string; nodes_dir: string }> {
   return { data_dir, nodes_dir: join(data_dir, 'nodes') };
 }
 
+/** Fails the test whose server answered a problem that the route does not document (`src/api/undocumented.ts`). */
+function watchContract(): { log: Log; check(): void } {
+  const undocumented = new Set<string>();
+  const level = process.env.SLIPWAY_TEST_LOG;
+  const write = (line: string) => {
+    const { undocumented_code, operation } = JSON.parse(line) as { undocumented_code?: string; operation?: string };
+    if (undocumented_code) undocumented.add(`${operation} answered ${undocumented_code}`);
+    if (level) process.stdout.write(line);
+  };
+  return {
+    log: createLog({ level: level ?? 'error', destination: { write } }),
+    check() {
+      if (undocumented.size > 0)
+        throw new Error(`Add to \`problems\` of the route, or mend it: ${[...undocumented].join(', ')}`);
+    },
+  };
+}
+
 /** With `database_url` it serves a database that somebody else made and drops; `composition` leaves out or breaks a part of it. */
 export async function inProcessServer(
   options: { args?: string[]; composition?: Composition; database_url?: string; log?: Log } = {},
@@ -62,11 +80,8 @@ export async function inProcessServer(
     : ['--database-url', database.url];
   const { data_dir, nodes_dir } = await directories();
   const args = ['--port', '0', '--data-dir', data_dir, '--nodes-dir', nodes_dir, ...roles, ...(options.args ?? [])];
-  const server = await startServer(
-    readSettings(args, {}),
-    options.log ?? createLog({ level: process.env.SLIPWAY_TEST_LOG ?? 'silent' }),
-    options.composition,
-  );
+  const contract = watchContract();
+  const server = await startServer(readSettings(args, {}), options.log ?? contract.log, options.composition);
   const token = (await readFile(server.admin_token_path, 'utf8')).trim();
   const as = clientFor(server.url);
   return {
@@ -82,6 +97,7 @@ export async function inProcessServer(
       endProcessesIn(data_dir);
       await database.drop();
       await rm(data_dir, { recursive: true, force: true });
+      contract.check();
     }),
   };
 }

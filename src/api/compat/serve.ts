@@ -12,6 +12,7 @@ import { checkOrigin } from '../auth.ts';
 import { countsAsRefused, problemOf } from '../problem-reply.ts';
 import type { ApiServices } from '../services.ts';
 import { createToldOnce } from '../told-once.ts';
+import { reportUndocumented } from '../undocumented.ts';
 import { compileCheck } from '../validation.ts';
 import { type Admitted, admit } from './admit.ts';
 import { agentfieldHandlers } from './agentfield.ts';
@@ -29,6 +30,7 @@ type TellRefusal = (request: FastifyRequest, problem: ApiProblem) => Promise<voi
 /** Says what went wrong as their own servers do, in one sentence under `error`; `code` is that of our catalogue. */
 export function sendDoorError(error: unknown, request: FastifyRequest, reply: FastifyReply): ApiProblem {
   const { problem, body } = problemOf(error, request);
+  reportUndocumented(request, problem);
   if (body.retry_after_seconds !== undefined) reply.header('retry-after', Math.ceil(body.retry_after_seconds));
   reply
     .status(body.status)

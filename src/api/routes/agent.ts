@@ -1,7 +1,7 @@
 /** What agents say: registration, heartbeats, logs, boot stages, facts. */
 import { readBundle } from '../../base/agent-bundle.ts';
 import { now } from '../../base/clock.ts';
-import { ShippedLine } from '../../contract/agent.ts';
+import { maxShippedLines, ShippedLine } from '../../contract/agent.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { BootStage } from '../../contract/node.ts';
 import { isBeatRefusal } from '../../lifecycle/refused-beats.ts';
@@ -24,7 +24,6 @@ import { takeSingle } from '../take-beat.ts';
 import { compileCheck } from '../validation.ts';
 
 const checkLine = compileCheck(ShippedLine, 'body');
-const mostLines = 5_000;
 /** Clocks differ a little; a machine that is further ahead than this would put its boot where nobody looks for it. */
 const mostAheadMs = 5 * 60_000;
 
@@ -44,7 +43,8 @@ function parseLines(body: unknown): ShippedLine[] {
   const text = typeof body === 'string' ? body : '';
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   if (lines.length === 0) throw new ApiProblem('invalid_request', 'Send at least one line of NDJSON.');
-  if (lines.length > mostLines) throw new ApiProblem('body_too_large', `Send at most ${mostLines} lines at once.`);
+  if (lines.length > maxShippedLines)
+    throw new ApiProblem('body_too_large', `Send at most ${maxShippedLines} lines at once.`);
   return lines.map((line) => {
     let parsed: unknown;
     try {

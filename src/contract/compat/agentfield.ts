@@ -64,8 +64,63 @@ export type LifecycleUpdate = Static<typeof LifecycleUpdate>;
 
 const Anything = Type.Object({}, open);
 
+const Status = Type.String({ description: 'starting, ready, degraded or offline' });
+const moment = nullable(Type.String());
+const Registered = Type.Object(
+  {
+    success: Type.Literal(true),
+    message: Type.String(),
+    node_id: Type.String(),
+    id: Type.String(),
+    lifecycle_status: Status,
+  },
+  { ...open, $id: 'AgentFieldRegistered' },
+);
+const Taken = Type.Object(
+  {
+    success: Type.Literal(true),
+    message: Type.String(),
+    timestamp: Type.String(),
+    lifecycle_status: Type.Optional(Status),
+  },
+  { ...open, $id: 'AgentFieldTaken' },
+);
+const Lease = Type.Object(
+  { lease_seconds: Type.Number(), next_lease_renewal: Type.String(), message: Type.String() },
+  { ...open, $id: 'AgentFieldLease' },
+);
+const Listed = Type.Object(
+  {
+    id: Type.String(),
+    base_url: Type.String(),
+    lifecycle_status: Status,
+    last_heartbeat: moment,
+    registered_at: moment,
+  },
+  { ...open, $id: 'AgentFieldNode' },
+);
+const NodeList = Type.Object({ nodes: Type.Array(Listed), count: Type.Integer() }, { ...open, $id: 'AgentFieldNodes' });
+const NodeStatus = Type.Object(
+  { success: Type.Literal(true), node_id: Type.String(), status: Type.Object({ lifecycle_status: Status }, open) },
+  { ...open, $id: 'AgentFieldStatus' },
+);
+
 const door = { door: 'agentfield', access: 'join' } as const;
-const register = { body: NodeRegistration, body_limit_bytes: megabyte, success: 201 } as const;
+/** Of a call that counts as a beat. */
+const beatProblems = [
+  'credential_unknown',
+  'node_not_found',
+  'instance_fenced',
+  'beats_slow_down',
+  'node_fenced',
+] as const;
+const register = {
+  body: NodeRegistration,
+  body_limit_bytes: megabyte,
+  problems: [...beatProblems, 'pool_not_found', 'pool_full', 'name_taken', 'identity_unproven', 'write_limit_reached'],
+  success: 201,
+  reply: Registered,
+} as const;
 
 export const agentfieldRoutes = {
   'agentfield-node-register': {
@@ -89,7 +144,9 @@ export const agentfieldRoutes = {
     summary: 'It is there, and perhaps how it is',
     body: NodeBeat,
     body_optional: true,
+    problems: beatProblems,
     success: 200,
+    reply: Taken,
   },
   'agentfield-node-renew': {
     ...door,
@@ -98,7 +155,9 @@ export const agentfieldRoutes = {
     summary: 'Renew the lease of a node',
     body: LeaseRenewal,
     body_optional: true,
+    problems: beatProblems,
     success: 200,
+    reply: Lease,
   },
   'agentfield-node-lifecycle': {
     ...door,
@@ -106,7 +165,9 @@ export const agentfieldRoutes = {
     path: '/api/v1/nodes/{id}/lifecycle/status',
     summary: 'Say which status it is in',
     body: LifecycleUpdate,
+    problems: beatProblems,
     success: 200,
+    reply: Taken,
   },
   'agentfield-action-ack': {
     ...door,
@@ -115,7 +176,9 @@ export const agentfieldRoutes = {
     summary: 'Acknowledge an action; counts as a beat',
     body: Anything,
     body_optional: true,
+    problems: beatProblems,
     success: 200,
+    reply: Lease,
   },
   'agentfield-node-shutdown': {
     ...door,
@@ -124,7 +187,9 @@ export const agentfieldRoutes = {
     summary: 'Say goodbye',
     body: Anything,
     body_optional: true,
+    problems: beatProblems,
     success: 202,
+    reply: Taken,
   },
   'agentfield-node-list': {
     ...door,
@@ -132,13 +197,24 @@ export const agentfieldRoutes = {
     path: '/api/v1/nodes',
     summary: "The nodes of the token's pool",
     success: 200,
+    reply: NodeList,
   },
-  'agentfield-node-get': { ...door, method: 'GET', path: '/api/v1/nodes/{id}', summary: 'A node', success: 200 },
+  'agentfield-node-get': {
+    ...door,
+    method: 'GET',
+    path: '/api/v1/nodes/{id}',
+    summary: 'A node',
+    problems: ['node_not_found'],
+    success: 200,
+    reply: Listed,
+  },
   'agentfield-node-status': {
     ...door,
     method: 'GET',
     path: '/api/v1/nodes/{id}/status',
     summary: 'The status of a node',
+    problems: ['node_not_found'],
     success: 200,
+    reply: NodeStatus,
   },
 } as const satisfies Record<string, DoorRoute>;

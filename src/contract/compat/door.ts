@@ -3,6 +3,7 @@
  * add fields between versions; what is refused is refused as `{"error": "…"}`.
  */
 import type { TSchema } from 'typebox';
+import type { ErrorCode } from '../errors.ts';
 
 export const doors = ['agentfield', 'molecule'] as const;
 export type Door = (typeof doors)[number];
@@ -28,6 +29,9 @@ export interface DoorRoute {
   body_optional?: boolean;
   body_limit_bytes?: number;
   success: number;
+  reply: TSchema;
+  /** As in `RouteDeclaration`. */
+  problems?: readonly ErrorCode[];
 }
 
 /** The first part of every path at a door; anything else that stands there is a token. */

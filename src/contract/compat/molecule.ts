@@ -43,7 +43,13 @@ export const BootstrapFailure = Type.Object(
 );
 export type BootstrapFailure = Static<typeof BootstrapFailure>;
 
-const door = { door: 'molecule', method: 'POST', success: 200 } as const;
+const Answer = Type.Object(
+  { status: Type.String(), auth_token: Type.Optional(Type.String()) },
+  { ...open, $id: 'MoleculeAnswer' },
+);
+
+const door = { door: 'molecule', method: 'POST', success: 200, reply: Answer } as const;
+const beatProblems = ['beats_slow_down', 'node_fenced', 'write_limit_reached'] as const;
 
 export const moleculeRoutes = {
   'molecule-workspace-register': {
@@ -51,6 +57,7 @@ export const moleculeRoutes = {
     path: '/registry/register',
     summary: 'Register a workspace; the token it answers with is told once',
     access: 'either',
+    problems: [...beatProblems, 'pool_not_found', 'pool_full', 'name_taken', 'identity_unproven'],
     body: WorkspaceRegistration,
   },
   'molecule-workspace-heartbeat': {
@@ -58,6 +65,7 @@ export const moleculeRoutes = {
     path: '/registry/heartbeat',
     summary: 'It is there, and how its work goes',
     access: 'instance',
+    problems: beatProblems,
     body: WorkspaceBeat,
   },
   'molecule-card-update': {
@@ -65,6 +73,7 @@ export const moleculeRoutes = {
     path: '/registry/update-card',
     summary: 'Tell a new agent card',
     access: 'instance',
+    problems: beatProblems,
     body: CardUpdate,
   },
   'molecule-bootstrap-failed': {
@@ -72,6 +81,7 @@ export const moleculeRoutes = {
     path: '/admin/workspaces/{id}/bootstrap-failed',
     summary: 'What a watcher found wrong with a boot',
     access: 'join',
+    problems: ['node_not_found'],
     body: BootstrapFailure,
   },
 } as const satisfies Record<string, DoorRoute>;

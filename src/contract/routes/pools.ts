@@ -6,6 +6,15 @@ import * as pool from '../pool.ts';
 import { Id, Name, strict } from '../primitives.ts';
 import type { RouteDeclaration } from '../route.ts';
 
+/** What the document of a pool is refused for. */
+const documentProblems = [
+  'driver_unknown',
+  'invalid_spec',
+  'host_bound_pool_refused',
+  'pool_field_privileged',
+  'masked_value_unknown',
+] as const;
+
 export const poolRoutes = {
   'pool-put': {
     method: 'PUT',
@@ -16,6 +25,7 @@ export const poolRoutes = {
     params: pool.PoolParams,
     body: pool.PoolDocument,
     also_reads: ['application/yaml'],
+    problems: [...documentProblems, 'driver_fixed'],
     success: 200,
     reply: pool.Pool,
   },
@@ -45,6 +55,7 @@ export const poolRoutes = {
     tag: 'pools',
     access: fleetOperator,
     params: pool.PoolParams,
+    problems: ['pool_in_use'],
     success: 204,
   },
   'pool-boots': {
@@ -77,6 +88,7 @@ export const poolRoutes = {
     access: fleetOperator,
     params: pool.PoolParams,
     body: BudgetRequest,
+    problems: documentProblems,
     success: 200,
     reply: pool.Pool,
   },
@@ -89,6 +101,7 @@ export const poolRoutes = {
     params: pool.PoolParams,
     body: pool.JoinTokenRequest,
     body_optional: true,
+    problems: ['pool_not_external'],
     success: 201,
     reply: pool.JoinToken,
   },
@@ -109,6 +122,7 @@ export const poolRoutes = {
     tag: 'pools',
     access: fleetOperator,
     params: Type.Object({ pool: Name, id: Id }, strict),
+    problems: ['token_not_found'],
     success: 204,
   },
 } as const satisfies Record<string, RouteDeclaration>;

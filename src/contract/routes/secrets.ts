@@ -12,6 +12,7 @@ export const secretRoutes = {
     access: admin,
     params: secret.SecretParams,
     body: secret.SecretRequest,
+    problems: ['secret_value_unsuitable'],
     success: 200,
     reply: secret.Secret,
   },
@@ -32,6 +33,7 @@ export const secretRoutes = {
     access: admin,
     params: secret.SecretParams,
     query: secret.SecretDeletion,
+    problems: ['secret_in_use'],
     success: 204,
   },
   'secret-rotate': {

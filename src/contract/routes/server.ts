@@ -11,6 +11,7 @@ export const serverRoutes = {
     summary: 'Announce the next key that signs tasks',
     tag: 'server',
     access: admin,
+    problems: ['task_key_pending'],
     success: 201,
     reply: overview.TaskKeyRotated,
   },
@@ -31,6 +32,7 @@ export const serverRoutes = {
     tag: 'server',
     access: open,
     success: 200,
+    also_answers: { 503: 'It cannot serve now; `checks` says why' },
     reply: overview.Readiness,
   },
   'metrics-get': {

@@ -60,6 +60,7 @@ export const tokenRoutes = {
     tag: 'tokens',
     access: admin,
     body: token.TokenCreate,
+    problems: ['pool_not_found'],
     success: 201,
     reply: token.Token,
   },

@@ -4,6 +4,7 @@ import { Compile } from 'typebox/compile';
 import { expect } from 'vitest';
 import { fillPath } from '../../../src/contract/client.ts';
 import { type ErrorCode, errorCatalogue } from '../../../src/contract/errors.ts';
+import { problemsByStatus } from '../../../src/contract/openapi/problems.ts';
 import { Problem } from '../../../src/contract/problem.ts';
 import type { RouteDeclaration } from '../../../src/contract/route.ts';
 import { type OperationName, routes } from '../../../src/contract/routes.ts';
@@ -47,13 +48,17 @@ export interface Input {
   body?: unknown;
 }
 
-export const callRoute = (url: string, name: OperationName, input: Input, sent: Sent = {}): Promise<Answer> => {
+/** Also checks that the document lists the status of the answer. */
+export async function callRoute(url: string, name: OperationName, input: Input, sent: Sent = {}): Promise<Answer> {
   const route: RouteDeclaration = routes[name];
-  return send(url, route.method, fillPath(route.path, input.params, input.query), {
+  const answer = await send(url, route.method, fillPath(route.path, input.params, input.query), {
     ...(input.body !== undefined && { body: input.body }),
     ...sent,
   });
-};
+  const others = Object.keys(route.also_answers ?? {}).map(Number);
+  expect([route.success, ...others, ...problemsByStatus(name).keys()], name).toContain(answer.status);
+  return answer;
+}
 
 const problem = Compile(Problem);
 

@@ -1,0 +1,235 @@
+/** The OpenAPI 3.1 document, made from the same tables and schemas that serve the requests. */
+import { type TSchema, Type } from 'typebox';
+import type { DoorAccess, DoorRoute } from '../compat/door.ts';
+import { doorRoutes } from '../compat/routes.ts';
+import { type ErrorCode, errorCatalogue } from '../errors.ts';
+import { Problem } from '../problem.ts';
+import type { RouteDeclaration } from '../route.ts';
+import { routes } from '../routes.ts';
+import { linksOf } from './links.ts';
+import { problemsByStatus, takesIdempotencyKey } from './problems.ts';
+import { createSchemaBook, type SchemaBook } from './schemas.ts';
+import { tags } from './tags.ts';
+
+type Json = Record<string, unknown>;
+
+/** How both protocols of others are told of an error; `code` is one of ours. */
+const DoorError = Type.Object({ error: Type.String(), code: Type.String() }, { $id: 'CompatError' });
+
+const propertiesOf = (schema: TSchema | undefined): Record<string, TSchema> =>
+  (schema as { properties?: Record<string, TSchema> })?.properties ?? {};
+const requiredOf = (schema: TSchema | undefined): string[] => (schema as { required?: string[] })?.required ?? [];
+
+const parametersOf = (schema: TSchema | undefined, where: 'path' | 'query', book: SchemaBook) =>
+  Object.entries(propertiesOf(schema)).map(([name, each]) => ({
+    name,
+    in: where,
+    required: where === 'path' || requiredOf(schema).includes(name),
+    schema: book.request(each),
+  }));
+
+const idempotencyKey = { $ref: '#/components/parameters/IdempotencyKey' };
+
+function securityOf(route: RouteDeclaration): Json[] {
+  if (route.access.kind === 'person') return [{ token: [] }, { session: [] }];
+  return route.access.kind === 'agent' ? [{ instance_credential: [] }] : [];
+}
+
+const doorSecurity: Record<DoorAccess, Json[]> = {
+  join: [{ join_token: [] }, { join_key: [] }],
+  instance: [{ instance_credential: [] }],
+  either: [{ join_token: [] }, { join_key: [] }, { instance_credential: [] }],
+};
+
+/** One schema, whichever of its content types it comes in; text has a form of its own, and NDJSON is a list of its lines. */
+function bodyOf(route: RouteDeclaration, book: SchemaBook): Json | undefined {
+  if (!route.body && !route.lines) return undefined;
+  const types = [...(route.body ? ['application/json'] : []), ...(route.also_reads ?? [])];
+  const schemaFor = (type: string) => {
+    if (type === 'text/plain') return book.request(Type.String());
+    return book.request((type === 'application/x-ndjson' ? route.lines : route.body) ?? Type.Unknown());
+  };
+  return {
+    content: Object.fromEntries(types.map((type) => [type, { schema: schemaFor(type) }])),
+    required: !route.body_optional,
+  };
+}
+
+/** What a response under `components` describes; it is named after its codes. */
+interface ProblemForm {
+  prefix: string;
+  type: string;
+  schema: TSchema;
+}
+const ownProblem: ProblemForm = { prefix: 'problem', type: 'application/problem+json', schema: Problem };
+const doorProblem: ProblemForm = { prefix: 'compat', type: 'application/json', schema: DoorError };
+
+const saysWhenToRetry = new Set([408, 409, 425, 429, 503]);
+
+function problemResponse(status: number, codes: readonly ErrorCode[], form: ProblemForm, book: SchemaBook): Json {
+  return {
+    description: codes.map((code) => `\`${code}\`: ${errorCatalogue[code].title}.`).join(' '),
+    ...(saysWhenToRetry.has(status) && { headers: { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } } }),
+    content: {
+      [form.type]: {
+        schema: { allOf: [book.reply(form.schema), { type: 'object', properties: { code: { enum: codes } } }] },
+      },
+    },
+  };
+}
+
+/** The responses of an operation that are problems, each shared with all operations that have the same codes. */
+const problemResponses = (name: string, form: ProblemForm, book: SchemaBook, shared: Json): Json =>
+  Object.fromEntries(
+    [...problemsByStatus(name)].map(([status, codes]) => {
+      const key = [form.prefix, status, ...codes].join('.');
+      shared[key] ??= problemResponse(status, codes, form, book);
+      return [status, { $ref: `#/components/responses/${key}` }];
+    }),
+  );
+
+function contentOf(route: RouteDeclaration, book: SchemaBook): Json | undefined {
+  if (route.reply) return { 'application/json': { schema: book.reply(route.reply) } };
+  return route.reply_type && { [route.reply_type]: { schema: { type: 'string' } } };
+}
+
+/** A status can be both a reply and a problem: `/readyz` answers 503 with its checks, and a server that stops with a problem. */
+function withReply(
+  responses: Json,
+  status: string,
+  description: string,
+  content: Json | undefined,
+  shared: Json,
+): Json {
+  const { $ref } = (responses[status] ?? {}) as { $ref?: string };
+  const problem = $ref && (shared[$ref.slice('#/components/responses/'.length)] as { content: Json });
+  return {
+    description,
+    ...(problem || content ? { content: { ...content, ...(problem || undefined)?.content } } : {}),
+  };
+}
+
+function describeRoute(name: string, route: RouteDeclaration, book: SchemaBook, shared: Json): Json {
+  const role = route.access.kind === 'person' ? ` Role: ${route.access.role}.` : '';
+  const body = bodyOf(route, book);
+  const content = contentOf(route, book);
+  const problems = problemResponses(name, ownProblem, book, shared);
+  const links = linksOf(name);
+  const others = Object.entries(route.also_answers ?? {}).map(([status, description]) => [
+    status,
+    withReply(problems, status, description, content, shared),
+  ]);
+  return {
+    operationId: name,
+    summary: route.summary,
+    description: `${route.summary}.${role}`,
+    tags: [route.tag],
+    security: securityOf(route),
+    parameters: [
+      ...parametersOf(route.params, 'path', book),
+      ...parametersOf(route.query, 'query', book),
+      ...(takesIdempotencyKey(route) ? [idempotencyKey] : []),
+    ],
+    ...(body && { requestBody: body }),
+    responses: {
+      [route.success]: {
+        description: 'Done',
+        ...(content && { content }),
+        ...(Object.keys(links).length > 0 && { links }),
+      },
+      ...problems,
+      ...Object.fromEntries(others),
+    },
+  };
+}
+
+const clientId = Type.String({ minLength: 1, maxLength: 200, description: 'What the client calls its node.' });
+
+function describeDoorRoute(name: string, route: DoorRoute, book: SchemaBook, shared: Json): Json {
+  const params = route.path.includes('{id}') ? Type.Object({ id: clientId }) : undefined;
+  return {
+    operationId: name,
+    summary: route.summary,
+    description: `${route.summary}. A join token may also stand in the address, after \`/compat/${route.door}\`.`,
+    tags: [`compat-${route.door}`],
+    security: doorSecurity[route.access],
+    parameters: parametersOf(params, 'path', book),
+    ...(route.body && {
+      requestBody: {
+        content: { 'application/json': { schema: book.request(route.body) } },
+        required: !route.body_optional,
+      },
+    }),
+    responses: {
+      [route.success]: { description: 'Done', content: { 'application/json': { schema: book.reply(route.reply) } } },
+      ...problemResponses(name, doorProblem, book, shared),
+    },
+  };
+}
+
+const securitySchemes = {
+  token: { type: 'http', scheme: 'bearer', description: 'The token of a person or a program' },
+  session: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: 'slipway_session',
+    description: 'Over TLS its name is `__Host-slipway_session`.',
+  },
+  instance_credential: { type: 'http', scheme: 'bearer', description: "A node's instance credential" },
+  join_token: { type: 'http', scheme: 'bearer', description: 'A join token of the pool' },
+  join_key: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: 'The same join token' },
+};
+
+const headers = {
+  RetryAfter: { description: 'Seconds to wait before the next try, where that is known.', schema: { type: 'integer' } },
+};
+
+const parameters = {
+  IdempotencyKey: {
+    name: 'Idempotency-Key',
+    in: 'header',
+    required: false,
+    description: 'A repeat with the same key and body gets the first answer again. Scope: the token, kept for a day.',
+    schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
+  },
+};
+
+const description = `A provisioning control plane that leaves no machine in limbo.
+
+Every error is \`application/problem+json\` with one of ${Object.keys(errorCatalogue).length} catalogued codes (\`/docs/errors\`); below \`/compat\` it is \`{error, code}\`. Each operation lists the codes that it can answer.
+
+Text must be well-formed Unicode without NUL. The patterns of text exclude NUL. Half of a surrogate pair, which JSON can only hold as an escape, is refused with 400 \`invalid_request\`; patterns do not show it, because not every regular-expression engine can.`;
+
+const made = new Map<string, Json>();
+
+/** Made once: it is the same for every server of a version. */
+export function openapiDocument(version: string): Json {
+  const known = made.get(version) ?? makeDocument(version);
+  made.set(version, known);
+  return known;
+}
+
+function makeDocument(version: string): Json {
+  const own = Object.entries<RouteDeclaration>(routes);
+  const others = Object.entries<DoorRoute>(doorRoutes);
+  const book = createSchemaBook([
+    ...own.flatMap(([, { params, query, body, lines }]) => [params, query, body, lines]),
+    ...others.map(([, { body }]) => body),
+  ]);
+  const responses: Json = {};
+  const paths: Record<string, Json> = {};
+  const add = (path: string, method: string, operation: Json) => {
+    paths[path] = { ...paths[path], [method.toLowerCase()]: operation };
+  };
+  for (const [name, route] of own) add(route.path, route.method, describeRoute(name, route, book, responses));
+  for (const [name, route] of others)
+    add(`/compat/${route.door}${route.path}`, route.method, describeDoorRoute(name, route, book, responses));
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Slipway', version, description, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
+    servers: [{ url: '/', description: 'The server that gave this document' }],
+    tags: Object.entries(tags).map(([name, text]) => ({ name, description: text })),
+    paths,
+    components: { schemas: book.components, responses, headers, parameters, securitySchemes },
+  };
+}

@@ -1,0 +1,127 @@
+/**
+ * Which problems each route can answer: those that follow from its declaration, and those it lists itself. The OpenAPI
+ * document is made from them, and the server reports a problem that is not among them as a defect (`api/undocumented.ts`).
+ */
+import type { DoorRoute } from '../compat/door.ts';
+import { doorRoutes } from '../compat/routes.ts';
+import { type ErrorCode, errorCatalogue } from '../errors.ts';
+import type { Access, RouteDeclaration } from '../route.ts';
+import { routes } from '../routes.ts';
+
+/** Before a route is found, while it is read, or because of the server itself. */
+const anyRequest: readonly ErrorCode[] = [
+  'malformed_request',
+  'invalid_request',
+  'origin_refused',
+  'request_timeout',
+  'headers_too_large',
+  'rate_limited',
+  'internal_error',
+  'store_unavailable',
+  'not_ready',
+];
+
+const tokenProblems: readonly ErrorCode[] = [
+  'token_unknown',
+  'token_expired',
+  'too_many_failures',
+  'role_insufficient',
+];
+const relayProblems: readonly ErrorCode[] = ['token_unknown', 'token_expired'];
+
+function accessProblems(access: Access): readonly ErrorCode[] {
+  switch (access.kind) {
+    case 'public':
+      return [];
+    case 'person':
+      return ['token_missing', ...tokenProblems, ...(access.tenants === 'none' ? ['scope_insufficient' as const] : [])];
+    case 'agent':
+      return [
+        'token_missing',
+        'credential_unknown',
+        'credential_expired',
+        'instance_fenced',
+        ...(access.relays ? relayProblems : []),
+      ];
+    case 'body':
+      if (access.credential === 'token') return tokenProblems;
+      // An enrolment has its own problems, which the route lists.
+      return access.credential === 'instances' ? relayProblems : [];
+  }
+}
+
+/** The thing that an address names, by how the address begins. */
+const nouns: readonly (readonly [prefix: string, code: ErrorCode])[] = [
+  ['/v1/allocations/{id}', 'allocation_not_found'],
+  ['/v1/nodes/{id}', 'node_not_found'],
+  ['/v1/operations/{id}', 'operation_not_found'],
+  ['/v1/pools/{pool}', 'pool_not_found'],
+  ['/v1/secrets/{name}', 'secret_not_found'],
+  ['/v1/sessions/{id}', 'session_not_found'],
+  ['/v1/tokens/{id}', 'token_not_found'],
+  ['/v1/drift/{id}', 'finding_not_found'],
+  ['/v1/maintenance/{name}', 'maintenance_not_found'],
+  ['/v1/residue/{id}', 'residue_not_found'],
+  ['/v1/agent/tasks/{id}', 'task_not_found'],
+];
+
+/** A PUT creates what is not there. */
+const addressProblems = ({ path, method }: RouteDeclaration): ErrorCode[] =>
+  method === 'PUT' ? [] : nouns.filter(([prefix]) => path.startsWith(prefix)).map(([, code]) => code);
+
+const hasCursor = ({ query }: RouteDeclaration): boolean =>
+  Object.keys((query as { properties?: object } | undefined)?.properties ?? {}).some(
+    (name) => name === 'cursor' || name === 'from',
+  );
+
+const bodyProblems: readonly ErrorCode[] = ['malformed_json', 'body_too_large', 'unsupported_media_type'];
+
+/** Whether a repeat under the same `Idempotency-Key` is answered as the first call was. */
+export const takesIdempotencyKey = ({ method, access, reads_only }: RouteDeclaration): boolean =>
+  access.kind === 'person' && method !== 'GET' && !reads_only;
+
+function methodProblems(route: RouteDeclaration): ErrorCode[] {
+  // Lists are put off while the replica is overloaded.
+  if (route.method === 'GET') return route.access.kind === 'person' ? ['server_busy'] : [];
+  return [
+    ...bodyProblems,
+    ...(route.reads_only || route.access.kind === 'body' ? [] : ['write_limit_reached' as const]),
+    ...(takesIdempotencyKey(route) ? (['idempotency_mismatch', 'idempotency_in_progress'] as const) : []),
+  ];
+}
+
+const codesOf = (route: RouteDeclaration): Set<ErrorCode> =>
+  new Set([
+    ...anyRequest,
+    ...accessProblems(route.access),
+    ...addressProblems(route),
+    ...(hasCursor(route) ? ['invalid_cursor' as const] : []),
+    ...methodProblems(route),
+    ...(route.refusals ?? []).map(({ code }) => code),
+    ...(route.problems ?? []),
+  ]);
+
+const joinProblems: readonly ErrorCode[] = ['join_token_invalid', 'join_token_expired', 'join_token_spent'];
+const credentialProblems: readonly ErrorCode[] = ['credential_unknown', 'credential_mismatch', 'instance_fenced'];
+
+const doorCodesOf = (route: DoorRoute): Set<ErrorCode> =>
+  new Set([
+    ...anyRequest,
+    'token_missing',
+    ...(route.access === 'instance' ? [] : joinProblems),
+    ...(route.access === 'join' ? [] : credentialProblems),
+    ...(route.method === 'GET' ? [] : bodyProblems),
+    ...(route.problems ?? []),
+  ]);
+
+const documented = new Map<string, ReadonlySet<ErrorCode>>([
+  ...Object.entries<RouteDeclaration>(routes).map(([name, route]) => [name, codesOf(route)] as const),
+  ...Object.entries<DoorRoute>(doorRoutes).map(([name, route]) => [name, doorCodesOf(route)] as const),
+]);
+
+/** Undefined for what is not an operation. */
+export const documentedProblems = (operation: string): ReadonlySet<ErrorCode> | undefined => documented.get(operation);
+
+/** The same by status, for the responses of a document. */
+export const problemsByStatus = (operation: string): Map<number, ErrorCode[]> =>
+  Map.groupBy([...(documented.get(operation) ?? [])].sort(), (code) => errorCatalogue[code].status);
