@@ -3,6 +3,9 @@
  * contract's own schemas, so a new route is tried without anybody thinking of it.
  */
 import { randomInt } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fillPath } from '../../src/contract/client.ts';
@@ -21,13 +24,20 @@ const seed = Number(process.env.SLIPWAY_SEED ?? randomInt(2 ** 31));
 const requests = Number(process.env.SLIPWAY_BAD_REQUESTS ?? 3_000);
 const mostMs = 45_000;
 
+/** One machine sends all bad rotations, and may come to more of them than a real one is allowed. */
+const rotationsUnlimited = 'limits: { requests: { rotation: { burst: 100000, per_second: 1000 } } }';
+
+let directory: string;
 let world: TenantWorld;
 let wire: Wire;
 let workspace: Workspace;
 let before: Record<string, string>;
 
 beforeAll(async () => {
-  world = await tenantWorld();
+  directory = await mkdtemp(join(tmpdir(), 'slipway-bad-input-'));
+  const config = join(directory, 'slipway.yaml');
+  await writeFile(config, rotationsUnlimited);
+  world = await tenantWorld({ args: ['--config', config] });
   wire = openWire(world.url);
   workspace = await startWorkspace(world.url, world.join_token, '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c01');
   before = await world.tables.snapshot();
@@ -36,6 +46,7 @@ beforeAll(async () => {
 afterAll(async () => {
   wire.close();
   await world.stop();
+  await rm(directory, { recursive: true, force: true });
 });
 
 interface Request {
