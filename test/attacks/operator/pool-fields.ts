@@ -80,8 +80,7 @@ async function shownInAudit(server: SpawnedServer, words: string): Promise<boole
   // The audit shows a row once every older transaction of the database server has ended.
   const audit = await until('the change in the audit', async () => {
     const { items } = await reader.call('audit-list', { query: { limit: 20 } });
-    const text = JSON.stringify(items);
-    return text.includes(pool) ? text : undefined;
+    return items.map((item) => JSON.stringify(item)).find((item) => item.includes(pool) && item.includes('see '));
   });
   return audit.includes(words);
 }
