@@ -1,7 +1,7 @@
 /**
  * What one hostile machine, one hostile tenant and one stranger can do to the others: all three write by every way there is, at full
  * speed, against a server with its embedded database. How much the disk grows against the bound that the limits give, and how long
- * other callers wait against the quiet time before it in the same run.
+ * other callers wait against the quiet times between in the same run.
  */
 import { readdirSync, statSync } from 'node:fs';
 import { loadavg } from 'node:os';
@@ -18,7 +18,7 @@ import { common, readOptions } from './options.ts';
 import { startReplica } from './server-process.ts';
 
 const options = readOptions(import.meta.url, {
-  takes: 'about twelve minutes, with --quick one',
+  takes: 'about fifteen minutes, with --quick two',
   options: {
     json: common.json,
     quick: common.quick,
@@ -27,7 +27,10 @@ const options = readOptions(import.meta.url, {
   },
 });
 const attackSeconds = options.seconds ?? (options.quick ? 40 : 600);
-const quietSeconds = Math.max(10, Math.round(attackSeconds / 5));
+/** Quiet and attacked by turns: the store grows all along, and so do calls that read what is stored. */
+const rounds = options.quick ? 2 : 10;
+const quietSeconds = Math.max(10, Math.round(attackSeconds / 3));
+const settleMs = 3_000;
 const maxRequests = 5_000_000;
 /** Seldom, so that what is measured is one caller and not another load. */
 const probeEveryMs = 250;
@@ -71,6 +74,14 @@ const boundOf = (quotas: WriteQuota[], seconds: number) =>
   storedPerCharged * quotas.reduce((sum, { bytes, bytes_per_second }) => sum + bytes + seconds * bytes_per_second, 0);
 
 type Latencies = Record<'allocation list' | 'node read' | 'explain' | 'allocate until active', number[]>;
+
+const noLatencies = (): Latencies => ({
+  ...{ 'allocation list': [], 'node read': [], explain: [], 'allocate until active': [] },
+});
+
+function add(to: Latencies, more: Latencies): void {
+  for (const [what, taken] of Object.entries(more)) to[what as keyof Latencies].push(...taken);
+}
 
 const loadBefore = loadavg();
 const directory = await freshDirectory();
@@ -135,7 +146,7 @@ try {
   };
   /** One honest tenant, one call at a time. */
   const probe = async (seconds: number): Promise<Latencies> => {
-    const taken: Latencies = { 'allocation list': [], 'node read': [], explain: [], 'allocate until active': [] };
+    const taken = noLatencies();
     const params = { id: good.allocation.node_id ?? '' };
     const endMs = systemClock.monotonicMs() + 1000 * seconds;
     for (let turn = 0; systemClock.monotonicMs() < endMs; turn++) {
@@ -148,30 +159,47 @@ try {
     return taken;
   };
 
-  say(`quiet for ${quietSeconds} s`);
+  const attackFor = async (seconds: number): Promise<Sent> => {
+    const orders: Orders = {
+      ...{ url: server.url, seconds, connections: options.connections, maxRequests },
+      machine: flooder,
+      tenant: { token: hostile.bearer, pool: hostilePool, allocation_id: hostile.allocation.allocation_id },
+    };
+    const worker = new Worker(new URL('./hostile/attackers.ts', import.meta.url), { workerData: orders });
+    const endWorker = whenOver(() => worker.terminate());
+    try {
+      return await new Promise<Sent>((resolve, reject) => {
+        worker.once('message', resolve);
+        worker.once('error', reject);
+      });
+    } finally {
+      await endWorker();
+    }
+  };
+
   // The first calls are slower than all later ones, and would make the quiet time look slow.
   await probe(Math.min(20, quietSeconds));
-  const quiet = await probe(quietSeconds);
+  const quiet = noLatencies();
+  const attacked = noLatencies();
+  const sent: Sent = { requests: 0, answers: {} };
   const before = storedBytes(data);
-  say(`attacked for ${attackSeconds} s`);
-  const orders: Orders = {
-    ...{ url: server.url, seconds: attackSeconds, connections: options.connections, maxRequests },
-    machine: flooder,
-    tenant: { token: hostile.bearer, pool: hostilePool, allocation_id: hostile.allocation.allocation_id },
-  };
-  const worker = new Worker(new URL('./hostile/attackers.ts', import.meta.url), { workerData: orders });
-  const endWorker = whenOver(() => worker.terminate());
-  const sent = new Promise<Sent>((resolve, reject) => {
-    worker.once('message', resolve);
-    worker.once('error', reject);
-  });
-  const attacked = await probe(attackSeconds);
-  const { requests, answers } = await sent;
-  await endWorker();
+  for (let round = 1; round <= rounds; round++) {
+    say(`round ${round} of ${rounds}: quiet for ${quietSeconds / rounds} s, attacked for ${attackSeconds / rounds} s`);
+    add(quiet, await probe(quietSeconds / rounds));
+    const [measured, { requests, answers }] = await Promise.all([
+      probe(attackSeconds / rounds),
+      attackFor(attackSeconds / rounds),
+    ]);
+    add(attacked, measured);
+    sent.requests += requests;
+    for (const [answer, count] of Object.entries(answers)) sent.answers[answer] = (sent.answers[answer] ?? 0) + count;
+    // What the attack left to do is neither quiet nor attacked.
+    await pause(systemClock, settleMs);
+  }
   const after = storedBytes(data);
   await server.stop();
 
-  say(`answers: ${JSON.stringify(answers)}`);
+  say(`answers: ${JSON.stringify(sent.answers)}`);
   const mb = (bytes: number) => bytes / 1024 / 1024;
   const { instance, tenant, anonymous } = defaultLimits;
   const ratios = (Object.keys(quiet) as (keyof Latencies)[]).flatMap((what): Figure[] =>
@@ -190,7 +218,7 @@ try {
     options,
     'hostile',
     [
-      { what: `hostile requests in ${attackSeconds} s`, value: requests, unit: '' },
+      { what: `hostile requests in ${attackSeconds} s`, value: sent.requests, unit: '' },
       {
         what: 'the database grew, without its write-ahead log',
         value: mb(after.data - before.data),
