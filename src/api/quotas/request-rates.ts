@@ -174,7 +174,8 @@ export function createRequestRates(clock: Clock, limits: RateSettings): RequestR
       }
       held.set(key, ofCaller + 1);
       heldInAll++;
-      await pause(clock, holdMs);
+      // Spread: refusals that are sent together are followed by requests that come together.
+      await pause(clock, holdMs * (1 + Math.random()));
       heldInAll--;
       const left = (held.get(key) ?? 1) - 1;
       if (left > 0) held.set(key, left);
