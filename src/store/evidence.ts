@@ -272,6 +272,19 @@ const ofInstance = (id: string): string[] => [
   `node_instance_id = ${id} and layer = 'rule' and node_id = (select node_id from instances where node_instance_id = ${id})`,
 ];
 
+/** The ids that lead to few facts each. */
+const ids = ['node_id', 'node_instance_id', 'correlation_id', 'allocation_id', 'workflow_id'] as const;
+const isAboutOne = (filter: EvidenceFilter) => ids.some((id) => filter[id] !== undefined);
+
+/**
+ * Of few facts each is looked up in the allocations. The planner must not turn that into a join: a kept plan would then
+ * read all allocations of the tenant.
+ */
+const isOfTenant = (tenant: string, fewFacts: boolean): string =>
+  fewFacts
+    ? `(select tenant from allocations where allocations.allocation_id = evidence.allocation_id) = ${tenant}`
+    : `allocation_id in (select allocation_id from allocations where tenant = ${tenant})`;
+
 export async function readTimeline(
   db: Queryable,
   filter: EvidenceFilter,
@@ -291,8 +304,7 @@ export async function readTimeline(
   if (filter.since) where.push(`at >= ${bind(filter.since)}::timestamptz`);
   if (filter.until) where.push(`at < ${bind(filter.until)}::timestamptz`);
   if (filter.audited) where.push('actor is not null');
-  if (filter.tenant)
-    where.push(`allocation_id in (select allocation_id from allocations where tenant = ${bind(filter.tenant)})`);
+  if (filter.tenant) where.push(isOfTenant(bind(filter.tenant), isAboutOne(filter)));
   const newest = filter.order !== 'oldest';
   if (filter.cursor) {
     where.push(
