@@ -1,0 +1,139 @@
+/**
+ * Two replicas under random calls, of which one after the other is killed. Afterwards nothing is lost, left over or in limbo, and
+ * the history is one that the model allows.
+ */
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { pause, systemClock } from '../../src/base/clock.ts';
+import { expectNothingLeft, type Ledger, openLedger } from '../support/ledger.ts';
+import { declarePool } from '../support/machine-life.ts';
+import { createCaller, type Log } from './random-calls/caller.ts';
+import { type Replicas, startReplicas } from './random-calls/replicas.ts';
+import { everyAllocation, releaseAll, retireAll } from './random-calls/settle.ts';
+import { type Done, work } from './random-calls/worker.ts';
+import { isWhole, share } from './support/outsider.ts';
+
+const workers = share(8, 40);
+const seconds = share(20, 600);
+const killEverySeconds = share(6, 20);
+const maxNodes = share(6, 16);
+const pool = 'random';
+
+/** A small generator of our own, so that a run can be told by its seed. */
+function generator(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+let replicas: Replicas;
+let ledger: Ledger;
+beforeAll(async () => {
+  replicas = await startReplicas();
+  ledger = await openLedger(replicas.both[0].database_url);
+});
+afterAll(async () => {
+  await ledger?.close();
+  await replicas?.stop();
+});
+
+/** The rows of the pool, looked at all along: never more machines than it may have, and no count below zero. */
+function watchOccupancy() {
+  const wrong: string[] = [];
+  let looks = 0;
+  let over = false;
+  const watching = (async () => {
+    while (!over) {
+      const [row] = await ledger.rows<{ machines: number; allocations: number; twice: number }>(
+        `select (select count(*)::int from nodes where status <> 'retired' and pool = $1) as machines,
+                (select count(*)::int from allocations where status = 'active' and pool = $1) as allocations,
+                (select count(*)::int from (select node_id from allocations
+                  where status in ('provisioning', 'active', 'releasing') and node_id is not null
+                  group by node_id having count(*) > 1) shared) as twice`,
+        [pool],
+      );
+      looks++;
+      if (!row || row.machines > maxNodes || row.allocations > row.machines || row.twice > 0)
+        wrong.push(JSON.stringify(row));
+      await pause(systemClock, 100);
+    }
+  })();
+  return {
+    async end() {
+      over = true;
+      await watching;
+      return { wrong, looks };
+    },
+  };
+}
+
+it('loses nothing, leaves nothing and keeps its word', { timeout: (seconds + 600) * 1000 }, async () => {
+  const seed = Math.trunc(Math.random() * 2 ** 31);
+  console.log(`seed ${seed}: ${workers} workers for ${seconds} s, a kill every ${killEverySeconds} s`);
+  const [first] = replicas.both;
+  await declarePool(first.client, pool, { max_nodes: maxNodes, spec: { clean: 'sleep 0.3' } });
+  const token = first.token;
+  const random = generator(seed);
+  const pick = (count: number) => Math.trunc(random() * count);
+  const log: Log = { calls: 0, repeats: 0, failures: [], differing: [] };
+  const done: Done = { allocations: new Set(), predictions: [], actions: {} };
+  const occupancy = watchOccupancy();
+  const endMs = systemClock.monotonicMs() + 1000 * seconds;
+  const clients = () => replicas.both.map((replica) => replica.as(token));
+  await Promise.all([
+    replicas.killInTurn(killEverySeconds, endMs),
+    ...Array.from({ length: workers }, (_, index) => {
+      const id = `${randomUUID()}-${index}`;
+      return work(createCaller(clients, pick, log, id), { pool, id, endMs, random, done });
+    }),
+  ]);
+
+  const { client } = replicas.both[0];
+  await releaseAll(client);
+  await retireAll(client);
+  const { wrong, looks } = await occupancy.end();
+
+  expect(log.failures).toEqual([]);
+  expect(log.differing, 'repeats with another answer').toEqual([]);
+  expect(wrong, 'occupancy').toEqual([]);
+
+  // One outcome for each allocation, and none that nobody asked for.
+  const allocations = await everyAllocation(client);
+  expect(new Set(allocations.map(({ allocation_id }) => allocation_id))).toEqual(done.allocations);
+  const outcomes = await ledger.rows<{ allocation_id: string; released: number }>(
+    `select allocation_id, count(*)::int as released from evidence where kind = 'allocation.released'
+     group by allocation_id having count(*) <> 1`,
+  );
+  expect(outcomes, 'allocations that were released twice').toEqual([]);
+
+  // What was predicted is what the evidence of the same request says.
+  const changes = await ledger.rows<{ correlation_id: string; kind: string }>(
+    `select distinct on (correlation_id) correlation_id, kind from evidence
+     where kind like 'node.%' and data ? 'from' and correlation_id = any($1) order by correlation_id, xid, seq`,
+    [done.predictions.map(({ correlation_id }) => correlation_id)],
+  );
+  const became = new Map(changes.map(({ correlation_id, kind }) => [correlation_id, kind.slice('node.'.length)]));
+  const untrue = done.predictions.filter(
+    ({ correlation_id, predicted }) => (became.get(correlation_id) ?? predicted) !== predicted,
+  );
+  expect(untrue, 'predictions that did not come true').toEqual([]);
+  if (isWhole) expect(became.size).toBeGreaterThan(0);
+
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const page = await client.call('store-verify', { query: { limit: 500, ...(cursor && { cursor }) } });
+    expect(page.items).toEqual([]);
+    expect(page.unretired ?? []).toEqual([]);
+    expect(page.miscounted ?? []).toEqual([]);
+    cursor = page.next_cursor;
+  }
+  await expectNothingLeft(ledger, first.nodes_dir, 2);
+  console.log(
+    `${allocations.length} allocations, ${log.calls} calls, ${log.repeats} repeats, ${replicas.kills()} kills, ` +
+      `${done.predictions.length} actions (${became.size} changed a status), ${looks} looks: nothing lost, left or in limbo`,
+  );
+  console.log(JSON.stringify(done.actions));
+});
