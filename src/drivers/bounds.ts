@@ -39,7 +39,8 @@ export function createBounds(clock: Clock, upstream: string): Bounds {
   const atWork = (call: string): DriverOutcome => ({
     outcome: 'wait',
     retry_seconds: soon_seconds,
-    message: `${upstream} is still at work on this machine (${call})`,
+    message: `${upstream} has not answered yet (${call}); it is still at work on this machine`,
+    error: { code: 'not_answered', owner_layer: 'provider' },
   });
   const settle = (machine: string, work: Work) => {
     if (underway.get(machine) === work) underway.delete(machine);

@@ -54,15 +54,19 @@ export interface DriverFailure {
   phase?: string;
 }
 
-export interface DriverWait {
+/** What keeps a driver from going on, while it asks again. */
+export interface WaitProblem {
+  code: string;
+  owner_layer: OwnerLayer;
+}
+
+interface Wait {
   outcome: 'wait';
   /** Ask again after this long, or when woken. */
   retry_seconds: number;
   message: string;
   /** What has been reached, where the message also tells what only ticks: a clock that runs on is no advance. */
   mark?: string;
-  /** The upstream is busy, away or asked too often: it is tried again, at a time that people are told. Otherwise it is only looked at again. */
-  put_off?: true;
   /** Which of its planned phases it is in. One that it has left before changes nothing. */
   phase?: string;
   /** The provider has no room for it yet: its boot has not begun, so its boot budget does not run. */
@@ -70,6 +74,12 @@ export interface DriverWait {
   parts?: ProgressPart[];
   state?: DriverState;
 }
+
+/**
+ * `put_off`: the upstream is busy, away or asked too often: it is tried again, at a time that people are told. Otherwise it is only
+ * looked at again. `error` is part of the verdict if the deadline passes meanwhile; the next answer that names a phase replaces it.
+ */
+export type DriverWait = Wait & ({ put_off: true; error: WaitProblem } | { put_off?: never; error?: WaitProblem });
 
 export interface DriverDone {
   outcome: 'done';
@@ -129,6 +139,8 @@ export interface PlannedStep {
   phase: string;
   label: string;
   usual_seconds: number | null;
+  /** Who has to act where the step takes too long and nothing went wrong in it. */
+  owner_layer: OwnerLayer;
   /** What the slow ones take, where the provider is known for it: people are told both until the pool has its own history. */
   slow_seconds?: number;
 }

@@ -3,6 +3,7 @@
  * registered, wait until it is ready; and, if that comes to nothing, give it up with the reason.
  */
 import { now, secondsLater } from '../base/clock.ts';
+import { ownerLayers } from '../contract/problem.ts';
 import type { DriverFailure } from '../drivers/driver.ts';
 import type { OperationContext, RetryPolicy } from '../engine/engine.ts';
 import { OperationCancelled, StepFailed } from '../engine/engine.ts';
@@ -54,7 +55,7 @@ class MachineEnded extends StepFailed {}
  */
 const givenUp = ({ node }: Subject): DriverFailure => ({
   outcome: 'failed',
-  owner_layer: node.waiting_for === 'capacity' ? 'provider' : 'node',
+  owner_layer: ownerLayers.find((each) => each === node.verdict?.owner) ?? 'node',
   code: node.verdict?.rule ?? 'node_failed',
   message: node.verdict?.reason ?? `the node is ${node.status}`,
   retryable: false,
@@ -123,6 +124,7 @@ async function awaitLeaving(
           status: subject.node.status,
           reason: subject.node.verdict?.reason ?? null,
           rule: subject.node.verdict?.rule ?? null,
+          owner: subject.node.verdict?.owner ?? null,
         };
       if (isObserved(subject)) {
         await promoteIfReady(services, subject);
@@ -134,7 +136,9 @@ async function awaitLeaving(
     },
     { until, poll_seconds: agentless ? observeEverySeconds : watchEverySeconds },
   );
-  const after = seen as { status: string; reason: string | null; rule: string | null } | undefined;
+  const after = seen as
+    | { status: string; reason: string | null; rule: string | null; owner?: string | null }
+    | undefined;
   if (after?.status === 'crashed') {
     throw new MachineEnded({
       step: name,
@@ -148,7 +152,7 @@ async function awaitLeaving(
     throw new StepFailed({
       step: name,
       code: after.rule ?? 'node_failed',
-      owner_layer: 'node',
+      owner_layer: after.owner ?? 'node',
       message: after.reason ?? 'the node failed',
       tries: 1,
     });

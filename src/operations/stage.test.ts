@@ -90,7 +90,7 @@ test('a long wait is cut short when what it is for is over', async () => {
 
 test('only what a provider put off is told as a try with a time; what is merely looked at again is not', async () => {
   const looks = { ...runs, retry_seconds: 10 };
-  const { call } = script(looks, { ...looks, put_off: true }, done);
+  const { call } = script(looks, { ...looks, put_off: true, error: { code: 'away', owner_layer: 'provider' } }, done);
   const told: unknown[] = [];
   const heard = { ...context, emit: async (said: unknown) => told.push(said) } as unknown as OperationContext;
   await drive(heard, services, 'launch:ensure', call, { policy, subject });

@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { moment, now } from '../base/clock.ts';
 import type { EvidenceLayer } from '../contract/evidence.ts';
 import type { EvidenceKind } from '../contract/evidence-kinds.ts';
-import type { DriverDone, DriverFailure, DriverOutcome } from '../drivers/driver.ts';
+import type { DriverDone, DriverFailure, DriverOutcome, DriverWait } from '../drivers/driver.ts';
 import {
   type Json,
   OperationCancelled,
@@ -16,6 +16,7 @@ import {
   StepFailed,
 } from '../engine/engine.ts';
 import type { StepHistory } from '../lifecycle/expectation.ts';
+import type { StepProblem as OperationProblem } from '../lifecycle/launch-blame.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import { keepDriverState } from '../store/instances.ts';
 import { reachedIn } from '../store/operation-progress.ts';
@@ -188,12 +189,19 @@ export async function drive(
     await context.emit({
       message: answer.message,
       parts: answer.parts ?? [],
+      ...problemIn(answer),
       ...(answer.mark !== undefined && { mark: answer.mark }),
       ...(answer.put_off &&
         answer.retry_seconds >= worthTellingSeconds && { retry_after_seconds: answer.retry_seconds }),
     } as unknown as Json);
     await rest(context, `${name}:${round}:rest`, answer, options);
   }
+}
+
+/** Where a driver says which phase it is in, whatever went wrong before is over; a wait without either says nothing new. */
+function problemIn({ error, message, phase }: DriverWait): { error?: OperationProblem | null } {
+  if (error) return { error: { ...error, message } };
+  return phase === undefined ? {} : { error: null };
 }
 
 /** Told in the driver's own step: a step of its own would be repeated by a crash just the same. */

@@ -3,12 +3,25 @@ import { isDeepStrictEqual } from 'node:util';
 import { secondsLater } from '../base/clock.ts';
 import type { WorkflowId } from '../base/ids.ts';
 import type { EvidenceLayer } from '../contract/evidence.ts';
+import type { StepProblem } from '../lifecycle/launch-blame.ts';
+import { phaseOf } from '../lifecycle/progress.ts';
 import type { Database } from './database.ts';
 import { type Executor, enterAs, factOfOperation } from './executions.ts';
+import { amendStep, type Page } from './operation-ledger.ts';
 import { type PublishedProgress, reachedIn, settleProgress } from './operation-progress.ts';
 
 /** What an operation says of itself between its steps. */
-export type Publication = Pick<PublishedProgress, 'message' | 'mark' | 'parts'> & { retry_after_seconds?: number };
+export type Publication = Pick<PublishedProgress, 'message' | 'mark' | 'parts'> & {
+  retry_after_seconds?: number;
+  /** What keeps its present step from going on; null once nothing does. */
+  error?: StepProblem | null;
+};
+
+function noteError(page: Page, error: StepProblem | null): void {
+  const step = page.steps.find(({ status }) => status === 'running' || status === 'waiting');
+  const next = error && { ...error, step: step ? phaseOf(step.name) : null };
+  if (step && !isDeepStrictEqual(step.error, next)) amendStep(page, step, { error: next });
+}
 
 /** A driver that is asked again and again mostly answers the same: that is told again only so often. */
 const repeatSeconds = 15;
@@ -30,7 +43,8 @@ export const publishProgress = (
 ): Promise<void> =>
   enterAs(db, run, executor, (page) => {
     const { row } = page;
-    const { retry_after_seconds, ...words } = page.redact.value(said);
+    const { retry_after_seconds, error, ...words } = page.redact.value(said);
+    if (error !== undefined) noteError(page, error);
     const { message, parts, advanced_at = now.toISOString(), patient_until } = row.progress;
     const advanced = reachedIn(row.progress) !== reachedIn(words) || !isDeepStrictEqual(parts, words.parts);
     const news = advanced || message !== words.message;

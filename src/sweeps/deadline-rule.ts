@@ -1,8 +1,10 @@
 /** The rules on a node's deadline: one declaration each, the same pass for all of them. */
 import { moment, secondsBetween } from '../base/clock.ts';
 import type { Evidence } from '../contract/evidence.ts';
+import type { Blame } from '../lifecycle/launch-blame.ts';
 import { type NodeRuleName, nodeRules } from '../lifecycle/rules.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
+import type { Transaction } from '../store/database.ts';
 import { countDueNodes, type DueCondition, type DueNode, lockDueNodes, nextDueAt } from '../store/due.ts';
 import { ownerOfRefusal, refusedInWords } from './refusals.ts';
 import type { SweepServices } from './services.ts';
@@ -16,7 +18,9 @@ export interface DeadlineRule extends Pick<VerdictRule, 'apply' | 'batch'> {
   /** Of those that are due, the ones this rule decides on; all, unless told. */
   where?: readonly (readonly DueCondition[])[];
   /** A sentence for a tired person; `waited` says how long and where the budget came from. */
-  reason(waited: string, node: DueNode): string;
+  reason(waited: string, node: DueNode, blame?: Blame): string;
+  /** What the reason says and whose it is, where that takes more than the node's row; asked once for all that are due. */
+  blame?(tx: Transaction, due: readonly DueNode[]): Promise<(node: DueNode) => Blame>;
   /** The same of a machine whose beats arrive and are refused, where the rule judges by them. */
   refused?(waited: string, refusal: string): string;
   /** Whether the machine was seen to have ended, so that waiting does not bring it back. */
@@ -34,8 +38,11 @@ function waitedFor(node: DueNode, now: Date): string {
   return Math.abs(moved) < 0.5 ? waited : `${waited}, deadline moved by ${Math.round(moved)} s`;
 }
 
+const dataOf = (blame: Blame | undefined) =>
+  blame ? { step: blame.step, code: blame.code, owner_layer: blame.owner_layer } : {};
+
 /** What it is told, and who is to help. One that was seen to have ended does not beat any more, whatever was refused before. */
-function judgement({ refusals }: SweepServices, rule: DeadlineRule, node: DueNode, now: Date) {
+function judgement({ refusals }: SweepServices, rule: DeadlineRule, node: DueNode, now: Date, blame?: Blame) {
   const waited = waitedFor(node, now);
   if (rule.certain?.(node)) return { reason: rule.reason(waited, node), data: { certain: true } };
   // What was refused before it came to stand so says nothing of why it stands so still; it is told anew in each status.
@@ -44,7 +51,7 @@ function judgement({ refusals }: SweepServices, rule: DeadlineRule, node: DueNod
   const why = rule.refused ? refusals.why(node.node_instance_id, unheardSince, now) : null;
   return rule.refused && why !== null
     ? { reason: rule.refused(waited, refusedInWords(why)), data: ownerOfRefusal }
-    : { reason: rule.reason(waited, node), data: {} };
+    : { reason: rule.reason(waited, node, blame), data: dataOf(blame) };
 }
 
 /** The deadline that a fact has set. */
@@ -70,9 +77,10 @@ export function deadlineRule(services: SweepServices, rule: DeadlineRule): Sweep
     ...(rule.apply && { apply: rule.apply }),
     async find(tx, now, limit, except) {
       const due = await lockDueNodes(tx, question(now), limit, except);
+      const blameOn = due.length > 0 ? await rule.blame?.(tx, due) : undefined;
       return due.map((node) => {
         const { budget_seconds, budget_source, stale_seconds, reported_status } = node;
-        const { reason, data } = judgement(services, rule, node, now);
+        const { reason, data } = judgement(services, rule, node, now, blameOn?.(node));
         const moments = { deadline_at: node.deadline_at, last_seen_at: node.last_seen_at };
         return {
           node,

@@ -80,7 +80,7 @@ it('shows a machine that was given up come back, without a reload', { timeout: w
   await page.evaluate('window.sameDocument = true');
   await statusOf(page, 'failed').waitFor();
   await page
-    .getByText(/launched but never registered/)
+    .getByText(/provisioning timed out/)
     .first()
     .waitFor();
   await writeFile(gate(), '');

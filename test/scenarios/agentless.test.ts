@@ -11,6 +11,7 @@ const phases: PlannedStep[] = ['asking', 'creating', 'completed'].map((phase) =>
   phase,
   label: `${phase} it`,
   usual_seconds: 1,
+  owner_layer: 'provider',
 }));
 
 /** Shorter than a beat counts, and longer than a busy machine takes for its next look. */

@@ -10,6 +10,8 @@ import type { Driver, DriverOutcome } from '../../src/drivers/driver.ts';
 import type { Composition } from '../../src/main.ts';
 import { type Podman, startPodman } from '../support/docker/podman.ts';
 import { type Registry, startRegistry } from '../support/docker/registry.ts';
+import { freePort } from '../support/free-port.ts';
+import { silentListener } from '../support/silent-listener.ts';
 import { allocationOf, becomesAllocation, nodeOf } from './support/machines.ts';
 import { scenario, type World, without } from './support/scenario.ts';
 import { progressOf } from './support/slow-cluster.ts';
@@ -199,4 +201,53 @@ scenario({
     },
     { broken: 'no rule drift', composition: without('drift'), fails: /waited .* for the drift to be found/ },
   ],
+});
+
+/** Its deadline passes once the operation has reported this; what everything then says about that. */
+async function outOfTime(world: World, pool: string, spec: object, problem: string) {
+  await containerPool(world, pool, spec);
+  const id = await asked(world, pool);
+  await says(world, 'the problem to be reported', id, ({ message }) => message.includes(problem));
+  const { node_id } = await allocationOf(world, id);
+  await world.ledger.rows('update nodes set deadline_at = now() where node_id = $1', [node_id]);
+  const { owner_layer, reason } = await becomesAllocation(world, id, 'failed');
+  const { because } = await world.client.call('node-explain', { params: { id: node_id ?? '' } });
+  const told = await says(world, 'the error to be told', id, ({ error }) => error !== undefined);
+  const [fact] = await world.ledger.rows<{ data: { evidence: { step: string; code: string } } }>(
+    `select data from evidence where node_id = $1 and kind = 'node.failed'`,
+    [node_id],
+  );
+  return { owner_layer, reason, because, error: told.error, rests_on: fact?.data.evidence };
+}
+
+scenario({
+  name: 'deadlines that pass before a container runs',
+  args,
+  async story(world) {
+    await podman.start();
+    const nowhere = `127.0.0.1:${await freePort()}/worker:1`;
+    const hung = join(directory, `${world.ledger.installation_id}.sock`);
+    const engine = await silentListener({ path: hung });
+    const [unpulled, unanswered] = await Promise.all([
+      outOfTime(world, 'unpulled', { image: nowhere }, 'could not be pulled'),
+      outOfTime(world, 'unanswered', { docker_host: `unix://${hung}` }, 'has not answered'),
+    ]);
+    expect(unpulled).toMatchObject({
+      owner_layer: 'provider',
+      because: { rule: 'provision-deadline', owner: 'provider' },
+      error: { owner_layer: 'provider' },
+      rests_on: { step: 'pull_image', code: 'image_pull_failed', owner_layer: 'provider' },
+    });
+    expect(unpulled.reason).toContain(`at step pull_image (owner provider): image ${nowhere} could not be pulled`);
+    expect(unpulled.because.verdict).toBe(unpulled.reason);
+    expect(unanswered).toMatchObject({
+      owner_layer: 'provider',
+      because: { rule: 'provision-deadline', owner: 'provider' },
+      error: { owner_layer: 'provider' },
+      rests_on: { step: 'pull_image', code: 'not_answered', owner_layer: 'provider' },
+    });
+    expect(unanswered.reason).toContain('the container engine has not answered yet');
+    await engine.close();
+  },
+  counters: [],
 });

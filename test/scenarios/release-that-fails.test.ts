@@ -206,9 +206,7 @@ it('a machine that comes after its deadline but inside its window is rescued and
   });
   const id = await allocate(server.client, 'late');
   const failed = await becomes(server.client, id, 'failed');
-  expect(failed.reason).toMatch(
-    /^provisioning timed out: launched but never registered \(waited \d+ s, budget from pool\)$/,
-  );
+  expect(failed.reason).toMatch(/^provisioning timed out.* \(waited \d+ s, budget from pool\)$/);
   await touch('awake');
   const active = await becomes(server.client, id, 'active');
   expect(active.node_id).toBe(failed.node_id);

@@ -53,6 +53,7 @@ const notWhileCreating = ({ state }: DriverTarget, answer: DriverOutcome): Drive
   answer.outcome === 'failed' && notLetIn.test(answer.code) && state.cluster_seen === true
     ? {
         ...{ outcome: 'wait', retry_seconds: let_in_again_seconds, put_off: true, message: answer.message },
+        error: { code: answer.code, owner_layer: answer.owner_layer },
         ...(answer.phase && { phase: answer.phase }),
       }
     : answer;

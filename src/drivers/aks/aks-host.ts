@@ -67,7 +67,11 @@ export async function inPhase<Answer>(
   }
 }
 
-export const looksAgain = (host: AksHost, message: string, rest: Partial<DriverWait> = {}): DriverWait => ({
+export const looksAgain = (
+  host: AksHost,
+  message: string,
+  rest: Partial<Omit<DriverWait, 'put_off' | 'error'>> = {},
+): DriverWait => ({
   outcome: 'wait',
   retry_seconds: host.look_seconds,
   message,

@@ -57,6 +57,7 @@ export const azureAway = (because: string, retry_seconds = away_seconds): Driver
   retry_seconds,
   message: `Azure does not answer (${because}); it is asked again`,
   put_off: true,
+  error: { code: 'azure_away', owner_layer: 'provider' },
 });
 
 const failed = (code: string, message: string, retryable: boolean, phase?: string): DriverFailure => ({
@@ -108,6 +109,7 @@ export function azureFailure(
       retry_seconds: inTime(after, conflict_seconds),
       message: `Azure asks to come again (${code}: ${words})`,
       put_off: true,
+      error: { code, owner_layer: 'provider' },
       ...where,
     };
   const mendable = meaning?.retryable ?? [401, 403].includes(status);

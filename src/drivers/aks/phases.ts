@@ -10,9 +10,15 @@ export const phases = {
 } as const;
 
 export const plannedPhases = (): PlannedStep[] => [
-  { phase: phases.begin, label: 'Preparing the cluster', usual_seconds: 2 },
-  { phase: phases.group, label: 'Ensuring the resource group', usual_seconds: 5 },
-  { phase: phases.create, label: 'Creating AKS cluster', usual_seconds: 300, slow_seconds: 600 },
-  { phase: phases.roles, label: 'Ensuring role assignments', usual_seconds: 10 },
-  { phase: phases.done, label: 'Waiting for it to be ready', usual_seconds: null },
+  { phase: phases.begin, label: 'Preparing the cluster', usual_seconds: 2, owner_layer: 'provider' },
+  { phase: phases.group, label: 'Ensuring the resource group', usual_seconds: 5, owner_layer: 'provider' },
+  {
+    phase: phases.create,
+    label: 'Creating AKS cluster',
+    usual_seconds: 300,
+    owner_layer: 'provider',
+    slow_seconds: 600,
+  },
+  { phase: phases.roles, label: 'Ensuring role assignments', usual_seconds: 10, owner_layer: 'provider' },
+  { phase: phases.done, label: 'Waiting for it to be ready', usual_seconds: null, owner_layer: 'provider' },
 ];

@@ -40,9 +40,9 @@ export interface DockerDriverOptions {
 }
 
 const plan = (): PlannedStep[] => [
-  { phase: 'pull_image', label: 'Pulling the image', usual_seconds: null },
-  { phase: 'create', label: 'Creating the container', usual_seconds: 0.5 },
-  { phase: 'start', label: 'Starting the container', usual_seconds: 0.5 },
+  { phase: 'pull_image', label: 'Pulling the image', usual_seconds: null, owner_layer: 'provider' },
+  { phase: 'create', label: 'Creating the container', usual_seconds: 0.5, owner_layer: 'provider' },
+  { phase: 'start', label: 'Starting the container', usual_seconds: 0.5, owner_layer: 'provider' },
 ];
 
 export function createDockerDriver(options: DockerDriverOptions): Driver {

@@ -10,6 +10,7 @@ export const engineAway = (address: string, because: string): DriverWait => ({
   retry_seconds: away_seconds,
   message: `the container engine at ${address} does not answer (${because}); it is asked again`,
   put_off: true,
+  error: { code: 'engine_away', owner_layer: 'provider' },
 });
 
 /** An operating error becomes a value; anything else is a mistake of ours and is thrown on. `strike` takes the secrets out. */

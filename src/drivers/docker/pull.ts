@@ -62,6 +62,7 @@ function refusal(engine: Engine, image: string, error: unknown, auth: RegistryAu
     outcome: 'wait',
     retry_seconds: away_seconds,
     message: `image ${image} could not be pulled (${words}); it is tried again`,
+    error: { code: 'image_pull_failed', owner_layer: 'provider' },
     phase,
   };
 }

@@ -9,6 +9,7 @@ export const cloudAway = (region: string, because: string, retry_seconds = away_
   retry_seconds,
   message: `EC2 in ${region} does not answer (${because}); it is asked again`,
   put_off: true,
+  error: { code: 'ec2_away', owner_layer: 'provider' },
 });
 
 /** Longer each time, so that a provider without room, or one that is asked too often, is not asked more for it. */
@@ -91,6 +92,7 @@ export function cloudFailure(
       retry_seconds: backoff(times, room.first_seconds, room.most_seconds),
       message: `EC2 in ${region} has no room for this machine now (${told})`,
       put_off: true,
+      error: { code: 'no_capacity', owner_layer: 'provider' },
       waits_for: 'capacity',
     };
   if (isThrottled(error))
@@ -99,6 +101,7 @@ export function cloudFailure(
       retry_seconds: backoff(times, throttled.first_seconds, throttled.most_seconds),
       message: `EC2 in ${region} is asked too often (${told}); it is asked again`,
       put_off: true,
+      error: { code: 'ec2_throttled', owner_layer: 'provider' },
     };
   if (isAway(error)) return cloudAway(region, told, backoff(times, away_seconds, throttled.most_seconds));
   if (statusOf(error) === null) throw error;

@@ -43,8 +43,8 @@ export interface Ec2DriverOptions {
 }
 
 const plan = (): PlannedStep[] => [
-  { phase: 'request', label: 'Requesting the machine', usual_seconds: 2 },
-  { phase: 'boot', label: 'Waiting until it runs', usual_seconds: 20 },
+  { phase: 'request', label: 'Requesting the machine', usual_seconds: 2, owner_layer: 'provider' },
+  { phase: 'boot', label: 'Waiting until it runs', usual_seconds: 20, owner_layer: 'provider' },
 ];
 
 /** How often in a row the provider put us off, and why; kept with the machine, so that the pauses grow across restarts. */

@@ -21,7 +21,7 @@ export function createExternalDriver({ revoked }: ExternalDriverOptions): Driver
     host_bound: false,
     final_proof: 'revoked',
     spec_schema: Type.Object({}, { additionalProperties: false }),
-    plan: () => [{ phase: 'enrol', label: 'Wait for the machine to enrol', usual_seconds: null }],
+    plan: () => [{ phase: 'enrol', label: 'Wait for the machine to enrol', usual_seconds: null, owner_layer: 'node' }],
     ensure: done('the machine is brought by others; waiting for it to enrol'),
     // Upstream has no word for it that we could hear: whether it lives, its heartbeat tells.
     observe: async () => ({

@@ -34,7 +34,9 @@ export interface LocalDriverOptions {
 }
 
 /** What comes after the launch is the machine's own doing, and told by its boot stages. */
-const plan = (): PlannedStep[] => [{ phase: 'launch', label: 'Launching', usual_seconds: 0.5 }];
+const plan = (): PlannedStep[] => [
+  { phase: 'launch', label: 'Launching', usual_seconds: 0.5, owner_layer: 'provider' },
+];
 
 export function createLocalDriver(options: LocalDriverOptions): Driver {
   mkdirSync(options.nodes_dir, { recursive: true, mode: 0o700 });

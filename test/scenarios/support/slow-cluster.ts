@@ -9,10 +9,10 @@ import type { World } from './scenario.ts';
 import { tryingDriver } from './trying-driver.ts';
 
 export const phases: PlannedStep[] = [
-  { phase: 'creating_cluster', label: 'Preparing', usual_seconds: 1 },
-  { phase: 'ensuring_resource_group', label: 'Making the resource group', usual_seconds: 2 },
-  { phase: 'arm_create_or_update', label: 'Creating the cluster', usual_seconds: 20 },
-  { phase: 'ensuring_rbac', label: 'Assigning roles', usual_seconds: 2 },
+  { phase: 'creating_cluster', label: 'Preparing', usual_seconds: 1, owner_layer: 'provider' },
+  { phase: 'ensuring_resource_group', label: 'Making the resource group', usual_seconds: 2, owner_layer: 'provider' },
+  { phase: 'arm_create_or_update', label: 'Creating the cluster', usual_seconds: 20, owner_layer: 'provider' },
+  { phase: 'ensuring_rbac', label: 'Assigning roles', usual_seconds: 2, owner_layer: 'provider' },
 ];
 
 /** What stands before the driver's phases and after them: finding a machine; its registration and its start. */

@@ -1,0 +1,220 @@
+/**
+ * A provision deadline that passes in each step of each driver: the verdict names the step, what went wrong in it last, and who owns
+ * it. A driver with a step that `owners` does not list fails here.
+ */
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { secondsLater, systemClock } from '../../src/base/clock.ts';
+import { type NodeId, newCorrelationId, newReplicaId, newWorkflowId, type WorkflowId } from '../../src/base/ids.ts';
+import { createLog } from '../../src/base/log.ts';
+import { readSettings } from '../../src/base/settings.ts';
+import type { PoolDocument } from '../../src/contract/pool.ts';
+import type { OwnerLayer } from '../../src/contract/problem.ts';
+import type { Driver } from '../../src/drivers/driver.ts';
+import type { StepProblem } from '../../src/lifecycle/launch-blame.ts';
+import { openDrivers } from '../../src/open-drivers.ts';
+import { bringUpPlan } from '../../src/operations/provision-plan.ts';
+import { claimExecution, type Executor } from '../../src/store/executions.ts';
+import { publishProgress } from '../../src/store/publish-progress.ts';
+import { queueOperation } from '../../src/store/queue-operation.ts';
+import { registerReplica } from '../../src/store/replicas.ts';
+import { stepEnded, stepReached, stepStarted } from '../../src/store/steps.ts';
+import { provisionDeadline } from '../../src/sweeps/provision-deadline.ts';
+import type { SweepServices } from '../../src/sweeps/services.ts';
+import { ruleStage, type Stage } from '../../src/sweeps/testing/stage.ts';
+import { testDatabase } from '../support/database.ts';
+
+/** Who owns each step of each driver where nothing went wrong in it. */
+const owners: Record<string, Record<string, OwnerLayer>> = {
+  local: { launch: 'provider' },
+  docker: { pull_image: 'provider', create: 'provider', start: 'provider' },
+  ec2: { request: 'provider', boot: 'provider' },
+  aks: {
+    creating_cluster: 'provider',
+    ensuring_resource_group: 'provider',
+    arm_create_or_update: 'provider',
+    ensuring_rbac: 'provider',
+    completed: 'provider',
+  },
+  external: { enrol: 'node' },
+};
+
+const directory = mkdtempSync(join(tmpdir(), 'slipway-steps-'));
+const drivers: Map<string, Driver> = openDrivers({
+  settings: readSettings([], {}),
+  log: createLog({ level: 'silent' }),
+  data_dir: directory,
+  db: { query: async () => [] } as never,
+  clock: systemClock,
+  installation: { installation_id: 'steps' },
+  agent_bundle: '',
+});
+
+const stepsOf = (driver: Driver) => driver.plan({}).map(({ phase }) => phase);
+
+describe('the table of steps', () => {
+  test('knows every driver and each of its steps, with its owner', () => {
+    const planned = [...drivers.values()].map((driver) => [
+      driver.name,
+      Object.fromEntries(driver.plan({}).map(({ phase, owner_layer }) => [phase, owner_layer])),
+    ]);
+    expect(Object.fromEntries(planned)).toEqual(owners);
+  });
+
+  test.each([...drivers.keys()])('%s answers with no phase that its plan does not have', (name) => {
+    const root = fileURLToPath(new URL(`../../src/drivers/${name}/`, import.meta.url));
+    const named = globSync('*.ts', { cwd: root })
+      .filter((file) => !file.endsWith('.test.ts'))
+      .flatMap((file) => [...readFileSync(`${root}${file}`, 'utf8').matchAll(/\bphase(?:: | = )'([a-z_]+)'/g)])
+      .map(([, phase]) => phase);
+    expect(named.filter((phase) => !Object.hasOwn(owners[name] ?? {}, phase ?? ''))).toEqual([]);
+  });
+});
+
+let stage: Stage;
+let services: SweepServices;
+let executor: Executor;
+
+beforeAll(async () => {
+  stage = ruleStage(await testDatabase());
+  const { environment } = stage;
+  // They all fall due in one fleet: the brake has tests of its own.
+  const decide = { ...environment.decide, leaveOf: () => ({ leave: 'all' }) as const };
+  services = { ...stage.services, drivers, environment: { ...environment, decide } };
+  const where = { host: 'here', pid: 1, address: '', version: '1' };
+  const lease = { started_at: stage.start, lease_until: secondsLater(stage.start, 10_000) };
+  executor = await registerReplica(stage.db, { ...where, ...lease, replica_id: newReplicaId(stage.clock) });
+});
+afterAll(async () => {
+  await stage.close();
+  rmSync(directory, { recursive: true });
+});
+
+type Run = { workflow_id: WorkflowId; attempt: number };
+
+/** A machine of this driver that an operation brings up and whose deadline is at hand. */
+async function launching(name: string, driver: string): Promise<{ node_id: NodeId; run: Run }> {
+  const document = { driver } as PoolDocument;
+  await stage.pool(name, document);
+  const status = 'provisioning' as const;
+  const [node_id = '' as NodeId] = await stage.nodes({ pool: name, count: 1, status, deadline_at: stage.start });
+  const run = { workflow_id: newWorkflowId(stage.clock), attempt: 1 };
+  const steps = bringUpPlan(document, services);
+  const fresh = { ...run, kind: 'node-provision', revision: 2, node_id, tenant: null, actor: null, params: {}, steps };
+  await stage.db.transaction((tx) => queueOperation(tx, { ...fresh, correlation_id: newCorrelationId() }, stage.start));
+  await stage.db.query('update nodes set workflow_id = $2 where node_id = $1', [node_id, run.workflow_id]);
+  return { node_id, run };
+}
+
+async function at(run: Run, phase: string, said: { message: string; error?: StepProblem | null }): Promise<void> {
+  const now = stage.start;
+  await claimExecution(stage.db, run, executor, now);
+  await stepStarted(stage.db, run, 'launch', 1, executor, now);
+  await stepReached(stage.db, run, 'launch', phase, executor, now);
+  await publishProgress(stage.db, run, said, executor, now);
+}
+
+/** As the rule decides, on the row and in the evidence. */
+async function verdictOn(node_id: NodeId) {
+  await provisionDeadline(services).run(stage.at(1));
+  const [node] = await stage.rows([node_id]);
+  const [fact] = await stage.db.query<{ data: { evidence: Record<string, unknown> } }>(
+    `select data from evidence where node_id = $1 and kind = 'node.failed'`,
+    [node_id],
+  );
+  return { status: node?.status, verdict: node?.verdict, rests_on: fact?.data.evidence };
+}
+
+const launchSteps = Object.entries(owners).flatMap(([driver, steps]) => {
+  // The last phase of a machine without an agent is reached once it has left `provisioning`.
+  const agentless = drivers.get(driver)?.supervision === 'observe';
+  const names = Object.keys(steps);
+  const reached = agentless ? names.slice(0, -1) : names;
+  return driver === 'external' ? [] : reached.map((step) => ({ driver, step, owner: steps[step] ?? 'provider' }));
+});
+
+/** A driver with one phase is seen as the stage itself. */
+const seenAs = (driver: string, step: string) => (stepsOf(drivers.get(driver) as Driver).length > 1 ? step : 'launch');
+
+describe.each(launchSteps)('a deadline in step $step of $driver', ({ driver, step, owner }) => {
+  const pool = (kind: string) => `${driver}-${step.replaceAll('_', '-')}-${kind}`;
+  const name = seenAs(driver, step);
+
+  test('names the step, its last error and that error’s owner', async () => {
+    const { node_id, run } = await launching(pool('error'), driver);
+    const error = { code: 'sample_error', owner_layer: 'operator', message: 'the upstream refused' };
+    await at(run, step, { message: 'working', error });
+    expect(await verdictOn(node_id)).toMatchObject({
+      status: 'failed',
+      verdict: {
+        rule: 'provision-deadline',
+        owner: 'operator',
+        reason: expect.stringContaining(`timed out at step ${name} (owner operator): the upstream refused (waited`),
+      },
+      rests_on: { step: name, code: 'sample_error', owner_layer: 'operator' },
+    });
+  });
+
+  test('names the step and its owner where nothing went wrong', async () => {
+    const { node_id, run } = await launching(pool('slow'), driver);
+    await at(run, step, { message: 'half of it is there', error: null });
+    expect(await verdictOn(node_id)).toMatchObject({
+      verdict: { owner, reason: expect.stringContaining(`${name} (owner ${owner}): no error; last reported: half`) },
+      rests_on: { step: name, code: null, owner_layer: owner },
+    });
+  });
+
+  test('names what a try failed by that is followed by another', async () => {
+    const { node_id, run } = await launching(pool('tries'), driver);
+    await at(run, step, { message: 'working' });
+    const error = { code: 'refused_once', owner_layer: 'provider', message: 'come again' };
+    const ended = { status: 'retrying', tries: 1, error, retry_at: stage.at(9) } as const;
+    await stepEnded(stage.db, run, 'launch', ended, executor, stage.start);
+    expect(await verdictOn(node_id)).toMatchObject({
+      rests_on: { step: name, code: 'refused_once', owner_layer: 'provider' },
+    });
+  });
+});
+
+test('a machine that is up and does not register is its own side’s matter', async () => {
+  const { node_id, run } = await launching('up', 'docker');
+  await at(run, 'start', { message: 'runs', error: { code: 'engine_away', owner_layer: 'provider', message: 'away' } });
+  await stepEnded(stage.db, run, 'launch', { status: 'done', tries: 1 }, executor, stage.start);
+  expect(await verdictOn(node_id)).toMatchObject({
+    verdict: { owner: 'node', reason: expect.stringMatching(/^provisioning timed out: launched but never registered/) },
+    rests_on: { step: 'register', owner_layer: 'node' },
+  });
+});
+
+test('an operation that nobody took up is the control plane’s matter', async () => {
+  const { node_id } = await launching('queued', 'docker');
+  expect(await verdictOn(node_id)).toMatchObject({
+    verdict: { owner: 'control_plane', reason: expect.stringContaining('no replica has taken the operation up') },
+    rests_on: { step: 'pull_image', owner_layer: 'control_plane' },
+  });
+});
+
+test('a machine that waits for capacity is the provider’s matter', async () => {
+  const { node_id, run } = await launching('full', 'ec2');
+  const error = { code: 'no_capacity', owner_layer: 'provider', message: 'no room' };
+  await at(run, 'request', { message: 'no room', error });
+  await stage.db.query(`update nodes set waiting_for = 'capacity' where node_id = $1`, [node_id]);
+  expect(await verdictOn(node_id)).toMatchObject({
+    verdict: { owner: 'provider', reason: expect.stringContaining('the provider granted no capacity') },
+    rests_on: { step: 'request', code: 'no_capacity', owner_layer: 'provider' },
+  });
+});
+
+test('a machine that others bring only has to register', async () => {
+  await stage.pool('brought', { driver: 'external' });
+  const [node_id = '' as NodeId] = await stage.nodes({
+    pool: 'brought',
+    count: 1,
+    status: 'provisioning',
+    deadline_at: stage.start,
+  });
+  expect(await verdictOn(node_id)).toMatchObject({ verdict: { owner: 'node' }, rests_on: { step: 'register' } });
+});
