@@ -1,4 +1,4 @@
-export type OutsiderName = 'schemathesis' | 'toxiproxy' | 'promtool';
+export type OutsiderName = 'schemathesis' | 'toxiproxy' | 'promtool' | 'moto';
 
 export interface Outsider {
   /** The folder that it was installed into. */

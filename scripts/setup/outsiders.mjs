@@ -12,6 +12,7 @@ import { inRoot, runQuietly, SetupError } from './say.mjs';
 export const outsiders = {
   schemathesis: { python: 'schemathesis.txt' },
   toxiproxy: { go: 'github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0' },
+  moto: { python: 'moto.txt' },
   promtool: { debian: ['prometheus'] },
 };
 
