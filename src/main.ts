@@ -25,6 +25,7 @@ import { createRedactor, type LearningRedactor } from './base/redact.ts';
 import { readSettings, type ServerSettings, SettingsError, serverUsage } from './base/settings.ts';
 import { openTlsFiles } from './base/tls-files.ts';
 import { welcome } from './cli/render/welcome.ts';
+import type { ReadinessCheck } from './contract/overview.ts';
 import { readServerFile, type ServerFileSettings } from './contract/server-file.ts';
 import type { Driver } from './drivers/driver.ts';
 import { createDbosEngine } from './engine/dbos-engine.ts';
@@ -38,7 +39,8 @@ import { tracedListener } from './operations/traced-listener.ts';
 import { saidBy } from './probe/http-probe.ts';
 import { probeMany } from './probe/probe-many.ts';
 import { createAgentSessions } from './store/agent-sessions.ts';
-import { openDatabase } from './store/database.ts';
+import { watchStore } from './store/connections/store-watch.ts';
+import { openDatabase, StoreUnavailable } from './store/database.ts';
 import { databaseClock } from './store/database-clock.ts';
 import { type DoorEnvironment, defaultEnvironment } from './store/door-rules.ts';
 import { createHeartbeatBuffer } from './store/heartbeat-buffer.ts';
@@ -93,6 +95,11 @@ interface Opening {
 }
 
 async function openStore({ settings, log, data_dir, parts, onError, redact }: Opening) {
+  const watch = watchStore({
+    clock: systemClock,
+    onLost: (count) => log.warn({ count }, 'connections to the database lost an answer; they were closed'),
+  });
+  parts.defer(async () => watch.stop());
   const embedded =
     settings.database_url === null
       ? await startEmbeddedPostgres({ dataDir: data_dir, clock: systemClock, log: (line) => log.info(line) })
@@ -102,6 +109,7 @@ async function openStore({ settings, log, data_dir, parts, onError, redact }: Op
   const db = openDatabase({
     url: settings.database_url ?? embedded?.application_url ?? '',
     redact,
+    watch,
     on_idle_error: (error) => log.warn({ error }, 'an idle database connection broke'),
   });
   parts.defer(() => db.close());
@@ -113,13 +121,29 @@ async function openStore({ settings, log, data_dir, parts, onError, redact }: Op
   db.whenEvidence(() => tail.nudge());
   await followTaskKeys(installation, tail, onError('the task keys could not be read; housekeeping reads them again'));
   const lost = embedded?.lost ?? new Promise<Error>(() => {});
-  return { owner_url, db, clock, installation, tail, lost };
+  return { owner_url, db, watch, clock, installation, tail, lost };
 }
 
-/** A database that takes longer than this to say anything cannot serve anybody. */
-const readyWithinMs = 2_000;
+/** A database that takes longer than this is slow. It is away only when the watch says that nobody gets an answer. */
+const slowAfterMs = 2_000;
 
 type Store = Awaited<ReturnType<typeof openStore>>;
+
+/** A slow database serves slowly: only one that is away makes a load balancer look for another replica. */
+async function storeReadiness({ db, watch, clock }: Store): Promise<ReadinessCheck> {
+  const decided = new AbortController();
+  const answer = db.query('select 1').then(
+    () => null,
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  );
+  const late = pause(clock, slowAfterMs, decided.signal).then(() => 'late' as const);
+  const said = await Promise.race([answer, late]);
+  decided.abort();
+  if (said === null) return { ok: true, state: 'ok', detail: null };
+  if (said === 'late' && !watch.isAway())
+    return { ok: true, state: 'slow', detail: `no answer within ${slowAfterMs / 1000} s` };
+  return { ok: false, state: 'away', detail: said === 'late' ? 'no answer to anything' : said };
+}
 
 async function openReplica({ version, parts }: Opening, { db, clock }: Store, host: string) {
   const executor = await registerReplica(db, {
@@ -137,7 +161,7 @@ async function openReplica({ version, parts }: Opening, { db, clock }: Store, ho
 
 async function openOperations(opening: Opening, store: Store, server_url: () => string) {
   const { log, parts, onError, composition, version, redact } = opening;
-  const { db, clock, installation, tail } = store;
+  const { db, watch, clock, installation, tail } = store;
   const host = hostIdentity();
   const executor = await openReplica(opening, store, host);
   const { replica_id } = executor;
@@ -184,6 +208,12 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
       db,
     ),
     log,
+    store: {
+      Client: watch.Client,
+      isAway: (error) => error instanceof StoreUnavailable,
+      awayMs: () => watch.awayMs(),
+      whenBack: (listener) => watch.whenBack(listener),
+    },
   });
   for (const definition of operationRegistry(services)) engine.register(definition);
   await engine.launch();
@@ -270,11 +300,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
     credential_age: createCredentialAge(clock, opening.settings),
     tracer,
     ...nodeLogs.services,
-    readiness: async () => {
-      const answered = await Promise.race([db.query('select 1').then(() => true), pause(clock, readyWithinMs)]);
-      const detail = answered ? null : `no answer within ${readyWithinMs / 1000} s`;
-      return { database: { ok: detail === null, detail } };
-    },
+    readiness: async () => ({ database: await storeReadiness(store) }),
     sweeps: () => runner.statuses(),
     metrics: createMetrics(db, clock, {
       ...nodeLogs.figures,

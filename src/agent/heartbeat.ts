@@ -34,6 +34,12 @@ export interface HeartbeatLoop {
 /** An interval that a server could mean; anything else would flood it or fall silent. */
 const sane = (seconds: number) => Math.min(3600, Math.max(0.05, seconds));
 
+/**
+ * Retries are at most this far apart, or a third of the interval where that is longer: a small fleet is heard again within
+ * seconds of an outage, and a large one, which is told long intervals, does not come back all at once.
+ */
+const least_cap_ms = 4_000;
+
 /** A released machine that is free again must not idle until its next regular beat before it works again. */
 const whileCleaningSeconds = 1;
 const nextSeconds = ({ node_status, heartbeat_interval_seconds }: BeatReply) =>
@@ -64,7 +70,8 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
       pauses.reset();
       return sane(retry_after_seconds) * 1000;
     }
-    const retry_ms = Math.max(Math.min(pauses.nextMs(), told_ms), (answer.failure.retry_after_seconds ?? 0) * 1000);
+    const pause_ms = Math.min(pauses.nextMs(), told_ms, Math.max(least_cap_ms, told_ms / 3));
+    const retry_ms = Math.max(pause_ms, (answer.failure.retry_after_seconds ?? 0) * 1000);
     if (pauses.tries() === 1) log.warn('a heartbeat failed', { failure: describeFailure(answer.failure) });
     return retry_ms;
   };

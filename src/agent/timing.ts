@@ -36,11 +36,12 @@ export interface Timing {
 
 export const defaultTiming: Timing = {
   ready_after_ms: 250,
-  register_retry: { first_ms: 250, most_ms: 15_000 },
+  // A machine that waits to register, or a task that waits to be fetched, holds an operation up: they come back within 4 s.
+  register_retry: { first_ms: 250, most_ms: 4_000 },
   rotate_retry: { first_ms: 1_000, most_ms: 300_000 },
   beat_retry: { first_ms: 500, most_ms: 10_000 },
   ship_retry: { first_ms: 500, most_ms: 15_000 },
-  task_retry: { first_ms: 500, most_ms: 15_000 },
+  task_retry: { first_ms: 500, most_ms: 4_000 },
   stream_retry: { first_ms: 1_000, most_ms: 300_000 },
   stream_steady_ms: 30_000,
   stream_return_ms: 10_000,

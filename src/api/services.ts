@@ -7,6 +7,7 @@ import type { Tracer } from '../base/trace.ts';
 import type { TrustedProxies } from '../base/trusted-proxies.ts';
 import type { DoorOperation } from '../contract/compat/routes.ts';
 import type { Actor } from '../contract/evidence.ts';
+import type { ReadinessCheck } from '../contract/overview.ts';
 import type { OperatorsMay } from '../contract/pool-fields/privileged.ts';
 import type { BodyOf, ParamsOf, QueryOf, ReplyOf } from '../contract/route.ts';
 import type { OperationName, Routes } from '../contract/routes.ts';
@@ -78,7 +79,7 @@ export interface ApiServices extends OperationServices {
   credential_age: CredentialAge;
   logs: LogWriter;
   intake: LogIntake;
-  readiness(): Promise<Record<string, { ok: boolean; detail: string | null }>>;
+  readiness(): Promise<Record<string, ReadinessCheck>>;
   /** The last runs of this replica's sweeps. */
   sweeps(): SweepFigures[];
   metrics(): Promise<string>;

@@ -63,6 +63,7 @@ const internalKinds = [
   'operation.overdue',
   'operation.progress',
   'operation.started',
+  'operation.store_waited',
   'operation.taken_over',
   'ping.answered',
   'ping.skipped',

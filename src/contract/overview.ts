@@ -93,10 +93,17 @@ export const Health = Type.Object(
   { status: Type.String(), version: Type.String(), identity: Type.Optional(ServerIdentity) },
   { $id: 'Health' },
 );
+/** `slow` serves; only `away` does not. */
+const ReadinessCheck = Type.Object({
+  ok: Type.Boolean(),
+  state: Type.Union([Type.Literal('ok'), Type.Literal('slow'), Type.Literal('away')]),
+  detail: nullable(Type.String()),
+});
+export type ReadinessCheck = Static<typeof ReadinessCheck>;
 export const Readiness = Type.Object(
   {
     status: Type.String(),
-    checks: Type.Record(Type.String(), Type.Object({ ok: Type.Boolean(), detail: nullable(Type.String()) })),
+    checks: Type.Record(Type.String(), ReadinessCheck),
   },
   { $id: 'Readiness' },
 );

@@ -5,8 +5,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { DBOS, Error as DbosErrors } from '@dbos-inc/dbos-sdk';
 import { DBOSExecutor } from '@dbos-inc/dbos-sdk/internal/dbos-executor';
-import { INTERNAL_QUEUE_NAME } from '@dbos-inc/dbos-sdk/internal/utils';
-import { Pool } from 'pg';
+import { retriablePostgresException } from '@dbos-inc/dbos-sdk/internal/system_database';
+import { dbRetryConfig, INTERNAL_QUEUE_NAME } from '@dbos-inc/dbos-sdk/internal/utils';
+import { Client, Pool } from 'pg';
 import { type Clock, pause } from '../base/clock.ts';
 import { gathered } from '../base/gathered.ts';
 import { createDbosJournal } from './dbos-journal.ts';
@@ -23,7 +24,8 @@ import {
 import type { Engine, EngineListener, OperationDefinition, OperationRun } from './engine.ts';
 import type { EngineLog } from './engine-log.ts';
 import { executeRun } from './execute-run.ts';
-import { identity } from './tries.ts';
+import { JournalAway } from './run-journal.ts';
+import { identity, type StoreAbsence } from './tries.ts';
 
 export interface DbosEngineOptions {
   connectionString: string;
@@ -34,6 +36,8 @@ export interface DbosEngineOptions {
   log: EngineLog;
   pool_size?: number;
   random?: () => number;
+  /** Without it nothing is known of the store but what a statement answers. */
+  store?: StoreAbsence & { Client: typeof Client; whenBack(listener: () => void): void };
 }
 
 type Workflow = (run: OperationRun) => Promise<void>;
@@ -46,7 +50,13 @@ const placeholderUrl = 'postgresql://slipway@given.pool/slipway';
 const maxRecoveryAttempts = 1_000_000;
 const cancelKey = 'cancel';
 const collectBatch = 500;
-const handBackPauseMs = 5_000;
+const handBackPauseMs = 1_000;
+const connectTimeoutMs = 20_000;
+/**
+ * DBOS doubles its pause up to 60 s, so a run went on up to a minute after the database was back. With these it asks again
+ * within 1.5 s; its pool bounds how many ask at once.
+ */
+const storeRetry = { initialBackoffSec: 0.25, maxBackoffSec: 1 };
 
 let launched: string | undefined;
 
@@ -61,11 +71,13 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
   const definitions = new Map<string, OperationDefinition>();
   const workflows = new Map<string, Workflow>();
   const stop = new AbortController();
+  Object.assign(dbRetryConfig, storeRetry);
   const pool = new Pool({
+    Client: options.store?.Client ?? Client,
     connectionString: options.connectionString,
     max: options.pool_size ?? 10,
     application_name: 'slipway-engine',
-    connectionTimeoutMillis: 10_000,
+    connectionTimeoutMillis: connectTimeoutMs,
     // A replica that freezes inside a transaction loses it before another one takes over.
     idle_in_transaction_session_timeout: 8_000,
   });
@@ -80,7 +92,11 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
   });
 
   /** Every step of every run looks whether it was cancelled: those that look at the same time look together. */
-  const cancelSent = gathered((ids: string[]) => messagesSent(pool, ids, cancelKey), { most: 500, at_once: 2 });
+  const cancelsSent = (ids: string[]) =>
+    messagesSent(pool, ids, cancelKey).catch((cause) => {
+      throw retriablePostgresException(cause) ? new JournalAway('could not look for a cancel', { cause }) : cause;
+    });
+  const cancelSent = gathered(cancelsSent, { most: 500, at_once: 2 });
 
   const handBackLater = async (run: OperationRun, error: unknown) => {
     log.error({ ...identity(run), err: error }, 'the engine could not record a step; the run is handed back');
@@ -105,7 +121,7 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
         runTaken: (error) => log.warn({ ...identity(run), err: error }, 'another executor took this run over'),
         journalFailed: (error) => void handBackLater(run, error),
       });
-      return executeRun(definition, { run, journal, listener, clock, log, random });
+      return executeRun(definition, { run, journal, listener, clock, log, random, store: options.store });
     };
 
   /** Says whether the run exists. */
@@ -121,6 +137,13 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
 
   /** A wake nobody has read yet makes its reader look after this moment too, so a second one would only cost a check. */
   const wakeOnce = async (id: string): Promise<boolean> => (await messageUnread(pool, id, 'wake')) || send(id, 'wake');
+
+  /** Notifications of wakes are lost while the store is away; each waiting run looks for itself then. */
+  options.store?.whenBack(() => {
+    const waiting = DBOSExecutor.globalInstance?.systemDatabase.notificationsMap;
+    if (launched !== executor_id || !waiting) return;
+    for (const key of [...waiting.map.keys()]) waiting.callCallbacks(key);
+  });
 
   const shutdown = async () => {
     if (stop.signal.aborted) return;
@@ -157,7 +180,7 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
         systemDatabasePool: pool,
         applicationVersion,
         executorID: executor_id,
-        logger: dbosLogger(log),
+        logger: dbosLogger(log, clock),
         enableOTLP: false,
         tracingEnabled: false,
       });

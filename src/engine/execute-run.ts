@@ -7,22 +7,27 @@ import { OperationCancelled, type OperationDefinition, type RunOutcome, StepErro
 import { createOperationContext } from './operation-context.ts';
 import { unknownProblem } from './retry.ts';
 import { never } from './run-journal.ts';
+import { reportStoreWaits } from './store-waits.ts';
 import { type ExecutionParts, identity } from './tries.ts';
 
 const firstPauseMs = 250;
-const longestPauseMs = 30_000;
+/** The listener writes to the store; a run must go on within seconds once that is back. */
+const longestPauseMs = 2_000;
+const isPowerOfTwo = (count: number) => (count & (count - 1)) === 0;
 
 /** Calls until it succeeds. A replica whose listener keeps refusing executes nothing, and another may take the run over. */
 async function insist(parts: ExecutionParts, what: string, call: () => Promise<void>): Promise<void> {
   const { journal, clock, log, run } = parts;
-  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+  for (let tries = 1; ; tries++) {
     if (journal.stopped.aborted) return never();
     try {
       return await call();
     } catch (error) {
-      log.error({ ...identity(run), err: error, pause_ms: pauseMs }, `the engine's listener failed at ${what}; again`);
+      // Many runs insist at once while the store is away.
+      if (isPowerOfTwo(tries))
+        log.error({ ...identity(run), err: error, tries }, `the engine's listener failed at ${what}; again`);
     }
-    await pause(clock, pauseMs, journal.stopped);
+    await pause(clock, Math.min(firstPauseMs * 2 ** Math.min(tries - 1, 10), longestPauseMs), journal.stopped);
   }
 }
 
@@ -49,7 +54,8 @@ async function perform(definition: OperationDefinition, parts: ExecutionParts): 
   }
 }
 
-export async function executeRun(definition: OperationDefinition, parts: ExecutionParts): Promise<void> {
+export async function executeRun(definition: OperationDefinition, given: ExecutionParts): Promise<void> {
+  const parts = { ...given, journal: reportStoreWaits(given) };
   const { journal, listener, run } = parts;
   await insist(parts, 'executing', () => listener.executing(run));
   const finished = perform(definition, parts).then((outcome) =>

@@ -2,11 +2,19 @@
  * One try of a step and one check of a wait: the parts of an operation that touch the world. They run inside a recorded
  * effect, so clocks and dice are read here and nowhere else, and what is thrown leaves as data.
  */
-import { type Clock, moment } from '../base/clock.ts';
+import { type Clock, moment, pause } from '../base/clock.ts';
 import type { EngineListener, Json, OperationRun, RetryPolicy, StepAnswer } from './engine.ts';
 import type { EngineLog } from './engine-log.ts';
 import { classify, type Problem, retryDelaySeconds } from './retry.ts';
-import type { RunJournal } from './run-journal.ts';
+import { JournalAway, never, type RunJournal } from './run-journal.ts';
+
+/** What the engine knows of the store that its operations write to. */
+export interface StoreAbsence {
+  /** Whether this error says that the store is away: then the same try is made again, and does not count as another. */
+  isAway(error: unknown): boolean;
+  /** How long the store was away in all, including now. */
+  awayMs(): number;
+}
 
 /** What one execution of a run consists of. */
 export interface ExecutionParts {
@@ -16,6 +24,7 @@ export interface ExecutionParts {
   clock: Clock;
   log: EngineLog;
   random: () => number;
+  store?: StoreAbsence | undefined;
 }
 
 /** The identifiers a log line about this run carries. */
@@ -52,13 +61,24 @@ export async function tell(parts: ExecutionParts, what: string, call: () => Prom
   }
 }
 
+const storePauseMs = 500;
+/** A store that answers, and refuses this one statement for so long, is not away: the try has failed. */
+const maxStoreWaitMs = 600_000;
+
 async function attempt(parts: ExecutionParts, of: Try, announce: () => Promise<void>, work: () => Promise<StepAnswer>) {
-  try {
-    if (of.hears_cancel && (await parts.journal.cancelSent())) return { kind: 'cancelled' } as const;
-    await tell(parts, 'stepStarted', announce);
-    return { kind: 'value', value: dataOf(await work()) } as const;
-  } catch (error) {
-    return classify(error);
+  const { clock, journal, store } = parts;
+  const giveUpMs = clock.monotonicMs() + maxStoreWaitMs;
+  for (;;) {
+    try {
+      if (of.hears_cancel && (await journal.cancelSent())) return { kind: 'cancelled' } as const;
+      await tell(parts, 'stepStarted', announce);
+      return { kind: 'value', value: dataOf(await work()) } as const;
+    } catch (error) {
+      const isAway = error instanceof JournalAway || store?.isAway(error);
+      if (!isAway || clock.monotonicMs() >= giveUpMs) return classify(error);
+    }
+    await pause(clock, storePauseMs, journal.stopped);
+    if (journal.stopped.aborted) return never();
   }
 }
 

@@ -1,7 +1,7 @@
 /** Carries what the engine tells into the store, under this replica's epoch. */
 import { now } from '../base/clock.ts';
 import type { EngineListener, Json } from '../engine/engine.ts';
-import { claimExecution, finishOperation } from '../store/executions.ts';
+import { claimExecution, finishOperation, recordStoreWait } from '../store/executions.ts';
 import { type Publication, publishProgress } from '../store/publish-progress.ts';
 import { stepEnded } from '../store/steps.ts';
 import type { OperationServices } from './services.ts';
@@ -21,6 +21,9 @@ export function engineListener(services: () => Pick<OperationServices, 'db' | 'c
     },
     async emitted(run, progress: Json) {
       await publishProgress(services().db, run, progress as Publication, services().executor, at());
+    },
+    async storeAwaited(run, { step, seconds }) {
+      await recordStoreWait(services().db, run, { step: step && stageOf(step), seconds }, services().executor, at());
     },
     async ended(run, outcome) {
       // Of its step the stage is told, as everywhere: `clean:driver:2` is a name of the engine's own.

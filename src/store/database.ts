@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { createRedactor, type LearningRedactor, type Redactor } from '../base/redact.ts';
+import type { StoreWatch } from './connections/store-watch.ts';
 import { types } from './timestamps.ts';
 import type { WriteAccount } from './write-account.ts';
 
@@ -55,6 +56,8 @@ const isStalePlan = (error: unknown): boolean =>
 const mostTries = 3;
 /** A replica that freezes inside a transaction loses it, and its locks, before its lease ends and another one takes over. */
 const idleTransactionMs = 8_000;
+/** Signing in takes four round trips, so a line with 2 s of latency needs 8 s. Lost ones are dropped sooner by the watch. */
+const connectTimeoutMs = 20_000;
 
 const sqlState = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
@@ -87,13 +90,16 @@ export function openDatabase(options: {
   /** What this installation strikes out; by default what every one does. */
   redact?: LearningRedactor;
   on_idle_error?: (error: Error) => void;
+  watch?: Pick<StoreWatch, 'Client'>;
 }): Database {
   const { redact = createRedactor() } = options;
+  const Client = options.watch?.Client ?? pg.Client;
   const pool = new pg.Pool({
+    Client,
     connectionString: options.url,
     max: options.max_connections ?? 16,
     application_name: 'slipway',
-    connectionTimeoutMillis: 5_000,
+    connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: 60_000,
     idle_in_transaction_session_timeout: idleTransactionMs,
     types,
@@ -195,14 +201,14 @@ export function openDatabase(options: {
         (error) => isStalePlan(error) || transientCodes.includes(sqlState(error) ?? ''),
       ),
     async connect(application_name, settings = {}) {
-      const client = new pg.Client({
+      const client = new Client({
         connectionString: options.url,
         application_name,
         options: Object.entries(settings)
           .map(([name, value]) => `-c ${name}=${value}`)
           .join(' '),
         keepAlive: true,
-        connectionTimeoutMillis: 5_000,
+        connectionTimeoutMillis: connectTimeoutMs,
         types,
       });
       // One that breaks before its caller listens fails the caller's first statement; the event alone would end the process.

@@ -145,6 +145,19 @@ export function once<T>(
   });
 }
 
+/** Says on the timeline why the operation stood still. */
+export const recordStoreWait = (
+  db: Database,
+  run: { workflow_id: WorkflowId },
+  { step, seconds }: { step: string | null; seconds: number },
+  executor: Executor,
+  now: Date,
+): Promise<void> =>
+  enterAs(db, run, executor, (page) => {
+    const summary = `waited ${seconds} s for the store`;
+    page.facts.push(factOfOperation(page.row, 'store', 'operation.store_waited', summary, { step, seconds }, now));
+  });
+
 export type Ending = { status: Extract<OperationStatus, 'succeeded' | 'failed' | 'cancelled'>; error?: OperationError };
 
 const endingWords = { succeeded: 'succeeded', failed: 'failed', cancelled: 'was cancelled' } as const;

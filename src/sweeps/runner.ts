@@ -1,6 +1,7 @@
 /** Runs the sweeps: by timer or by nudge, the same code path, one run of a sweep at a time, its last run on record. */
 import { type Clock, moment, now } from '../base/clock.ts';
 import type { Evidence } from '../contract/evidence.ts';
+import { StoreUnavailable } from '../store/database.ts';
 import type { Sweep, SweepReport } from './sweep.ts';
 
 export interface SweepStatus {
@@ -30,6 +31,8 @@ export interface SweepRunner {
 
 /** All at once, the first passes would open every connection there may be, and leave them idle. */
 const apartMs = 20;
+/** A sweep that found no store looks again after this, not after its usual time. */
+const storeAwaySeconds = 2;
 
 function count(status: SweepStatus, report: SweepReport, sweep: Sweep): void {
   if (!sweep.decided_by) status.decided += report.decided;
@@ -91,6 +94,7 @@ export function createSweepRunner(options: {
         // One failing sweep never stops the others, nor its own next run.
         status.error = error instanceof Error ? error.message : String(error);
         options.onError(sweep.name, error);
+        if (error instanceof StoreUnavailable) waitSeconds = Math.min(waitSeconds, storeAwaySeconds);
       }
       status.runs++;
       status.last_run_at = now(clock);

@@ -1,0 +1,89 @@
+/** What a run does while the store is away, and what it says of it afterwards. */
+import { expect, test } from 'vitest';
+import { virtualClock } from '../base/virtual-clock.ts';
+import type { EngineListener, Json, OperationDefinition, OperationRun } from './engine.ts';
+import { silentLog } from './engine-log.ts';
+import { executeRun } from './execute-run.ts';
+import type { RunJournal } from './run-journal.ts';
+
+class Away extends Error {}
+
+const run = { workflow_id: 'wf_1', attempt: 1, kind: 'test', revision: 1, params: null } as unknown as OperationRun;
+
+function scene(definition: Pick<OperationDefinition, 'run'>) {
+  const clock = virtualClock();
+  const facts: Json[] = [];
+  const outage = { fromMs: Number.POSITIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
+  const isAway = () => clock.monotonicMs() >= outage.fromMs && clock.monotonicMs() < outage.toMs;
+  const write = async () => {
+    if (isAway()) throw new Away('the store is away');
+  };
+  const listener: EngineListener = {
+    executing: write,
+    stepStarted: async () => {},
+    stepEnded: async (_, step, { status, tries }) => void facts.push({ step, status, tries }),
+    emitted: async () => {},
+    storeAwaited: async (_, waited) => void facts.push({ waited }),
+    ended: async (_, { status }) => {
+      await write();
+      facts.push({ ended: status });
+    },
+  };
+  const journal: RunJournal = {
+    record: (_, effect) => effect(),
+    receive: async () => false,
+    cancelSent: async () => false,
+    stopped: new AbortController().signal,
+    diverged: new Promise(() => {}),
+  };
+  const store = {
+    isAway: (error: unknown) => error instanceof Away,
+    awayMs: () => Math.max(0, Math.min(clock.monotonicMs(), outage.toMs) - outage.fromMs),
+  };
+  const whole = { kind: 'test', revision: 1, ...definition };
+  const done = executeRun(whole, { run, journal, listener, clock, log: silentLog, random: () => 0, store });
+  return { clock, facts, outage, write, done };
+}
+
+test('a step that finds no store is made again as the same try, and goes on at once when it is back', async () => {
+  const once = { tries: 1, base_seconds: 60, max_seconds: 60 };
+  const parts: ReturnType<typeof scene> = scene({
+    run: async (context) => {
+      await context.step('launch', () => parts.write(), once);
+      return null;
+    },
+  });
+  const { clock, facts, outage } = parts;
+  outage.fromMs = clock.monotonicMs();
+  outage.toMs = outage.fromMs + 40_000;
+  await clock.advance(39_000);
+  expect(facts).toEqual([]);
+  await clock.advance(2_000);
+  await parts.done;
+  expect(facts).toEqual([
+    { step: 'launch', status: 'done', tries: 1 },
+    { waited: { step: 'launch', seconds: 40 } },
+    { ended: 'succeeded' },
+  ]);
+});
+
+test('an absence in the middle of a step is on the timeline', async () => {
+  const parts: ReturnType<typeof scene> = scene({
+    run: async (context) => {
+      await context.step('first', async () => {
+        parts.outage.fromMs = parts.clock.monotonicMs();
+        parts.outage.toMs = parts.outage.fromMs + 40_000;
+      });
+      await context.step('second', () => parts.write());
+      return null;
+    },
+  });
+  await parts.clock.advance(41_000);
+  await parts.done;
+  expect(parts.facts).toEqual([
+    { step: 'first', status: 'done', tries: 1 },
+    { step: 'second', status: 'done', tries: 1 },
+    { waited: { step: 'second', seconds: 40 } },
+    { ended: 'succeeded' },
+  ]);
+});
