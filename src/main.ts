@@ -8,7 +8,7 @@ import { openPlaces } from './api/held/places.ts';
 import { createLiveFeed } from './api/live-feed.ts';
 import { createMetrics } from './api/metrics.ts';
 import { openNodeLogs } from './api/node-logs.ts';
-import { watchOverload } from './api/overload.ts';
+import { watchOverload } from './api/overload/overload.ts';
 import { openLimits } from './api/quotas/open-limits.ts';
 import { createApiServer } from './api/server.ts';
 import type { ApiServices } from './api/services.ts';

@@ -11,7 +11,7 @@ import { countOpenFindings } from '../store/findings.ts';
 import { countOpenResidue } from '../store/residue.ts';
 import type { FeedFigures } from './live-feed.ts';
 import type { IntakeFigures } from './log-intake.ts';
-import type { OverloadFigures } from './overload.ts';
+import type { OverloadFigures } from './overload/overload.ts';
 import type { OutsideFigures } from './quotas/outside-writes.ts';
 
 const fencedBy = ['pool', 'status'];

@@ -87,7 +87,7 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
       await authorize(request, route.access, services);
       checkContentType(request, route);
       services.rates.admit(request, name, route);
-      services.overload.admitRead(name);
+      services.overload.admitRead(name, request.query as Record<string, unknown>);
       admitWrite(request, reply, served, services);
       if (route.access.kind === 'body') bodies.admit(request, reply, maxBodyBytes);
       if (route.shares_log_intake) services.intake.admit(request, reply, maxBodyBytes);

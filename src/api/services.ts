@@ -26,7 +26,7 @@ import type { LiveFeed } from './live-feed.ts';
 import type { LogArrivals } from './log-arrivals.ts';
 import type { LogIntake } from './log-intake.ts';
 import type { SweepFigures } from './metrics.ts';
-import type { Overload } from './overload.ts';
+import type { Overload } from './overload/overload.ts';
 import type { DeferredReports } from './quotas/deferred-reports.ts';
 import type { OutsideWrites } from './quotas/outside-writes.ts';
 import type { RequestRates } from './quotas/request-rates.ts';

@@ -13,7 +13,7 @@ export const limitErrors = {
     title: 'Server overloaded',
     owner_layer: 'control_plane',
     cause:
-      'It hears or stores more than it can, so lists and overviews wait. Machines are still heard, and what is asked of one thing is answered.',
+      'It hears or stores more than it can, so long lists wait. Machines are still heard; Attention and single things are answered.',
     remedy:
       'Wait `retry_after_seconds`, then repeat. If it lasts, add a replica; `/metrics` says what it has too much of.',
   },

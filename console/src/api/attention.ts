@@ -1,6 +1,11 @@
 /** Everything that may need a person, read once and kept live by the stream; the mark beside its place reads the same. */
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
+import type {
+  AttentionAllocationStatus,
+  AttentionNodeStatus,
+  AttentionOperationStatus,
+} from '../../../src/lifecycle/attention.ts';
 import { useTicking } from '../live/clock.ts';
 import { type Ailing, ailingBy } from '../words/ailing.ts';
 import { type Known, type Shelf, shelvesOf } from '../words/attention.ts';
@@ -17,9 +22,11 @@ import { brakeQuery, sweepsQuery } from './supervision.ts';
 const lookEveryMs = 10_000;
 
 const open = { status: 'open' };
-const running = { status: 'running' };
-const failedAllocations = { status: 'failed' };
-const failedReleases = { status: 'release_failed' };
+// An overloaded server answers these, and only these, lists.
+const running: { status: AttentionOperationStatus } = { status: 'running' };
+const failedAllocations: { status: AttentionAllocationStatus } = { status: 'failed' };
+const failedReleases: { status: AttentionAllocationStatus } = { status: 'release_failed' };
+const ailingNodes = (status: AttentionNodeStatus) => nodesIn(status);
 
 const itemsOf = <T>(list: { data?: { pages: { items: T[] }[] } | undefined }): T[] | undefined =>
   list.data?.pages.flatMap((page) => page.items);
@@ -43,11 +50,11 @@ export function useAttention(): Attention {
   const pools = useQuery({ ...poolsQuery, enabled });
   const releases = useInfiniteQuery(allocationsQuery(failedReleases));
   const unserved = useInfiniteQuery(allocationsQuery(failedAllocations));
-  const offline = useInfiniteQuery(nodesIn('offline'));
-  const quarantined = useInfiniteQuery(nodesIn('quarantined'));
-  const failed = useInfiniteQuery(nodesIn('failed'));
-  const degraded = useInfiniteQuery(nodesIn('degraded'));
-  const cleaning = useInfiniteQuery({ ...nodesIn('cleaning'), enabled });
+  const offline = useInfiniteQuery(ailingNodes('offline'));
+  const quarantined = useInfiniteQuery(ailingNodes('quarantined'));
+  const failed = useInfiniteQuery(ailingNodes('failed'));
+  const degraded = useInfiniteQuery(ailingNodes('degraded'));
+  const cleaning = useInfiniteQuery({ ...ailingNodes('cleaning'), enabled });
   const operations = useInfiniteQuery({ ...operationsQuery(running), enabled });
   const residue = useInfiniteQuery({ ...residueQuery(open), enabled });
   const findings = useInfiniteQuery({ ...findingsQuery(open), enabled });
@@ -91,8 +98,8 @@ export function useAttention(): Attention {
 
 /** How the machines of active allocations ail; from the lists that are kept for Attention anyway. */
 export function useAiling(): ReadonlyMap<string, Ailing> {
-  const { data: offline } = useInfiniteQuery(nodesIn('offline'));
-  const { data: quarantined } = useInfiniteQuery(nodesIn('quarantined'));
+  const { data: offline } = useInfiniteQuery(ailingNodes('offline'));
+  const { data: quarantined } = useInfiniteQuery(ailingNodes('quarantined'));
   return useMemo(
     () => ailingBy([offline, quarantined].flatMap((list) => list?.pages.flatMap(({ items }) => items) ?? [])),
     [offline, quarantined],

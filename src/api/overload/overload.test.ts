@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import { virtualClock } from '../base/virtual-clock.ts';
-import { ApiProblem } from '../contract/errors.ts';
+import { virtualClock } from '../../base/virtual-clock.ts';
+import type { OperationName } from '../../contract/routes.ts';
+import { attentionStatuses } from '../../lifecycle/attention.ts';
 import { watchOverload } from './overload.ts';
 
 function watched(beat_rate = 100) {
@@ -34,14 +35,37 @@ test('a moment of much is no overload, and a few seconds of it are', async () =>
   overload.stop();
 });
 
-test('lists wait while storing is behind, and whoever asks for one thing is answered', async () => {
+test('lists are refused first and the overview last, but never Attention and a single node', async () => {
   const { overload, heard, pass } = watched();
-  expect(() => overload.admitRead('node-list')).not.toThrow();
+  const admits = (name: OperationName, query = {}) => {
+    try {
+      overload.admitRead(name, query);
+      return true;
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'server_busy' });
+      return false;
+    }
+  };
+  const asked = () => ({
+    lists: admits('node-list', { status: 'ready' }) || admits('fleet-get') || admits('timeline-get'),
+    overview: admits('overview-get'),
+    one: admits('node-get') && admits('node-explain') && admits('node-list', { ids: 'node_1' }),
+    attention:
+      attentionStatuses.nodes.every((status) => admits('node-list', { status })) &&
+      attentionStatuses.allocations.every((status) => admits('allocation-list', { status })) &&
+      attentionStatuses.operations.every((status) => admits('operation-list', { status })) &&
+      (['brake-get', 'sweep-list', 'pool-list', 'residue-list', 'drift-list'] as const).every((name) => admits(name)),
+  });
+  expect(asked()).toEqual({ lists: true, overview: true, one: true, attention: true });
   heard.behind = 3_000;
   await pass(10);
-  expect(() => overload.admitRead('node-list')).toThrow(ApiProblem);
-  expect(() => overload.admitRead('node-get')).not.toThrow();
-  expect(overload.figures()).toMatchObject({ reads_shed: 1, beats_shed: 0, shedding: { beats: false } });
+  expect(overload.shedding()).toMatchObject({ reads: true, beats: false });
+  expect(asked()).toEqual({ lists: false, overview: true, one: true, attention: true });
+  heard.behind = 6_000;
+  await pass(20);
+  expect(overload.shedding()).toMatchObject({ reads: true, beats: true });
+  expect(asked()).toEqual({ lists: false, overview: false, one: true, attention: true });
+  expect(overload.figures()).toMatchObject({ reads_shed: 7, beats_shed: 0 });
   overload.stop();
 });
 

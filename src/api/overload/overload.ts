@@ -2,11 +2,12 @@
  * How hard this replica has it, looked at twice a second and smoothed over a few: a pause of the collector or one slow
  * statement is no overload. What follows from it is decided in `lifecycle/overload.ts`.
  */
-import type { Clock } from '../base/clock.ts';
-import { ApiProblem } from '../contract/errors.ts';
-import type { OperationName } from '../contract/routes.ts';
-import { type Shedding, type Strain, sheddingAt } from '../lifecycle/overload.ts';
-import type { HeartbeatBuffer } from '../store/heartbeat-buffer.ts';
+import type { Clock } from '../../base/clock.ts';
+import { ApiProblem } from '../../contract/errors.ts';
+import type { OperationName } from '../../contract/routes.ts';
+import { type Shedding, type Strain, sheddingAt } from '../../lifecycle/overload.ts';
+import type { HeartbeatBuffer } from '../../store/heartbeat-buffer.ts';
+import { readTurn } from './read-order.ts';
 
 export interface OverloadFigures extends Strain {
   shedding: Shedding;
@@ -20,7 +21,7 @@ export interface Overload {
   /** The problem of a beat that was heard, and whose machine is to beat seldomer; it is counted. */
   slowDown(heartbeat_interval_seconds: number): ApiProblem;
   /** Throws the problem of a question that can wait, while there is no time for it. */
-  admitRead(operation: OperationName): void;
+  admitRead(operation: OperationName, query: Record<string, unknown>): void;
   figures(): OverloadFigures;
   stop(): void;
 }
@@ -34,19 +35,7 @@ const mostLateMs = 6_000;
 const mostLagMs = 4_000;
 const readAgainSeconds = 5;
 
-/** What is read whole and may be a little old. Whoever looks at one thing is answered as long as anybody is. */
-const waitsFirst: ReadonlySet<OperationName> = new Set([
-  'overview-get',
-  'fleet-get',
-  'node-list',
-  'allocation-list',
-  'operation-list',
-  'timeline-get',
-  'audit-list',
-  'pool-boots',
-] as const);
-
-const tooMuch = 'there is more to do than this replica can: lists and plain beats are put off, changes are not';
+const tooMuch = 'overloaded: lists, then plain beats are put off; Attention, single nodes and changes are not';
 const enough = 'nothing is put off any more';
 const isShedding = ({ reads, beats }: Shedding) => reads || beats;
 
@@ -88,8 +77,10 @@ export function watchOverload(needs: {
       const retry_after_seconds = heartbeat_interval_seconds;
       return new ApiProblem('beats_slow_down', { retry_after_seconds, heartbeat_interval_seconds });
     },
-    admitRead(operation) {
-      if (!shedding.reads || !waitsFirst.has(operation)) return;
+    admitRead(operation, query) {
+      if (!shedding.reads) return;
+      const turn = readTurn(operation, query);
+      if (turn === 'never' || (turn === 'last' && !shedding.beats)) return;
       reads_shed++;
       throw new ApiProblem('server_busy', { retry_after_seconds: readAgainSeconds });
     },
