@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createAgentStreams } from './api/agent-stream/streams.ts';
 import { createCredentialAge } from './api/credential-age.ts';
+import { connectionCaps, createConnections } from './api/held/connections.ts';
 import { openPlaces } from './api/held/places.ts';
 import { createLiveFeed } from './api/live-feed.ts';
 import { createMetrics } from './api/metrics.ts';
@@ -19,6 +20,7 @@ import { hostIdentity, isProcessAlive } from './base/host.ts';
 import { newReplicaId } from './base/ids.ts';
 import { openKeyRing } from './base/key-ring.ts';
 import { createLog, type Log } from './base/log.ts';
+import { openFilesLimit } from './base/open-files.ts';
 import { openTracer } from './base/open-tracer.ts';
 import { publicAuthority } from './base/public-authority.ts';
 import { createRedactor, type LearningRedactor } from './base/redact.ts';
@@ -283,10 +285,18 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
   const limits = openLimits({ db, clock, tail, limits: opening.file.limits, onError, parts });
   const { outside } = limits;
   const agentStreams = createAgentStreams({ db, outside, clock, tail, onError: onError('a break was not recorded') });
+  const served = apiSettings(settings, version, builtFiles, opening.file.operators_may);
+  const connections = createConnections({
+    clock,
+    caps: connectionCaps(openFilesLimit()),
+    proxies: served.proxies,
+    onPressure: (figures) =>
+      log.warn(figures, 'too many connections: those that show no credential, or idle ones, are closed'),
+  });
   const api: ApiServices = {
     ...services,
     log,
-    settings: apiSettings(settings, version, builtFiles, opening.file.operators_may),
+    settings: served,
     sessions,
     ...openTokenChecks({ db, clock, settings, onError, parts }),
     beats,
@@ -296,6 +306,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
     tail,
     feed,
     places: openPlaces(),
+    connections,
     agentStreams,
     credential_age: createCredentialAge(clock, opening.settings),
     tracer,
@@ -309,6 +320,7 @@ async function openApi(opening: Opening, store: Store, { services, tracer, beats
       agentStreams: () => agentStreams.figures(),
       overload: () => overload.figures(),
       outside: () => outside.figures(),
+      connections: () => connections.figures(),
     }),
   };
   const tls = await openTlsFiles(settings);

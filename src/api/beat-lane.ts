@@ -16,6 +16,7 @@ import { problemBody } from '../contract/problem-body.ts';
 import { routes } from '../contract/routes.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
 import { bearerOf, checkOrigin } from './auth.ts';
+import { markIdentified } from './held/connections.ts';
 import { problemType } from './problem-reply.ts';
 import { everyReply } from './reply-headers.ts';
 import type { ApiServices } from './services.ts';
@@ -167,6 +168,7 @@ export function openBeatLane(server: Server, services: ApiServices, isClosing: (
     if (length === undefined || !isHere(request)) return ordinary(request, response);
     const session = sessionOf(request, services);
     if (!session) return ordinary(request, response);
+    markIdentified(request.socket);
     let bytes: Buffer | undefined;
     const finish = () => {
       // Looked at again: whoever waits with the rest of its beat may have been fenced meanwhile.

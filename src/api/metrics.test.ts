@@ -31,6 +31,7 @@ const own = {
   forwarders: () => [],
   streams: () => streams,
   agentStreams: () => ({ agents: 2, relays: 1 }),
+  connections: () => ({ open: 3, closed_unknown: 2, closed_idle: 1, refused: 0 }),
   outside: () => ({
     accounts: 4,
     losses: new Map([['instance', { facts_dropped: 5, requests_refused: 6, reports_coalesced: 7 }]] as const),

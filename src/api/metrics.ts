@@ -9,6 +9,7 @@ import type { Queryable } from '../store/database.ts';
 import { type FencedAge, fencedAges } from '../store/fenced-ages.ts';
 import { countOpenFindings } from '../store/findings.ts';
 import { countOpenResidue } from '../store/residue.ts';
+import type { ConnectionFigures } from './held/connections.ts';
 import type { FeedFigures } from './live-feed.ts';
 import type { IntakeFigures } from './log-intake.ts';
 import type { OverloadFigures } from './overload/overload.ts';
@@ -39,6 +40,7 @@ export interface ReplicaFigures {
   agentStreams(): { agents: number; relays: number };
   overload(): OverloadFigures;
   outside(): OutsideFigures;
+  connections(): ConnectionFigures;
 }
 
 export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures): () => Promise<string> {
@@ -71,6 +73,17 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
   const sweepSeconds = gauge('slipway_sweep_last_seconds', 'How long the last run of a sweep took', ['sweep']);
 
   const agentStreams = gauge('slipway_agent_streams', 'Open streams of agents and relays on this replica', ['of']);
+  const connections = gauge('slipway_connections', 'Open connections to this replica', []);
+  const connectionsClosed = gauge(
+    'slipway_connections_closed_total',
+    'Connections closed because there were too many',
+    ['what'],
+  );
+  const fillConnections = ({ open, closed_unknown, closed_idle, refused }: ConnectionFigures) => {
+    connections.set(open);
+    for (const [what, count] of Object.entries({ unknown: closed_unknown, idle: closed_idle, refused }))
+      connectionsClosed.set({ what }, count);
+  };
   const beatsHeard = gauge('slipway_beats_total', 'Beats that this replica has heard', []);
   const beatsRate = gauge('slipway_beats_per_second', 'Beats that this replica hears in a second', []);
   const beatsBehind = gauge('slipway_beats_behind_seconds', 'How long beats wait to be stored', []);
@@ -173,6 +186,7 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
     agentStreams.set({ of: 'relay' }, relays);
     tellOverload();
     fillLimits(own.outside());
+    fillConnections(own.connections());
     const { held_bytes, refused } = own.intake();
     logsHeld.set(held_bytes);
     logsRefused.set(refused);

@@ -28,6 +28,7 @@ import { serveDoors } from './compat/serve.ts';
 import { correlationOf } from './correlation.ts';
 import { handlers } from './handlers.ts';
 import { type BodyBudget, createBodyBudget } from './held/body-budget.ts';
+import { admitOnConnection } from './held/connections.ts';
 import { serve } from './held/until-served.ts';
 import { countsAsRefused, sendProblem } from './problem-reply.ts';
 import { admitWrite, chargedServices, chargeLater } from './quotas/admit-write.ts';
@@ -85,6 +86,7 @@ function addRoute(app: FastifyInstance, name: OperationName, services: ApiServic
       request.operation = name;
       checkOrigin(request, services);
       await authorize(request, route.access, services);
+      admitOnConnection(request, name);
       checkContentType(request, route);
       services.rates.admit(request, name, route);
       services.overload.admitRead(name, request.query as Record<string, unknown>);
@@ -213,5 +215,6 @@ export async function createApiServer(services: ApiServices, tls: TlsPair | null
   await serveDocs(app, services.settings.version);
   await serveConsole(app, services.settings.console_dir);
   openBeatLane(app.server, services, () => closing);
+  services.connections.watch(app.server);
   return app;
 }

@@ -21,6 +21,7 @@ import type { TokenUses } from '../store/sign-in/token-uses.ts';
 import type { EvidenceTail } from '../store/tail.ts';
 import type { AgentStreams } from './agent-stream/streams.ts';
 import type { CredentialAge } from './credential-age.ts';
+import type { Connections } from './held/connections.ts';
 import type { Places } from './held/places.ts';
 import type { LiveFeed } from './live-feed.ts';
 import type { LogArrivals } from './log-arrivals.ts';
@@ -71,6 +72,7 @@ export interface ApiServices extends OperationServices {
   feed: LiveFeed;
   /** What people may hold open on this replica. */
   places: Record<'streams' | 'log_follows' | 'catch_ups' | 'log_searches', Places>;
+  connections: Connections;
   /** Null where no collector is named. */
   tracer: Tracer | null;
   arrivals: LogArrivals;

@@ -117,8 +117,12 @@ export async function spawnMain(
   env: Record<string, string> = {},
   program: string = main,
   node_args: string[] = [],
+  open_files?: number,
 ): Promise<SpawnedMain> {
-  const child = spawn(process.execPath, [...node_args, program, ...args], {
+  const command = [process.execPath, ...node_args, program, ...args];
+  const limited = ['sh', '-c', 'ulimit -n "$0" && exec "$@"', String(open_files), ...command];
+  const [first = '', ...rest] = open_files === undefined ? command : limited;
+  const child = spawn(first, rest, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
   });
@@ -174,10 +178,15 @@ export async function spawnServer(
     args?: string[];
     env?: Record<string, string>;
     node_args?: string[];
+    /** The hard limit of its open files. */
+    open_files?: number;
+    /** A database that somebody else made and drops. */
+    database_url?: string;
   } = {},
 ): Promise<SpawnedServer> {
-  const database = options.beside ? undefined : await testDatabase();
-  const database_url = options.beside?.database_url ?? database?.url ?? '';
+  const given_url = options.beside?.database_url ?? options.database_url;
+  const database = given_url ? undefined : await testDatabase();
+  const database_url = given_url ?? database?.url ?? '';
   const own = await directories();
   const nodes_dir = options.beside?.nodes_dir ?? own.nodes_dir;
   const args = [
@@ -198,6 +207,7 @@ export async function spawnServer(
     options.env,
     options.node_args ? main : served,
     options.node_args,
+    options.open_files,
   );
   const token = (await readFile(join(own.data_dir, 'admin.token'), 'utf8')).trim();
   const as = clientFor(url);
