@@ -1,0 +1,221 @@
+/**
+ * Toxiproxy between the server and PostgreSQL, and between agents and the server: nobody is blamed for a fault of the network,
+ * and every operation goes on at most 5 s after the fault ends.
+ */
+import { Client } from 'pg';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { pause, systemClock } from '../../src/base/clock.ts';
+import type { PoolDocument } from '../../src/contract/pool.ts';
+import { testDatabase } from '../support/database.ts';
+import { freePort } from '../support/free-port.ts';
+import { allBecome, allocate, declarePool, release } from '../support/machine-life.ts';
+import { type SpawnedServer, spawnServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
+import { isWhole, share, withOutsider } from './support/outsider.ts';
+import { type FaultName, type FaultyLine, faults, startToxiproxy, type Toxiproxy } from './support/toxiproxy.ts';
+
+/** Measured alone. Beside other tests a step takes as long as the machine lets it. */
+const mostSeconds = share(30, 5);
+const faultSeconds = share(10, 40);
+const machines = share(1, 3);
+const pool = 'fleet';
+/** Never braked, so that each false verdict would be seen. */
+const document = (stale_after_seconds: number): Partial<PoolDocument> => ({
+  heartbeat: { interval_seconds: 1, stale_after_seconds },
+  brake: { fraction: 1, min_nodes: 1_000_000 },
+  spec: { command: ['sleep', '600'], setup: 'sleep 1' },
+});
+const verdicts = ['node.offline', 'node.failed', 'node.quarantined', 'allocation.failed', 'operation.failed'];
+
+interface Operation {
+  workflow_id: string;
+  kind: string;
+}
+interface OperationFact extends Operation {
+  at: Date;
+  summary: string;
+}
+const keyOf = ({ workflow_id, kind, at }: OperationFact) => `${workflow_id} ${kind} ${at.toISOString()}`;
+
+/** Past the proxy, as PostgreSQL has it. */
+async function direct(url: string) {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  const rows = async <R>(text: string, values: unknown[] = []) => (await client.query(text, values)).rows as R[];
+  return {
+    now: async () => (await rows<{ now: Date }>('select clock_timestamp() as now'))[0]?.now as Date,
+    unfinished: () => rows<Operation>('select workflow_id, kind from operations where finished_at is null'),
+    factsOf: (operations: Operation[]) =>
+      rows<OperationFact>(
+        `select workflow_id, at, kind, summary
+           from evidence
+          where workflow_id = any($1)
+          order by at`,
+        [operations.map(({ workflow_id }) => workflow_id)],
+      ),
+    kinds: async (kinds: string[]) =>
+      rows<{ kind: string; summary: string }>('select kind, summary from evidence where kind = any($1)', [kinds]),
+    end: () => client.end(),
+  };
+}
+type Direct = Awaited<ReturnType<typeof direct>>;
+
+interface Went {
+  kind: string;
+  seconds: number;
+}
+
+/** How long after the end of the fault each operation that was under way made its next step. */
+async function secondsToGoOn(store: Direct, ended: Date, underWay: Operation[], before: OperationFact[]) {
+  const known = new Set(before.map(keyOf));
+  let facts: OperationFact[] = [];
+  const isNews = (fact: OperationFact) => !known.has(keyOf(fact)) && fact.kind !== 'operation.store_waited';
+  const look = async (): Promise<Went[] | undefined> => {
+    facts = await store.factsOf(underWay);
+    const next = underWay.map(({ workflow_id, kind }) => {
+      const fact = facts.find((each) => each.workflow_id === workflow_id && isNews(each));
+      return fact && { kind, seconds: Math.max(0, (fact.at.getTime() - ended.getTime()) / 1000) };
+    });
+    return next.includes(undefined) ? undefined : (next as Went[]);
+  };
+  try {
+    return await until('every operation to go on', look);
+  } catch (cause) {
+    throw new Error(`not every operation went on: ${JSON.stringify(facts.slice(-30))}`, { cause });
+  }
+}
+
+interface Fault {
+  begin(proxy: FaultyLine): Promise<void>;
+  /** Nothing gets through while it lasts. */
+  blocks: boolean;
+}
+
+const toxic = (name: FaultName): Fault => ({
+  begin: (proxy) => proxy.begin(faults[name]),
+  blocks: name === 'resets' || name === 'half-open',
+});
+const outage: Fault = { begin: (proxy) => proxy.cut(), blocks: true };
+
+const whole: Record<string, Fault> = {
+  ...Object.fromEntries(Object.keys(faults).map((name) => [name, toxic(name as FaultName)])),
+  outage,
+};
+const ofStore = share<Record<string, Fault>>({ 'half-open': toxic('half-open'), latency: toxic('latency') }, whole);
+const ofAgents = share<Record<string, Fault>>({ 'half-open': toxic('half-open') }, whole);
+
+/** The share is told at once; what measures seconds has the machine to itself. */
+const told = (name: string, story: () => Promise<void>) => (isWhole ? it : it.concurrent)(name, story, 240_000);
+
+withOutsider('toxiproxy', ({ place }) => {
+  let toxiproxy: Toxiproxy;
+  beforeAll(async () => {
+    toxiproxy = await startToxiproxy(place);
+  });
+  afterAll(() => toxiproxy?.stop());
+
+  interface Scene {
+    stale_after_seconds: number;
+    server: SpawnedServer;
+    proxy: FaultyLine;
+    store: Direct;
+  }
+
+  async function tell(
+    { server, proxy, store, stale_after_seconds }: Scene,
+    name: string,
+    fault: Fault,
+    meanwhile: () => Promise<void>,
+  ) {
+    const { client } = server;
+    await declarePool(client, pool, document(stale_after_seconds));
+    const before = await Promise.all(Array.from({ length: 2 * machines }, () => allocate(client, pool)));
+    await allBecome(client, before, 'active');
+    const leaving = before.slice(0, machines);
+    const staying = before.slice(machines);
+
+    await Promise.all(leaving.map((id) => release(client, id)));
+    const coming = await Promise.all(Array.from({ length: machines }, () => allocate(client, pool)));
+    await fault.begin(proxy);
+    await Promise.all([pause(systemClock, faultSeconds * 1000), meanwhile()]);
+    const underWay = await store.unfinished();
+    const known = await store.factsOf(underWay);
+    await proxy.end();
+    const ended = await store.now();
+
+    const went = await secondsToGoOn(store, ended, underWay, known);
+    const worst = Math.max(0, ...went.map(({ seconds }) => seconds));
+    process.stdout.write(`${name}: ${went.length} operations went on, the last after ${worst.toFixed(1)} s\n`);
+    if (fault.blocks) expect(went.length, 'operations that the fault met').toBeGreaterThan(0);
+    expect(worst, JSON.stringify(went)).toBeLessThanOrEqual(mostSeconds);
+
+    await allBecome(client, [...staying, ...coming], 'active');
+    await allBecome(client, leaving, 'released');
+    expect(await store.kinds(verdicts), 'false verdicts').toEqual([]);
+  }
+
+  async function scene(
+    build: (url: string, port: number) => Promise<Omit<Scene, 'store'>>,
+    story: (scene: Scene) => Promise<void>,
+  ) {
+    const database = await testDatabase();
+    const store = await direct(database.url);
+    try {
+      const parts = await build(database.url, await freePort());
+      try {
+        await story({ ...parts, store });
+      } finally {
+        await parts.server.stop();
+      }
+    } finally {
+      await store.end();
+      await database.drop();
+    }
+  }
+
+  for (const [name, fault] of Object.entries(ofStore))
+    told(`operations go on after ${name} to PostgreSQL`, async () => {
+      await scene(
+        async (url) => {
+          const address = new URL(url);
+          // Without the directory of its socket it is reached by its port.
+          address.searchParams.delete('host');
+          const proxy = await toxiproxy.proxy(`store ${name}`.replaceAll(/\W+/g, '-'), address.host);
+          address.host = `127.0.0.1:${proxy.port}`;
+          // Longer than a machine may be silent: nobody may be blamed for what could not be stored.
+          const stale_after_seconds = faultSeconds / 2;
+          return { stale_after_seconds, proxy, server: await spawnServer({ database_url: address.href }) };
+        },
+        async (scene) => {
+          const states = new Set<string>();
+          await tell(scene, `PostgreSQL, ${name}`, fault, async () => {
+            const over = systemClock.monotonicMs() + (faultSeconds - 3) * 1000;
+            while (systemClock.monotonicMs() < over) {
+              const reply = await fetch(`${scene.server.url}/readyz`);
+              states.add(`${reply.status}`);
+              await reply.text();
+              await pause(systemClock, 500);
+            }
+          });
+          const waits = await scene.store.kinds(['operation.store_waited']);
+          if (fault.blocks) expect(waits.length, 'said on the timeline').toBeGreaterThan(0);
+          if (!fault.blocks) expect([...states], 'a slow store is no reason to refuse').toEqual(['200']);
+          else expect([...states], 'a store that is away is').toContain('503');
+        },
+      );
+    });
+
+  for (const [name, fault] of Object.entries(ofAgents))
+    told(`operations go on after ${name} to the agents`, async () => {
+      await scene(
+        async (database_url, port) => {
+          const proxy = await toxiproxy.proxy(`agents ${name}`.replaceAll(/\W+/g, '-'), `127.0.0.1:${port}`);
+          const args = ['--public-url', `http://127.0.0.1:${proxy.port}`];
+          // A machine that is cut off for longer is silent in earnest.
+          const stale_after_seconds = 2 * faultSeconds + 20;
+          return { stale_after_seconds, proxy, server: await spawnServer({ database_url, port, args }) };
+        },
+        (scene) => tell(scene, `agents, ${name}`, fault, async () => {}),
+      );
+    });
+});
