@@ -15,7 +15,7 @@ import { createApiServer } from './api/server.ts';
 import type { ApiServices } from './api/services.ts';
 import { apiSettings } from './api/settings.ts';
 import { openTokenChecks } from './api/sign-in/open-token-checks.ts';
-import { type Clock, now, pause, secondsLater, systemClock } from './base/clock.ts';
+import { type Clock, now, secondsLater, systemClock } from './base/clock.ts';
 import { hostIdentity, isProcessAlive } from './base/host.ts';
 import { newReplicaId } from './base/ids.ts';
 import { openKeyRing } from './base/key-ring.ts';
@@ -27,11 +27,11 @@ import { createRedactor, type LearningRedactor } from './base/redact.ts';
 import { readSettings, type ServerSettings, SettingsError, serverUsage } from './base/settings.ts';
 import { openTlsFiles } from './base/tls-files.ts';
 import { welcome } from './cli/render/welcome.ts';
-import type { ReadinessCheck } from './contract/overview.ts';
 import { readServerFile, type ServerFileSettings } from './contract/server-file.ts';
 import type { Driver } from './drivers/driver.ts';
 import { createDbosEngine } from './engine/dbos-engine.ts';
 import { openDrivers } from './open-drivers.ts';
+import { type OpenedStore, openStore, storeReadiness } from './open-store.ts';
 import { engineListener } from './operations/engine-listener.ts';
 import { adminTokenPath, ensureAdminToken, ensureLocalPool } from './operations/first-start.ts';
 import { operationRegistry } from './operations/registry.ts';
@@ -41,18 +41,11 @@ import { tracedListener } from './operations/traced-listener.ts';
 import { saidBy } from './probe/http-probe.ts';
 import { probeMany } from './probe/probe-many.ts';
 import { createAgentSessions } from './store/agent-sessions.ts';
-import { watchStore } from './store/connections/store-watch.ts';
-import { openDatabase, StoreUnavailable } from './store/database.ts';
-import { databaseClock } from './store/database-clock.ts';
+import { StoreUnavailable } from './store/database.ts';
 import { type DoorEnvironment, defaultEnvironment } from './store/door-rules.ts';
 import { createHeartbeatBuffer } from './store/heartbeat-buffer.ts';
-import { openInstallation } from './store/installation.ts';
-import { applicationRole, migrate } from './store/migrate.ts';
-import { startEmbeddedPostgres } from './store/postgres/embedded.ts';
 import { announceReplica, endReplica, leaseSeconds, otherAddresses, registerReplica } from './store/replicas.ts';
 import { followSecrets } from './store/secrets/known-values.ts';
-import { startTail } from './store/tail.ts';
-import { followTaskKeys } from './store/task-keys/follow.ts';
 import { openIngestWatch } from './sweeps/ingest-watch.ts';
 import { operationWaker } from './sweeps/operation-waker.ts';
 import { createRefusals } from './sweeps/refusals.ts';
@@ -96,58 +89,7 @@ interface Opening {
   onError(what: string): (error: unknown) => void;
 }
 
-async function openStore({ settings, log, data_dir, parts, onError, redact }: Opening) {
-  const watch = watchStore({
-    clock: systemClock,
-    onLost: (count) => log.warn({ count }, 'connections to the database lost an answer; they were closed'),
-  });
-  parts.defer(async () => watch.stop());
-  const embedded =
-    settings.database_url === null
-      ? await startEmbeddedPostgres({ dataDir: data_dir, clock: systemClock, log: (line) => log.info(line) })
-      : null;
-  parts.defer(async () => embedded?.stop());
-  const owner_url = settings.owner_database_url ?? settings.database_url ?? embedded?.url ?? '';
-  const db = openDatabase({
-    url: settings.database_url ?? embedded?.application_url ?? '',
-    redact,
-    watch,
-    on_idle_error: (error) => log.warn({ error }, 'an idle database connection broke'),
-  });
-  parts.defer(() => db.close());
-  await migrate(owner_url, { application_role: () => applicationRole(db) });
-  const clock = await databaseClock(db);
-  const installation = await openInstallation(db, now(clock), clock, settings);
-  const tail = await startTail({ db, clock, onError: onError('the evidence could not be followed') });
-  parts.defer(() => tail.stop());
-  db.whenEvidence(() => tail.nudge());
-  await followTaskKeys(installation, tail, onError('the task keys could not be read; housekeeping reads them again'));
-  const lost = embedded?.lost ?? new Promise<Error>(() => {});
-  return { owner_url, db, watch, clock, installation, tail, lost };
-}
-
-/** A database that takes longer than this is slow. It is away only when the watch says that nobody gets an answer. */
-const slowAfterMs = 2_000;
-
-type Store = Awaited<ReturnType<typeof openStore>>;
-
-/** A slow database serves slowly: only one that is away makes a load balancer look for another replica. */
-async function storeReadiness({ db, watch, clock }: Store): Promise<ReadinessCheck> {
-  const decided = new AbortController();
-  const answer = db.query('select 1').then(
-    () => null,
-    (error: unknown) => (error instanceof Error ? error.message : String(error)),
-  );
-  const late = pause(clock, slowAfterMs, decided.signal).then(() => 'late' as const);
-  const said = await Promise.race([answer, late]);
-  decided.abort();
-  if (said === null) return { ok: true, state: 'ok', detail: null };
-  if (said === 'late' && !watch.isAway())
-    return { ok: true, state: 'slow', detail: `no answer within ${slowAfterMs / 1000} s` };
-  return { ok: false, state: 'away', detail: said === 'late' ? 'no answer to anything' : said };
-}
-
-async function openReplica({ version, parts }: Opening, { db, clock }: Store, host: string) {
+async function openReplica({ version, parts }: Opening, { db, clock }: OpenedStore, host: string) {
   const executor = await registerReplica(db, {
     replica_id: newReplicaId(clock),
     host,
@@ -161,7 +103,7 @@ async function openReplica({ version, parts }: Opening, { db, clock }: Store, ho
   return executor;
 }
 
-async function openOperations(opening: Opening, store: Store, server_url: () => string) {
+async function openOperations(opening: Opening, store: OpenedStore, server_url: () => string) {
   const { log, parts, onError, composition, version, redact } = opening;
   const { db, watch, clock, installation, tail } = store;
   const host = hostIdentity();
@@ -259,7 +201,7 @@ async function openOperations(opening: Opening, store: Store, server_url: () => 
 
 type Operating = Awaited<ReturnType<typeof openOperations>>;
 
-async function openApi(opening: Opening, store: Store, { services, tracer, beats, ingest, runner }: Operating) {
+async function openApi(opening: Opening, store: OpenedStore, { services, tracer, beats, ingest, runner }: Operating) {
   const { settings, log, version, parts, onError } = opening;
   const { db, clock, tail } = store;
   const sessions = createAgentSessions(db);

@@ -1,0 +1,74 @@
+/** Opens the store: its connections and what watches them, its schema, its clock, and the tail of its evidence. */
+import { now, pause, systemClock } from './base/clock.ts';
+import type { Log } from './base/log.ts';
+import type { LearningRedactor } from './base/redact.ts';
+import type { ServerSettings } from './base/settings.ts';
+import type { ReadinessCheck } from './contract/overview.ts';
+import { watchStore } from './store/connections/store-watch.ts';
+import { openDatabase } from './store/database.ts';
+import { databaseClock } from './store/database-clock.ts';
+import { openInstallation } from './store/installation.ts';
+import { applicationRole, migrate } from './store/migrate.ts';
+import { startEmbeddedPostgres } from './store/postgres/embedded.ts';
+import { startTail } from './store/tail.ts';
+import { followTaskKeys } from './store/task-keys/follow.ts';
+
+interface Needs {
+  settings: ServerSettings;
+  log: Log;
+  data_dir: string;
+  parts: AsyncDisposableStack;
+  redact: LearningRedactor;
+  onError(what: string): (error: unknown) => void;
+}
+
+export type OpenedStore = Awaited<ReturnType<typeof openStore>>;
+
+export async function openStore({ settings, log, data_dir, parts, onError, redact }: Needs) {
+  const watch = watchStore({
+    clock: systemClock,
+    onLost: (count) => log.warn({ count }, 'connections to the database lost an answer; they were closed'),
+  });
+  parts.defer(async () => watch.stop());
+  const embedded =
+    settings.database_url === null
+      ? await startEmbeddedPostgres({ dataDir: data_dir, clock: systemClock, log: (line) => log.info(line) })
+      : null;
+  parts.defer(async () => embedded?.stop());
+  const owner_url = settings.owner_database_url ?? settings.database_url ?? embedded?.url ?? '';
+  const db = openDatabase({
+    url: settings.database_url ?? embedded?.application_url ?? '',
+    redact,
+    watch,
+    on_idle_error: (error) => log.warn({ error }, 'an idle database connection broke'),
+  });
+  parts.defer(() => db.close());
+  await migrate(owner_url, { application_role: () => applicationRole(db) });
+  const clock = await databaseClock(db);
+  const installation = await openInstallation(db, now(clock), clock, settings);
+  const tail = await startTail({ db, clock, onError: onError('the evidence could not be followed') });
+  parts.defer(() => tail.stop());
+  db.whenEvidence(() => tail.nudge());
+  await followTaskKeys(installation, tail, onError('the task keys could not be read; housekeeping reads them again'));
+  const lost = embedded?.lost ?? new Promise<Error>(() => {});
+  return { owner_url, db, watch, clock, installation, tail, lost };
+}
+
+/** A database that takes longer than this is slow. It is away only when the watch says that nobody gets an answer. */
+const slowAfterMs = 2_000;
+
+/** A slow database serves slowly: only one that is away makes a load balancer look for another replica. */
+export async function storeReadiness({ db, watch, clock }: OpenedStore): Promise<ReadinessCheck> {
+  const decided = new AbortController();
+  const answer = db.query('select 1').then(
+    () => null,
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  );
+  const late = pause(clock, slowAfterMs, decided.signal).then(() => 'late' as const);
+  const said = await Promise.race([answer, late]);
+  decided.abort();
+  if (said === null) return { ok: true, state: 'ok', detail: null };
+  if (said === 'late' && !watch.isAway())
+    return { ok: true, state: 'slow', detail: `no answer within ${slowAfterMs / 1000} s` };
+  return { ok: false, state: 'away', detail: said === 'late' ? 'no answer to anything' : said };
+}
