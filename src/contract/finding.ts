@@ -13,6 +13,7 @@ export const Finding = Type.Object(
     what: Type.Enum(Object.keys(findingWhats) as FindingWhat[]),
     owner_layer: OwnerLayer,
     says: Type.String({ description: 'The same, in words.' }),
+    ways_out: Type.Array(Type.String(), { description: 'What the owner can do, in full sentences.' }),
     subject: Type.String({
       description:
         'The node, the allocation, the generation of a pool, the phase of its boots, or the token that it is about.',

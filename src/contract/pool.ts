@@ -1,6 +1,7 @@
 /** The pool document: what machines of one class look like. Everything but `name` and `driver` is optional. */
 import { type Static, Type } from 'typebox';
 import { driftPolicies } from '../lifecycle/findings.ts';
+import { keptNames } from '../lifecycle/joins/duplicates.ts';
 import { Name, nullable, OpenObject, PositiveSeconds, pageOf, Seconds, strict, Timestamp } from './primitives.ts';
 
 export const Budgets = Type.Object(
@@ -64,6 +65,12 @@ const poolFields = {
           Type.Boolean({
             description:
               'A join token alone may take a known name of another protocol, also from a live process or a tenant.',
+          }),
+        ),
+        keep_name: Type.Optional(
+          Type.Enum([...keptNames], {
+            description:
+              'Which of two live processes under one name of another protocol keeps it; `latest` never takes the name of a machine that serves a tenant at another address.',
           }),
         ),
       },

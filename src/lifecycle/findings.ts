@@ -16,26 +16,70 @@ export type FindingOwner = 'provider' | 'operator' | 'control_plane' | 'node';
 export const findingStatuses = ['seen', 'open', 'resolved', 'repaired', 'accepted'] as const;
 export type FindingStatus = (typeof findingStatuses)[number];
 
-/** `owner`: the layer that has to act, as in a problem. */
+/** `owner`: the layer that has to act, as in a problem. `ways_out`: what its people can do, in full sentences. */
 export const findingWhats = {
-  machine_absent: { kind: 'drift', owner: 'provider', says: 'its provider shows nothing of the machine any more' },
-  row_differs: { kind: 'drift', owner: 'operator', says: 'its row is not what its evidence says' },
+  machine_absent: {
+    kind: 'drift',
+    says: 'its provider shows nothing of the machine any more',
+    owner: 'provider',
+    ways_out: ['Repair the finding: the node is taken down with proof.', 'Accept it if you know of it.'],
+  },
+  row_differs: {
+    kind: 'drift',
+    says: 'its row is not what its evidence says',
+    owner: 'operator',
+    ways_out: ['Repair the finding: the evidence is right.', 'Accept it: the row is right.'],
+  },
   proven_gone: {
     kind: 'drift',
-    owner: 'control_plane',
     says: 'its machine is proven gone, but the node is not retired',
+    owner: 'control_plane',
+    ways_out: ['Slipway retires it by itself.', 'Repair the finding if the provider shows the machine again.'],
   },
-  node_provisions: { kind: 'repeat-failure', owner: 'operator', says: 'bringing it up fails again and again' },
+  node_provisions: {
+    kind: 'repeat-failure',
+    says: 'bringing it up fails again and again',
+    owner: 'operator',
+    ways_out: ['Find the cause in its timeline and mend it.', 'Retire the node.'],
+  },
   pool_provisions: {
     kind: 'repeat-failure',
-    owner: 'operator',
     says: 'bringing machines of this spec up fails again and again',
+    owner: 'operator',
+    ways_out: ['Change the pool, or what its machines are made from.'],
   },
-  boots_slower: { kind: 'boot-shift', owner: 'node', says: 'its boots have become slower' },
-  name_contested: { kind: 'identity', owner: 'operator', says: 'another machine asked for its name and was refused' },
-  join_token_expiring: { kind: 'join-token', owner: 'operator', says: 'machines beat with a join token that expires' },
-  token_expiring: { kind: 'token', owner: 'operator', says: 'a token in use expires soon' },
-} as const satisfies Record<string, { kind: FindingKind; owner: FindingOwner; says: string }>;
+  boots_slower: {
+    kind: 'boot-shift',
+    says: 'its boots have become slower',
+    owner: 'node',
+    ways_out: ['Mend the stage that became slower.', 'Raise the budget.', 'Accept the new pace.'],
+  },
+  name_contested: {
+    kind: 'identity',
+    says: 'another machine asked for its name and was refused',
+    owner: 'operator',
+    ways_out: [
+      'Stop one of the two, or give it a name of its own.',
+      'If the refused one is right, run: slipway act NODE re-enroll --reason "…".',
+      'If you know neither, revoke the join token.',
+    ],
+  },
+  join_token_expiring: {
+    kind: 'join-token',
+    says: 'machines beat with a join token that expires',
+    owner: 'operator',
+    ways_out: ['Create another join token and restart the machines with it.'],
+  },
+  token_expiring: {
+    kind: 'token',
+    says: 'a token in use expires soon',
+    owner: 'operator',
+    ways_out: ['Create another token of the same name, role and scope, and use it.'],
+  },
+} as const satisfies Record<
+  string,
+  { kind: FindingKind; owner: FindingOwner; says: string; ways_out: readonly string[] }
+>;
 export type FindingWhat = keyof typeof findingWhats;
 
 /** What a pool wants done about drift. A person may still decide otherwise. */

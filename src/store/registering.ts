@@ -4,6 +4,7 @@ import type { AllocationId, CorrelationId, NodeId, NodeInstanceId, TokenId } fro
 import type { RegisterRequest } from '../contract/agent.ts';
 import type { Door } from '../contract/compat/door.ts';
 import { heartbeatPolicy } from '../lifecycle/budgets.ts';
+import type { ClientProcess } from '../lifecycle/joins/duplicates.ts';
 import type { NodeMove } from './door.ts';
 import type { DoorEnvironment } from './door-rules.ts';
 import type { Installation } from './installation.ts';
@@ -44,6 +45,8 @@ export interface Arrival {
   join_token_id: TokenId | null;
   /** How its name stood when its return was judged to be a restart. The registration checks that it still does. */
   judged?: JudgedName;
+  /** The processes that had the name, this one included; unset where none had it before. */
+  client_processes?: ClientProcess[];
 }
 
 export interface JudgedName {

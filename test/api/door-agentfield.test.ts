@@ -70,6 +70,8 @@ it('registers, beats, is read and says goodbye, in its own words', async () => {
     health_status: 'inactive',
   });
   await fleet.register('scout');
+  expect(await world.status('scout'), 'it has not said yet that it is ready').toBe('starting');
+  await fleet.beat('scout', { status: 'ready' });
   expect(await world.status('scout')).toBe('ready');
 });
 
@@ -216,7 +218,7 @@ const badBodies: [string, string, string, unknown][] = [
   ['a list', 'POST', '/nodes/register', []],
   ['no id', 'POST', '/nodes/register', { ...nodeRegistration('x'), id: undefined }],
   ['a number as id', 'POST', '/nodes', nodeRegistration('x', { id: 7 })],
-  ['an id with blanks', 'POST', '/nodes', nodeRegistration('two words')],
+  ['an id with a line break', 'POST', '/nodes', nodeRegistration('two\nlines')],
   ['an address that is none', 'POST', '/nodes', nodeRegistration('x', { base_url: 'file:///etc/passwd' })],
   ['an address with a password', 'POST', '/nodes', nodeRegistration('x', { base_url: 'http://a:b@host' })],
   ['text as reasoners', 'POST', '/nodes', nodeRegistration('x', { reasoners: 'all' })],

@@ -77,8 +77,9 @@ describe('an AgentField node', () => {
     expect(await contested(node_id)).toMatchObject({
       what: 'name_contested',
       status: 'open',
-      says: 'another machine asked for its name and was refused: the former process still runs',
-      theirs: { because: 'second_process', protocol: 'agentfield' },
+      ours: { name: 'one-of-two', endpoint: base_url },
+      theirs: { because: 'second_process', protocol: 'agentfield', endpoint: expect.stringContaining('http://') },
+      owner_layer: 'operator',
     });
     // Said goodbye or not, what still answers still runs.
     await client.call('POST', '/nodes/one-of-two/shutdown', {});

@@ -50,6 +50,11 @@ export const FindingList = ({ findings, onAction, bare }: Props) => (
           <Side heading={sideNames[finding.kind][0]} side={finding.ours} />
           <Side heading={sideNames[finding.kind][1]} side={finding.theirs} />
         </div>
+        {!finding.closed_at && (
+          <p className={styles.dim}>
+            <span>{finding.ways_out.join(' ')}</span>
+          </p>
+        )}
         {finding.closed_at && <End finding={finding} />}
       </li>
     ))}

@@ -9,7 +9,7 @@ import { expiredProblem } from '../../store/joins/validity.ts';
 import { bearerOf, fencedProblem } from '../auth.ts';
 import type { DoorServices } from './calls.ts';
 import type { JoinGrant } from './join-grants.ts';
-import { nameFor } from './names.ts';
+import { namesFor } from './names.ts';
 
 const inAddress = new WeakMap<IncomingMessage, string>();
 
@@ -55,7 +55,8 @@ async function tellUnheard(
   const { id } = (request.params ?? {}) as { id?: string };
   // Workspaces of molecule beat with a token of their own.
   if (door !== 'agentfield' || id === undefined || request.method === 'GET') return;
-  const session = await services.sessions.findAtDoor({ door, pool, name: nameFor(id) });
+  const found = await Promise.all(namesFor(id).map((name) => services.sessions.findAtDoor({ door, pool, name })));
+  const session = found.find((each) => each !== undefined);
   // A token that did not let the machine in says nothing about it.
   if (session?.at_door?.join_token_id !== token_id || session.fence.kind !== 'none') return;
   const code = state === 'expired' ? 'join_token_expired' : 'join_token_invalid';

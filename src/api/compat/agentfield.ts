@@ -2,6 +2,7 @@
 import { now, secondsLater } from '../../base/clock.ts';
 import type { AgentClaim } from '../../contract/agent.ts';
 import {
+  type Anything,
   type LeaseRenewal,
   type LifecycleUpdate,
   NodeBeat,
@@ -17,7 +18,7 @@ import { takeBeat } from '../take-beat.ts';
 import { mustCount } from './admit.ts';
 import type { DoorCall, DoorHandler, DoorHandlers, DoorServices } from './calls.ts';
 import { fieldsBeside, keptFields } from './kept-fields.ts';
-import { idLabel, nameFor } from './names.ts';
+import { idLabel, nameFor, namesFor } from './names.ts';
 import { enrolByJoinToken } from './register.ts';
 import { tellNewFields, tellSaid } from './tell.ts';
 
@@ -60,18 +61,24 @@ const isLetInBy = (client: DoorClient | null, token_id: string): boolean =>
 /** Whose beat it is: of the instance that its name is bound to. One of a process that another has replaced must register first. */
 async function sessionOf(call: DoorCall, services: DoorServices, process?: string | null): Promise<AgentSession> {
   const grant = call.joined();
-  const place = { door, pool: grant.pool, name: nameFor(call.id) } as const;
+  const find = async (): Promise<AgentSession | undefined> => {
+    for (const name of namesFor(call.id)) {
+      const found = await services.sessions.findAtDoor({ door, pool: grant.pool, name });
+      if (found) return found;
+    }
+    return undefined;
+  };
   const isOther = ({ at_door }: AgentSession) =>
     (process && at_door?.client_instance && at_door.client_instance !== process) ||
     (grant.is_limited && !isLetInBy(at_door, grant.token_id));
   const operation = call.request.operation ?? 'agentfield-node-heartbeat';
-  let session = await services.sessions.findAtDoor(place);
+  let session = await find();
   // The machine is not identified yet, so charge the join token, which all machines of the pool may share.
   if (!session || isOther(session)) services.rates.admitKnown('join_token', grant.token_id, operation);
   if (session && isOther(session)) {
     // It may have registered with another replica a moment ago.
     services.sessions.forget(session.node_instance_id);
-    session = await services.sessions.findAtDoor(place);
+    session = await find();
   }
   if (!session || isOther(session)) throw unknownNode(call.id);
   call.request.agent_session = mustCount(session, door);
@@ -175,9 +182,11 @@ const theirs = (node: Node) => {
 async function nodeOf(call: DoorCall, services: DoorServices) {
   const grant = call.joined();
   await services.grants.mustHaveUses(grant);
-  const [node] = await readNodesOf(services.db, { pool: grant.pool, protocol: door, name: nameFor(call.id) });
-  if (!node) throw unknownNode(call.id);
-  return theirs(node);
+  for (const name of namesFor(call.id)) {
+    const [node] = await readNodesOf(services.db, { pool: grant.pool, protocol: door, name });
+    if (node) return theirs(node);
+  }
+  throw unknownNode(call.id);
 }
 
 export const agentfieldHandlers: DoorHandlers<'agentfield'> = {
@@ -197,8 +206,8 @@ export const agentfieldHandlers: DoorHandlers<'agentfield'> = {
     return { success: true, message: 'Heartbeat received', timestamp: stamp(services), lifecycle_status };
   },
   async 'agentfield-node-renew'(call, services) {
-    const { phase, health_score, ...said } = call.body as LeaseRenewal;
-    const session = await sessionOf(call, services);
+    const { phase, health_score, instance_id, ...said } = call.body as LeaseRenewal;
+    const session = await sessionOf(call, services, instance_id);
     const unread = fieldsBeside({ ...said, ...(phase && !claimOf(phase) && { phase }) }, []);
     const pace = services.paces.of(session, leaseSeconds);
     await beat(session, { claim: claimOf(phase), health_score, said: unread, pace }, services);
@@ -206,24 +215,26 @@ export const agentfieldHandlers: DoorHandlers<'agentfield'> = {
     return { lease_seconds: leaseSeconds, next_lease_renewal, message: 'Lease renewed' };
   },
   async 'agentfield-node-lifecycle'(call, services) {
-    const { lifecycle_status: word, ...said } = call.body as LifecycleUpdate;
-    const session = await sessionOf(call, services);
+    const { lifecycle_status: word, instance_id, ...said } = call.body as LifecycleUpdate;
+    const session = await sessionOf(call, services, instance_id);
     const claim = claimOf(word);
     const unread = fieldsBeside({ ...said, ...(!claim && { lifecycle_status: word }) }, []);
     const lifecycle_status = await beat(session, { claim, said: unread, pace: services.paces.of(session) }, services);
     return { success: true, message: 'Status noted', lifecycle_status, timestamp: stamp(services) };
   },
   async 'agentfield-action-ack'(call, services) {
-    const session = await sessionOf(call, services);
+    const { instance_id, ...said } = call.body as Anything;
+    const session = await sessionOf(call, services, instance_id);
     const pace = services.paces.of(session, leaseSeconds);
-    await beat(session, { said: fieldsBeside(call.body, []), pace }, services);
+    await beat(session, { said: fieldsBeside(said, []), pace }, services);
     const next_lease_renewal = secondsLater(now(services.clock), leaseSeconds / 2).toISOString();
     return { success: true, message: 'Acknowledged', lease_seconds: leaseSeconds, next_lease_renewal };
   },
   async 'agentfield-node-shutdown'(call, services) {
-    const session = await sessionOf(call, services);
+    const { instance_id, ...said } = call.body as Anything;
+    const session = await sessionOf(call, services, instance_id);
     const pace = services.paces.of(session);
-    await beat(session, { claim: 'stopping', said: fieldsBeside(call.body, []), pace }, services);
+    await beat(session, { claim: 'stopping', said: fieldsBeside(said, []), pace }, services);
     return { success: true, message: 'Goodbye noted', node_id: call.id, timestamp: stamp(services) };
   },
   async 'agentfield-node-list'(call, services) {

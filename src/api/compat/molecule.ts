@@ -13,6 +13,7 @@ import type { AgentSession } from '../../store/agent-sessions.ts';
 import { instanceRow } from '../../store/instances.ts';
 import { nameHeld } from '../../store/joins/known-name.ts';
 import { nameStanding } from '../../store/joins/name-standing.ts';
+import { sourceAddress } from '../source-address.ts';
 import { takeBeat } from '../take-beat.ts';
 import type { DoorCall, DoorHandlers, DoorServices } from './calls.ts';
 import { fieldsBeside, keptFields } from './kept-fields.ts';
@@ -55,9 +56,10 @@ async function knownOrNew(call: DoorCall, services: DoorServices, wanted: Wanted
       'token_missing',
       'This workspace is registered: send the auth_token that its first registration gave, as bearer.',
     );
-  const claimant = { door, client_instance: null, join_token_id, base_url: wanted.base_url ?? null } as const;
-  const judged = standing && (await mustBeRestart(standing, claimant, services));
-  const arrival = { ...client, join_token_id, ...(judged && { judged }) };
+  const source = sourceAddress(call.request);
+  const claimant = { door, client_instance: null, join_token_id, base_url: wanted.base_url ?? null, source } as const;
+  const returned = standing && (await mustBeRestart(standing, claimant, services));
+  const arrival = { ...client, join_token_id, ...returned };
   return enrol(call, services, { ...wanted, join_token }, undefined, arrival);
 }
 

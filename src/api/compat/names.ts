@@ -18,3 +18,13 @@ export function nameFor(id: string): string {
   const mark = createHash('sha256').update(id).digest('hex').slice(0, 12);
   return plain === '' ? mark : `${plain}-${mark}`;
 }
+
+/** Their SDK for Go escapes an id twice in an address, so `my node` arrives as `my%20node`. The id as it was sent goes first. */
+export function namesFor(id: string): string[] {
+  if (!/%[0-9a-f]{2}/i.test(id)) return [nameFor(id)];
+  try {
+    return [nameFor(id), nameFor(decodeURIComponent(id))];
+  } catch {
+    return [nameFor(id)];
+  }
+}

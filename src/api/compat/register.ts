@@ -6,11 +6,12 @@ import { register } from '../../store/enrolment.ts';
 import { type InstanceRow, instanceRow } from '../../store/instances.ts';
 import { nameHeld } from '../../store/joins/known-name.ts';
 import { nameStanding } from '../../store/joins/name-standing.ts';
-import type { Arrival, JudgedName, Registered } from '../../store/registering.ts';
+import type { Arrival, Registered } from '../../store/registering.ts';
 import { registrationCost, registrationWriter } from '../quotas/writers.ts';
+import { sourceAddress } from '../source-address.ts';
 import { compileCheck } from '../validation.ts';
 import type { DoorCall, DoorServices } from './calls.ts';
-import { mustBeRestart } from './restart.ts';
+import { type JudgedReturn, mustBeRestart } from './restart.ts';
 
 export type Wanted = Omit<RegisterRequest, 'join_token' | 'enrollment_token'> & { name: string };
 
@@ -52,17 +53,13 @@ export async function enrolByJoinToken(
   call: DoorCall,
   services: DoorServices,
   wanted: Wanted,
-  client: Omit<Arrival, 'join_token_id' | 'judged'>,
+  client: Omit<Arrival, 'join_token_id' | 'judged' | 'client_processes'>,
 ): Promise<Registered> {
   const { pool, secret: join_token, token_id: join_token_id } = call.joined();
   const { door, client_instance } = client;
   const place = { pool, name: wanted.name };
-  const asNew = (judged?: JudgedName) =>
-    enrol(call, services, { ...wanted, join_token }, undefined, {
-      ...client,
-      join_token_id,
-      ...(judged && { judged }),
-    });
+  const asNew = (returned?: JudgedReturn) =>
+    enrol(call, services, { ...wanted, join_token }, undefined, { ...client, join_token_id, ...returned });
 
   admitJoin(call, services, wanted);
   const first = await nameStanding(services.db, place);
@@ -76,11 +73,14 @@ export async function enrolByJoinToken(
   }
   const standing = first ?? (await nameStanding(services.db, place));
   if (!standing) throw new ApiProblem('name_taken', `${wanted.name} was let go in this moment; register again.`);
-  const claimant = { door, client_instance, join_token_id, base_url: wanted.base_url ?? null };
-  const judged = await mustBeRestart(standing, claimant, services);
+  const source = sourceAddress(call.request);
+  const claimant = { door, client_instance, join_token_id, base_url: wanted.base_url ?? null, source };
+  const returned = await mustBeRestart(standing, claimant, services);
   const isOther =
     standing.client_instance !== null && client_instance !== null && standing.client_instance !== client_instance;
   const known = await instanceRow(services.db, standing.node_instance_id ?? '');
-  if (!known?.registered_at || (isOther && !nameHeld.includes(standing.status))) return asNew(judged);
-  return enrol(call, services, wanted, known, { ...client, join_token_id, judged });
+  // A process that starts after a goodbye is not ready before it says so, also if it does not say which process it is.
+  const hasLeft = standing.status === 'offline' && standing.verdict_rule === 'goodbye';
+  if (!known?.registered_at || hasLeft || (isOther && !nameHeld.includes(standing.status))) return asNew(returned);
+  return enrol(call, services, wanted, known, { ...client, join_token_id, ...returned });
 }

@@ -2,12 +2,21 @@
  * Whether a registration under a known name is a restart of the machine that has it. Clients of other protocols show a join token
  * that opens the whole pool, so the address they are reached at, and whether the former one still answers, decides.
  */
+import { createHash } from 'node:crypto';
 import { now, secondsLater } from '../../base/clock.ts';
 import { type Door, givesCredential } from '../../contract/compat/door.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { PoolDocument } from '../../contract/pool.ts';
 import { type Answered, type ContestReason, judgeReturn, verdictOfAnswer } from '../../lifecycle/joins/contest.ts';
-import { NameContested, noteContested } from '../../store/joins/contested.ts';
+import {
+  type ClientProcess,
+  judgeProcess,
+  type KeptName,
+  type ProcessVerdict,
+  rememberedProcesses,
+  withHolder,
+} from '../../lifecycle/joins/duplicates.ts';
+import { type Contest, NameContested, noteContested } from '../../store/joins/contested.ts';
 import { nameHeld } from '../../store/joins/known-name.ts';
 import type { NameStanding } from '../../store/joins/name-standing.ts';
 import { currentPool } from '../../store/pools.ts';
@@ -20,6 +29,22 @@ export interface Claimant {
   base_url: string | null;
   client_instance: string | null;
   join_token_id: string;
+  /** The IP address that the registration came from. */
+  source: string;
+}
+
+/** What a client calls its process may be long, and is kept for each of them. */
+const maxProcessLength = 64;
+const processOf = (client_instance: string | null): string | null =>
+  client_instance === null || client_instance.length <= maxProcessLength
+    ? client_instance
+    : createHash('sha256').update(client_instance).digest('hex');
+
+/** The first holder has no entry until a second process registers. */
+function knownProcesses({ client_processes, client_instance, endpoint }: NameStanding, at: Date): ClientProcess[] {
+  const process = processOf(client_instance);
+  const first = process === null ? [] : [{ process, endpoint, source: null, held_until: null }];
+  return rememberedProcesses(client_processes ?? first, at);
 }
 
 /** Spelled in one way, so that a slash at the end is no other address. */
@@ -95,39 +120,89 @@ const refusals: Record<ContestReason, { code: 'name_taken' | 'identity_unproven'
     says: (name) =>
       `${name} serves a tenant at another address. Return at that address, or let an operator re-enrol the node.`,
   },
+  two_processes: {
+    code: 'name_taken',
+    says: (name) => `${name} is held by another live process. Stop one of the two, or give this one an id of its own.`,
+  },
+  many_processes: {
+    code: 'name_taken',
+    says: (name) =>
+      `Many processes registered as ${name} within an hour, and the last one runs. Stop it first, or use another id.`,
+  },
 };
 
-/** Answers what was judged, for the registration to check again under its lock. Throws where it is no restart. */
+export interface JudgedReturn {
+  /** For the registration to check again under its lock. */
+  judged: JudgedName;
+  /** The processes that had the name, the one that registers included; unset where there is nothing to remember. */
+  client_processes?: ClientProcess[];
+}
+
+/** Throws where the registration is no restart, which becomes a finding. */
 export async function mustBeRestart(
   standing: NameStanding,
   claimant: Claimant,
   services: DoorServices,
-): Promise<JudgedName> {
+): Promise<JudgedReturn> {
   const at = now(services.clock);
-  const because = await contestOf(standing, claimant, at, services);
+  const document = (await currentPool(services.db, standing.pool))?.document;
+  const known = knownProcesses(standing, at);
+  const { door: protocol, base_url, join_token_id, source } = claimant;
   const { node_instance_id, endpoint, allocation_id } = standing;
-  if (because === null) return { node_instance_id, endpoint, allocation_id };
-  const { code, says } = refusals[because];
-  const { door: protocol, base_url, join_token_id } = claimant;
-  const contested = new NameContested(code, says(standing.name), {
+  const process = processOf(claimant.client_instance);
+  const holder = known.find(({ held_until }) => held_until === null);
+  const contest = {
     node: standing,
-    because,
     protocol,
     endpoint: base_url,
     join_token_id,
-  });
-  await noteContested(services.db, contested.contest, services.clock, at);
-  throw contested;
+    source,
+    holder_source: holder?.source ?? null,
+  };
+
+  const because = await contestOf(standing, claimant, at, document, services);
+  const verdict: ProcessVerdict =
+    because === null
+      ? judgeProcess({ known, claimant: process, is_beating: isBeating(standing, at), keep: keptName(document) })
+      : 'restart';
+  const refusal = because ?? processRefusals[verdict];
+  if (refusal) {
+    const { code, says } = refusals[refusal];
+    const contested = new NameContested(code, says(standing.name), { ...contest, because: refusal });
+    await noteContested(services.db, contested.contest, services.clock, at);
+    throw contested;
+  }
+  if (verdict === 'takes_back') await noteTakenBack({ ...contest, because: 'two_processes' }, services, at);
+  const judged = { node_instance_id, endpoint, allocation_id };
+  if (process === null || (process === holder?.process && standing.client_processes === null)) return { judged };
+  const next = { process, endpoint: base_url, source };
+  return { judged, client_processes: withHolder(known, next, at) };
+}
+
+const processRefusals: Partial<Record<ProcessVerdict, ContestReason>> = {
+  refused: 'two_processes',
+  too_many: 'many_processes',
+};
+
+/** Where a join token may take any name, the last one to take it keeps it. Otherwise a live process keeps its name. */
+const keptName = (document: PoolDocument | undefined): KeptName =>
+  document?.compat?.keep_name ?? (document?.compat?.allow_takeover ? 'latest' : 'first');
+
+/** The claimant gets its name back, so the process that held it in between is the other one. */
+async function noteTakenBack(contest: Contest, services: DoorServices, at: Date): Promise<void> {
+  const { node, endpoint, source = null, holder_source = null } = contest;
+  const seen = { node: { ...node, endpoint }, endpoint: node.endpoint, source: holder_source, holder_source: source };
+  await noteContested(services.db, { ...contest, ...seen }, services.clock, at);
 }
 
 async function contestOf(
   standing: NameStanding,
   claimant: Claimant,
   at: Date,
+  document: PoolDocument | undefined,
   services: DoorServices,
 ): Promise<ContestReason | null> {
   if (standing.protocol !== claimant.door) return nameHeld.includes(standing.status) ? 'name_held' : 'key_unproven';
-  const document = (await currentPool(services.db, standing.pool))?.document;
   const former = standing.client_instance;
   const facts = {
     endpoint: placeOf(standing.endpoint),
@@ -144,5 +219,7 @@ async function contestOf(
     verdict === 'ask_former' && standing.endpoint !== null
       ? verdictOfAnswer(await services.askFormer(standing.endpoint, document?.probe, claimant.join_token_id), facts)
       : verdict;
+  // The pool gives the name to the process that registered last. One that serves a tenant was judged before.
+  if (decided === 'second_process' && keptName(document) === 'latest' && !facts.has_credential) return null;
   return decided === 'restart' || decided === 'ask_former' ? null : decided;
 }

@@ -18,6 +18,7 @@ export const findingWire = (row: FindingRow): Finding => ({
   ...row,
   owner_layer: findingWhats[row.what].owner,
   says: findingSays(row),
+  ways_out: [...findingWhats[row.what].ways_out],
   first_seen_at: row.first_seen_at.toISOString(),
   seen_at: row.seen_at.toISOString(),
   opened_at: iso(row.opened_at),

@@ -44,6 +44,8 @@ export const bothSides = ({ kind, says, ours, theirs }: Pick<Finding, 'kind' | '
     ? momentsInFull(printable(says))
     : `${says}: ${countedWords({ ours, theirs }) ?? `we hold ${sideOf(ours)}; found ${sideOf(theirs)}`}`;
 
+const todoWords = ({ ways_out }: Pick<Finding, 'ways_out'>): string => printable(ways_out.join(' '));
+
 export const differenceColumns: Column<RowDifference>[] = [
   { title: 'ROW', value: ({ subject }) => subject },
   { title: 'POOL', value: ({ pool }) => pool, drop: 1 },
@@ -67,6 +69,7 @@ export const findingColumns = (nowMs: number): Column<Finding>[] => [
   { title: 'STATUS', value: (finding) => finding.status, tone: ({ status }) => (status === 'open' ? 'warn' : 'quiet') },
   { title: 'SINCE', value: (finding) => relative(finding.opened_at ?? finding.first_seen_at, nowMs) },
   { title: 'WHAT', value: bothSides, below: true },
+  { title: 'TO DO', value: todoWords, below: true },
 ];
 
 export function decidedLines(

@@ -13,7 +13,8 @@ const optionalObject = Type.Optional(nullable(Type.Object({}, open)));
 
 export const NodeRegistration = Type.Object(
   {
-    id: Type.String({ minLength: 1, maxLength: 200, pattern: '^[!-~]+$' }),
+    // Their server takes any text. What is no name of ours gets one that is made from it.
+    id: Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]+$' }),
     base_url: optionalText,
     version: optionalText,
     team_id: optionalText,
@@ -54,15 +55,21 @@ export const NodeBeat = Type.Object(
 export type NodeBeat = Static<typeof NodeBeat>;
 
 const LeaseRenewal = Type.Object(
-  { phase: optionalText, version: optionalText, health_score: Type.Optional(nullable(Type.Number())) },
+  {
+    phase: optionalText,
+    version: optionalText,
+    instance_id: optionalText,
+    health_score: Type.Optional(nullable(Type.Number())),
+  },
   open,
 );
 export type LeaseRenewal = Static<typeof LeaseRenewal>;
 
-const LifecycleUpdate = Type.Object({ lifecycle_status: Text }, open);
+const LifecycleUpdate = Type.Object({ lifecycle_status: Text, instance_id: optionalText }, open);
 export type LifecycleUpdate = Static<typeof LifecycleUpdate>;
 
-const Anything = Type.Object({}, open);
+const Anything = Type.Object({ instance_id: optionalText }, open);
+export type Anything = Static<typeof Anything>;
 
 const Status = Type.String({ description: 'starting, ready, degraded or offline' });
 const moment = nullable(Type.String());

@@ -69,6 +69,12 @@ export const privilegedFields: readonly PrivilegedField[] = [
     allowed_by: null,
     reason: 'it lets a join token alone take the name of a machine that serves a tenant',
   },
+  {
+    driver: null,
+    path: ['compat', 'keep_name'],
+    allowed_by: null,
+    reason: 'it lets a join token alone take the name of a live process',
+  },
   { driver: 'local', path: ['spec'], allowed_by: null, reason: onThisHost },
   { driver: 'docker', path: ['spec'], allowed_by: null, reason: onThisHost },
   ec2('iam_instance_profile', 'iam_instance_profiles', 'it gives the machines a role of the cloud account'),

@@ -5,6 +5,8 @@ export const contestReasons = {
   name_held: 'the machine of that name is live',
   second_process: 'the former process still runs',
   other_endpoint: 'the machine serves a tenant at another address',
+  two_processes: 'two live processes register under this name in turns',
+  many_processes: 'many processes registered under this name within an hour',
 } as const;
 export type ContestReason = keyof typeof contestReasons;
 
@@ -27,7 +29,7 @@ export interface ReturnFacts {
   allow_takeover: boolean;
 }
 
-export type ReturnVerdict = 'restart' | 'ask_former' | Exclude<ContestReason, 'name_held'>;
+export type ReturnVerdict = 'restart' | 'ask_former' | 'key_unproven' | 'second_process' | 'other_endpoint';
 
 /** `ask_former`: whether the former address still answers decides, see `verdictOfAnswer`. */
 export function judgeReturn(facts: ReturnFacts): ReturnVerdict {

@@ -18,6 +18,9 @@ export interface Contest {
   /** The address that the refused registration named. */
   endpoint: string | null;
   join_token_id: string | null;
+  /** The IP addresses of the refused registration and of the holder's, where they are known. */
+  source?: string | null;
+  holder_source?: string | null;
 }
 
 export class NameContested extends ApiProblem {
@@ -36,7 +39,7 @@ const originOf = (url: string | null): string | null =>
 const quietSeconds = 60;
 
 export async function noteContested(db: Database, contest: Contest, clock: Clock, now: Date): Promise<void> {
-  const { node, because, protocol, endpoint, join_token_id } = contest;
+  const { node, because, protocol, endpoint, join_token_id, source, holder_source } = contest;
   await db.transaction(async (tx) => {
     const holders = await holdersOf(tx, [node.node_id]);
     const found = {
@@ -47,8 +50,14 @@ export async function noteContested(db: Database, contest: Contest, clock: Clock
       node_id: node.node_id,
       node_instance_id: node.node_instance_id,
       allocation_id: holders.get(node.node_id) ?? null,
-      ours: { name: node.name, endpoint: originOf(node.endpoint) },
-      theirs: { because, protocol: protocol ?? 'agent', endpoint: originOf(endpoint), join_token_id },
+      ours: { name: node.name, endpoint: originOf(node.endpoint), ...(holder_source && { source: holder_source }) },
+      theirs: {
+        because,
+        protocol: protocol ?? 'agent',
+        endpoint: originOf(endpoint),
+        ...(source && { source }),
+        join_token_id,
+      },
     };
     // One refused registration is enough; nobody has to try twice.
     await noteDisagreements(tx, [found], secondsLater(now, -quietSeconds), now, () => true);

@@ -1,6 +1,7 @@
 /** How a name stands that somebody asks for through another protocol. */
 import type { AllocationId, NodeId, NodeInstanceId } from '../../base/ids.ts';
 import type { Door } from '../../contract/compat/door.ts';
+import type { ClientProcess } from '../../lifecycle/joins/duplicates.ts';
 import type { NodeStatus } from '../../lifecycle/states.ts';
 import { holderOf } from '../allocations.ts';
 import type { Queryable } from '../database.ts';
@@ -18,6 +19,9 @@ export interface NameStanding {
   /** Whether the current instance has registered; one that an operator let enrol again has not. */
   is_registered: boolean;
   client_instance: string | null;
+  /** Null until a second process has had the name. */
+  client_processes: ClientProcess[] | null;
+  verdict_rule: string | null;
   last_seen_at: Date | null;
   stale_seconds: number | null;
 }
@@ -34,6 +38,7 @@ export async function nameStanding(
         order by former.created_at desc
         limit 1) as protocol,
        coalesce(current.registered_at is not null, false) as is_registered, current.client_instance,
+       current.client_processes, node.verdict ->> 'rule' as verdict_rule,
        beat.last_seen_at, beat.stale_seconds
      from nodes node
        left join instances current on current.node_instance_id = node.node_instance_id

@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest';
+import { moment, secondsLater } from '../../base/clock.ts';
+import {
+  type ClientProcess,
+  judgeProcess,
+  type KeptName,
+  maxProcesses,
+  rememberedProcesses,
+  withHolder,
+} from './duplicates.ts';
+
+const start = moment(Date.UTC(2030, 0, 1));
+const at = (seconds: number) => secondsLater(start, seconds);
+const named = (process: string) => ({ process, endpoint: `http://${process}`, source: null });
+
+/** The processes register in this order, a second apart; all of them beat. Answers each verdict, until none is left. */
+function register(order: string[], keep: KeptName) {
+  let known: ClientProcess[] = [];
+  return order.map((claimant, second) => {
+    const verdict = judgeProcess({ known, claimant, is_beating: true, keep });
+    if (verdict === 'restart' || verdict === 'takes_back') known = withHolder(known, named(claimant), at(second));
+    return verdict;
+  });
+}
+
+const inTurns = ['a', 'b', 'a', 'b', 'a', 'b', 'b'];
+
+test('of two that register in turns, the first takes its name back once and keeps it', () => {
+  expect(register(inTurns, 'first')).toEqual([
+    ...['restart', 'restart', 'takes_back', 'refused', 'restart', 'refused', 'refused'],
+  ]);
+});
+
+test('of two that register in turns, the latest keeps the name', () => {
+  expect(register(inTurns, 'latest')).toEqual([
+    ...['restart', 'restart', 'refused', 'restart', 'refused', 'restart', 'restart'],
+  ]);
+});
+
+test('three processes do not change the name for ever either', () => {
+  const order = Array.from({ length: 60 }, (_, turn) => 'abc'[turn % 3] ?? 'a');
+  for (const keep of ['first', 'latest'] as const)
+    expect(
+      register(order, keep)
+        .slice(6)
+        .filter((verdict) => verdict === 'takes_back'),
+      keep,
+    ).toEqual([]);
+});
+
+test('a restart names itself anew and is never refused for it', () => {
+  const order = Array.from({ length: maxProcesses }, (_, turn) => `start-${turn}`);
+  expect(new Set(register(order, 'first'))).toEqual(new Set(['restart']));
+});
+
+test('more processes than are remembered wait until the holder is silent', () => {
+  const order = Array.from({ length: maxProcesses + 5 }, (_, turn) => `start-${turn}`);
+  const verdicts = register(order, 'first');
+  expect(verdicts.slice(maxProcesses)).toEqual(Array(5).fill('too_many'));
+  const known = order
+    .slice(0, maxProcesses)
+    .reduce<ClientProcess[]>((all, each) => withHolder(all, named(each), at(0)), []);
+  expect(known).toHaveLength(maxProcesses);
+  expect(judgeProcess({ known, claimant: 'next', is_beating: false, keep: 'first' })).toBe('restart');
+});
+
+test('whoever returns to a holder that is silent or said goodbye is a restart, and one without a name as well', () => {
+  const known = withHolder(withHolder([], named('a'), at(0)), named('b'), at(1));
+  expect(judgeProcess({ known, claimant: 'a', is_beating: false, keep: 'latest' })).toBe('restart');
+  expect(judgeProcess({ known, claimant: null, is_beating: true, keep: 'latest' })).toBe('restart');
+});
+
+test('a process that lost the name is forgotten after an hour, its holder never', () => {
+  const known = withHolder(withHolder([], named('a'), at(0)), named('b'), at(1));
+  expect(known).toEqual([
+    { ...named('a'), held_until: at(1).toISOString() },
+    { ...named('b'), held_until: null },
+  ]);
+  expect(rememberedProcesses(known, at(3000))).toHaveLength(2);
+  expect(rememberedProcesses(known, at(86_400)).map(({ process }) => process)).toEqual(['b']);
+});
