@@ -1,4 +1,4 @@
-export type OutsiderName = 'schemathesis' | 'toxiproxy' | 'promtool' | 'moto';
+export type OutsiderName = 'schemathesis' | 'toxiproxy' | 'promtool' | 'moto' | 'agentfield-oldest' | 'cloud-init';
 
 export interface Outsider {
   /** The folder that it was installed into. */

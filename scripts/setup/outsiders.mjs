@@ -8,12 +8,20 @@ import { join } from 'node:path';
 import { onPath } from './debian.mjs';
 import { inRoot, runQuietly, SetupError } from './say.mjs';
 
+/** What cloud-init imports, and what those import. */
+const cloudInitImports = [
+  ...['configobj', 'six', 'jinja2', 'markupsafe', 'jsonpatch', 'json-pointer', 'jsonschema', 'attr', 'pyrsistent'],
+  ...['oauthlib', 'requests', 'urllib3', 'idna', 'chardet', 'certifi', 'netifaces', 'serial', 'yaml'],
+];
+
 /** Python: a requirements file that pins every package. Go: a module with its version. Debian: packages that are unpacked. */
 export const outsiders = {
   schemathesis: { python: 'schemathesis.txt' },
   toxiproxy: { go: 'github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0' },
   moto: { python: 'moto.txt' },
   promtool: { debian: ['prometheus'] },
+  'agentfield-oldest': { python: 'agentfield-oldest.txt' },
+  'cloud-init': { debian: ['cloud-init', ...cloudInitImports.map((name) => `python3-${name}`)] },
 };
 
 const place = (name) => inRoot('node_modules', '.cache', 'outsiders', name);

@@ -8,6 +8,6 @@ port = int(os.environ["PORT"])
 agent = Agent(
     node_id=os.environ["NODE_ID"],
     agentfield_server=os.environ["AGENTFIELD_SERVER"],
-    callback_url=f"http://127.0.0.1:{port}",
+    callback_url=os.environ.get("CALLBACK_URL", f"http://127.0.0.1:{port}"),
 )
 agent.serve(port=port, host="127.0.0.1")

@@ -13,14 +13,21 @@ export interface SdkNode {
   end(signal: NodeJS.Signals): Promise<void>;
 }
 
-/** `port`: where it serves, and so its address; another one at each start unless one is given. */
+/** How to start a program with a version of the SDK. */
+export type Sdk = ReturnType<typeof sdkPython>;
+
+/**
+ * `port`: where it serves, and so its address; another one at each start unless one is given. `callback_url`: the address
+ * that it names instead.
+ */
 export async function startSdkNode(
-  version: string,
+  version: string | Sdk,
   node_id: string,
   base_url: string,
   port?: number,
+  callback_url?: string,
 ): Promise<SdkNode> {
-  const sdk = sdkPython(version);
+  const sdk = typeof version === 'string' ? sdkPython(version) : version;
   const child = spawn(sdk.program, [program], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
@@ -29,6 +36,7 @@ export async function startSdkNode(
       ...sdk.env,
       NODE_ID: node_id,
       AGENTFIELD_SERVER: base_url,
+      ...(callback_url && { CALLBACK_URL: callback_url }),
       PORT: String(port ?? (await freePort())),
     },
   });
