@@ -27,7 +27,10 @@ const Ed25519PublicKey = Type.String({
 });
 
 /** Without a user and a password: an endpoint is shown to everybody who may see the node. */
-const HttpUrl = Type.String({ maxLength: 2048, pattern: '^https?://[^\\s/?#@\\u0000]+([/?#][!-~]*)?$' });
+const httpUrl = 'https?://[^\\s/?#@\\u0000]+([/?#][!-~]*)?';
+const HttpUrl = Type.String({ maxLength: 2048, pattern: `^${httpUrl}$` });
+/** The same of clients of other protocols, which send an empty text for none. */
+export const HttpUrlOrEmpty = Type.String({ maxLength: 2048, pattern: `^(${httpUrl})?$` });
 
 /** Shows that the agent holds the key it registered with before; `contract/key-proof.ts` says what is signed. */
 const KeyProof = Type.Object(

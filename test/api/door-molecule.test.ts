@@ -51,6 +51,13 @@ const url = 'http://127.0.0.1:9000';
 const id = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c01';
 const other = '3f0e9b1c-5b1d-4a51-9d0c-2a4f6f1b7c02';
 
+it('is refused with an address that is none, and told which field of its own holds it', async () => {
+  const body = { id: other, url: 'not an address' };
+  const answer = await send(world.url, 'POST', '/compat/molecule/registry/register', { bearer: token, body });
+  expectTheirError(answer, 400);
+  expect(answer.body.error).toContain('/body/url ');
+});
+
 it('registers, is told its token once, and beats with it from then on', async () => {
   const workspace = await startWorkspace(world.url, token, id, { url });
   expect(await world.status(id)).toBe('starting');

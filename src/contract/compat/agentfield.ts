@@ -1,5 +1,6 @@
 /** What AgentField nodes call (`{base}/api/v1`). Its node ids are our names; see docs/compat-agentfield.md. */
 import { type Static, Type } from 'typebox';
+import { HttpUrlOrEmpty } from '../agent.ts';
 import { nullable } from '../primitives.ts';
 import type { DoorRoute } from './door.ts';
 
@@ -15,7 +16,7 @@ export const NodeRegistration = Type.Object(
   {
     // Their server takes any text. What is no name of ours gets one that is made from it.
     id: Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]+$' }),
-    base_url: optionalText,
+    base_url: Type.Optional(nullable(HttpUrlOrEmpty)),
     version: optionalText,
     team_id: optionalText,
     instance_id: optionalText,

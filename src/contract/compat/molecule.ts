@@ -1,5 +1,6 @@
 /** What molecule workspaces and their watchers call. A workspace's id is the name of our node; see docs/compat-molecule.md. */
 import { type Static, Type } from 'typebox';
+import { HttpUrlOrEmpty } from '../agent.ts';
 import { nullable } from '../primitives.ts';
 import type { DoorRoute } from './door.ts';
 
@@ -10,7 +11,7 @@ const optionalNumber = Type.Optional(nullable(Type.Number()));
 const Card = Type.Object({}, open);
 
 export const WorkspaceRegistration = Type.Object(
-  { id: Uuid, url: optionalText, agent_card: Type.Optional(nullable(Card)) },
+  { id: Uuid, url: Type.Optional(nullable(HttpUrlOrEmpty)), agent_card: Type.Optional(nullable(Card)) },
   open,
 );
 export type WorkspaceRegistration = Static<typeof WorkspaceRegistration>;

@@ -3,6 +3,7 @@ import { type TSchema, Type } from 'typebox';
 import type { DoorAccess, DoorRoute } from '../compat/door.ts';
 import { doorRoutes } from '../compat/routes.ts';
 import { type ErrorCode, errorCatalogue } from '../errors.ts';
+import { nullable } from '../primitives.ts';
 import { Problem } from '../problem.ts';
 import type { RouteDeclaration } from '../route.ts';
 import { routes } from '../routes.ts';
@@ -156,7 +157,10 @@ function describeDoorRoute(name: string, route: DoorRoute, book: SchemaBook, sha
     parameters: parametersOf(params, 'path', book),
     ...(route.body && {
       requestBody: {
-        content: { 'application/json': { schema: book.request(route.body) } },
+        // Their clients send `null` for no body.
+        content: {
+          'application/json': { schema: book.request(route.body_optional ? nullable(route.body) : route.body) },
+        },
         required: !route.body_optional,
       },
     }),

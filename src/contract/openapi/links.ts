@@ -60,9 +60,6 @@ export const links: Partial<Record<OperationName, readonly Link[]>> = {
   ],
   'node-ping': [{ to: ['node-ping-get'], parameters: { id: '$request.path.id', task_id: '$response.body#/task_id' } }],
   'agent-ping': [{ to: ['agent-ping-get'], parameters: { task_id: '$response.body#/task_id' } }],
-  'agent-task-next': [
-    { to: ['agent-task-progress', 'agent-task-result'], parameters: { id: '$response.body#/task/task_id' } },
-  ],
   'secret-put': [{ to: ['secret-delete'], parameters: { name: '$response.body#/name' } }],
   'maintenance-put': [{ to: ['maintenance-delete'], parameters: { name: '$response.body#/name' } }],
   'token-create': [{ to: ['token-delete'], parameters: { id: '$response.body#/token_id' } }],

@@ -1,0 +1,158 @@
+/** schemathesis makes requests from our OpenAPI document, valid and broken, and compares every answer with it. */
+import { spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { requestKinds } from '../../src/lifecycle/limits.ts';
+import { callRoute } from '../api/support/calls.ts';
+import { type SpawnedServer, spawnServer } from '../support/server.ts';
+import { isWhole, share, withOutsider } from './support/outsider.ts';
+
+const here = (name: string) => fileURLToPath(new URL(`./schemathesis/${name}`, import.meta.url));
+/** The share is the same every time; the whole is another one each time, and says its seed. */
+const seed = process.env.SLIPWAY_SEED ?? share('1', undefined);
+const wholeCases = 10_000;
+const mostMs = share(600_000, 3_600_000);
+const phases = share(['fuzzing'], ['coverage', 'fuzzing']);
+/** A rule that no schema can express refuses what fits the schema; the whole run knows them by operation (hooks.py). */
+const checks = share(['--exclude-checks', 'positive_data_acceptance'], []);
+
+const tagged = (...tags: string[]) => tags.flatMap((tag) => ['--include-tag', tag]);
+
+const much = 1_000_000_000;
+/** Cases come faster than any real caller may; only the run without a token meets the limits that ship. */
+const wideLimits = JSON.stringify({
+  limits: {
+    requests: Object.fromEntries(requestKinds.map((kind) => [kind, { burst: much, per_second: much }])),
+    instance: { rows: much, bytes: much },
+    join_token: { rows: much, bytes: much },
+  },
+});
+
+interface Report {
+  seed: number;
+  exit_code: number;
+  test_cases: { generated: number };
+  failures: { title: string; count: number; operations: string[] }[];
+  errors: unknown[];
+}
+
+interface Run {
+  phases: string[];
+  examples: number;
+  /** By security scheme of the document. */
+  credentials: Record<string, string>;
+  /** Operations that another run covers. */
+  args?: string[];
+}
+
+withOutsider('schemathesis', ({ python, env }) => {
+  let directory: string;
+  let cases = 0;
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'slipway-schemathesis-'));
+  });
+  afterAll(() => rm(directory, { recursive: true, force: true }));
+
+  async function run(server: SpawnedServer, { phases, examples, credentials, args = [] }: Run): Promise<void> {
+    const config = join(directory, 'schemathesis.toml');
+    const report = join(directory, 'report.json');
+    const auth = Object.entries(credentials).map(([scheme, bearer]) => `${scheme} = { bearer = "${bearer}" }`);
+    const common = await readFile(here('schemathesis.toml'), 'utf8');
+    await writeFile(config, [common, ...(auth.length > 0 ? ['[auth.openapi]', ...auth] : [])].join('\n'));
+    const { token_id } = await server.client.call('session-get', {});
+    const child = spawn(
+      python,
+      [
+        ...['-m', 'schemathesis.cli', '--config-file', config, 'run', `${server.url}/openapi.json`, '--no-color'],
+        ...['--phases', phases.join(), '--max-examples', String(examples), ...(seed ? ['--seed', seed] : [])],
+        ...['--report', 'json', '--report-json-path', report, ...checks, ...args],
+      ],
+      {
+        cwd: directory,
+        env: { ...process.env, ...env, SCHEMATHESIS_HOOKS: here('hooks.py'), SLIPWAY_OWN_TOKEN_ID: token_id },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      },
+    );
+    let said = '';
+    for (const output of [child.stdout, child.stderr])
+      output.on('data', (chunk) => {
+        said += chunk;
+      });
+    await new Promise((resolve) => child.once('close', resolve));
+    const { failures, errors, exit_code, test_cases, ...rest } = JSON.parse(await readFile(report, 'utf8')) as Report;
+    cases += test_cases.generated;
+    console.log(`schemathesis: ${test_cases.generated} cases, seed ${rest.seed}`);
+    expect({ failures, errors, exit_code }, said).toEqual({ failures: [], errors: [], exit_code: 0 });
+    // The server's own view: no answer of 5xx, no problem that its operation does not document.
+    const lines = server.output().split('\n');
+    expect(lines.filter((line) => line.includes('"status":5') || line.includes('"undocumented_code"'))).toEqual([]);
+  }
+
+  describe('with limits that let its cases through', () => {
+    let server: SpawnedServer;
+    let join_token: string;
+    let instance_credential: string;
+
+    beforeAll(async () => {
+      const config = join(directory, 'slipway.yaml');
+      await writeFile(config, wideLimits);
+      server = await spawnServer({ args: ['--config', config, '--token-failures', String(much)] });
+      const { client } = server;
+      // Its machines would be processes on this host.
+      await client.call('pool-delete', { params: { pool: 'local' } });
+      await client.call('pool-put', { params: { pool: 'fuzzed' }, body: { driver: 'external' } });
+      const made = await client.call('join-token-create', { params: { pool: 'fuzzed' }, body: {} });
+      join_token = String(made.token);
+      const body = { join_token, name: 'machine', version: '1' };
+      const joined = await callRoute(server.url, 'agent-register', { body });
+      instance_credential = String(joined.body.credential);
+    });
+    afterAll(() => server?.stop());
+
+    it('an admin finds no 5xx, no violation and nothing undocumented', { timeout: mostMs }, () =>
+      run(server, {
+        phases,
+        examples: share(4, 20),
+        credentials: { token: server.token },
+        args: share(tagged('pools', 'tokens', 'secrets'), ['--exclude-tag', 'agent']),
+      }),
+    );
+
+    it('an instance finds none', { timeout: mostMs }, () =>
+      run(server, {
+        phases,
+        examples: share(4, 20),
+        credentials: { instance_credential, join_token },
+        args: share(tagged('agent'), tagged('agent', 'compat-agentfield', 'compat-molecule')),
+      }),
+    );
+
+    it('calls that follow each other find none', { timeout: mostMs }, () =>
+      run(server, {
+        phases: ['stateful'],
+        examples: share(3, 60),
+        credentials: { token: server.token, instance_credential, join_token },
+        args: share(tagged('pools', 'allocations', 'nodes'), []),
+      }),
+    );
+  });
+
+  it('a caller without a token finds none, and meets the limits that ship', { timeout: mostMs }, async () => {
+    const server = await spawnServer();
+    try {
+      // Beyond the allowance of an address each refusal is a second late, so several wait at once.
+      const args = share(tagged('session', 'operations'), ['--workers', '4']);
+      await run(server, { phases, examples: share(3, 5), credentials: {}, args });
+    } finally {
+      await server.stop();
+    }
+  });
+
+  if (isWhole)
+    it(`comes to ${wholeCases} cases`, () => {
+      expect(cases).toBeGreaterThanOrEqual(wholeCases);
+    });
+});
