@@ -89,6 +89,12 @@ test('a machine that was drained and is set aside by now hears what brings it ba
   expect(offer('reactivate', { status: 'quarantined' })?.open).toBe(true);
 });
 
+test('a machine that is fenced while it drains is not let back: re-enrol may be replacing it', () => {
+  const fenced = { status: 'draining', instance_fenced: 'the machine enrols anew' } as const;
+  expect(offer('undrain', fenced)).toMatchObject({ open: false, why_not: expect.stringContaining('enrols anew') });
+  expect(offer('retire', fenced)?.open).toBe(true);
+});
+
 describe('what somebody uses', () => {
   test.each([
     ['reserved', 'provisioning', 'An allocation waits for it; release that first.'],

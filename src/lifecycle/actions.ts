@@ -65,6 +65,11 @@ function unlessItMayEnrol(subject: ActionSubject): string | null {
     : 'Its driver would launch another machine, without what its allocation has on this one; release that first.';
 }
 
+const whyFenced = ({ instance_fenced }: ActionSubject) =>
+  instance_fenced === null
+    ? null
+    : `Nothing that it says is believed any more (${instance_fenced}); re-enroll it, reimage it or retire it.`;
+
 const but = (...statuses: NodeStatus[]) => liveNodeStatuses.filter((status) => !statuses.includes(status));
 
 /** Wherever what a machine alone knew is asked for after it went. */
@@ -92,6 +97,8 @@ export const nodeActions = {
     does: 'lets it take work again',
     for: 'fleet',
     from: ['draining'],
+    // While it drains, re-enrol may have begun to replace its machine: a fenced one must not be handed to anybody.
+    unless: whyFenced,
     elsewhere: {
       quarantined: 'It is quarantined, as a drained machine is once it is empty; reactivate brings it back.',
     },
@@ -110,8 +117,8 @@ export const nodeActions = {
       if (subject.occupancy === 'reserved') return whyInUse(subject);
       if (subject.occupancy === 'cleanup')
         return 'What its last allocation left on it is not proven gone; release that first.';
-      if (subject.instance_fenced !== null)
-        return `Nothing that it says is believed any more (${subject.instance_fenced}); re-enroll it, reimage it or retire it.`;
+      const fenced = whyFenced(subject);
+      if (fenced) return fenced;
       return subject.taken_down_by === null
         ? null
         : `Operation ${subject.taken_down_by}, which takes it down, has not ended yet; wait for that.`;

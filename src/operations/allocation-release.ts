@@ -10,6 +10,7 @@ import { requireMoved } from '../store/door-rules.ts';
 import { once } from '../store/executions.ts';
 import { fenceInstance, hasAgent, isAgentFresh } from '../store/instances.ts';
 import { lockNode } from '../store/nodes.ts';
+import { openTakeDownsOf } from '../store/open-operations.ts';
 import { allocationOperation, idsOf, nothingToTakeDown } from './allocation-operation.ts';
 import { abortIfUnborn, fence } from './fence.ts';
 import { releasePolicy, reusesNodes } from './release-policy.ts';
@@ -29,9 +30,10 @@ export const allocationReleasePlan: PlanStep[] = [
 
 /**
  * A machine can only stay if its agent is there to prove it clean. One that we launched ourselves and whose agent is gone
- * is taken down instead, and so is one that is drained to be retired, or that never had one. Decided once for all attempts: what was destroyed must not be handed on as clean.
+ * is taken down instead, and so is one that is drained to be retired, that never had one, or that another operation takes down
+ * already: an operator may reimage or retire the machine of an allocation that failed. Decided once for all attempts: what was destroyed must not be handed on as clean.
  */
-async function staysForReuse(
+export async function staysForReuse(
   context: OperationContext,
   services: OperationServices,
   subject: Subject,
@@ -41,6 +43,7 @@ async function staysForReuse(
     const at = now(services.clock);
     return once(services.db, context.workflow_id, 'reuse', services.executor, at, async (tx) => {
       if (subject.node.drain_then === 'retire') return false;
+      if ((await openTakeDownsOf(tx, subject.node.node_id)).length > 0) return false;
       if (!subject.driver.launches) return hasAgent(tx, subject.node_instance_id);
       return (await isAgentFresh(tx, subject.node_instance_id, at)) && !(await isMachineGone(subject, services.clock));
     });

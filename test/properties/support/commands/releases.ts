@@ -3,6 +3,7 @@ import { now } from '../../../../src/base/clock.ts';
 import type { Transaction } from '../../../../src/store/database.ts';
 import { transition } from '../../../../src/store/door.ts';
 import { moveAllocations } from '../../../../src/store/door-allocation.ts';
+import { requireMoved } from '../../../../src/store/door-rules.ts';
 import { recordEvidence } from '../../../../src/store/evidence.ts';
 import { fenceInstance } from '../../../../src/store/instances.ts';
 import { at } from '../dice.ts';
@@ -11,6 +12,7 @@ import type { AllocationView, NodeView, Turn } from '../views.ts';
 import { chunked, mustHave, type Stage } from './stage.ts';
 
 const together = 100;
+const proof = { by: 'proof', reason: 'proven' } as const;
 
 export const found = <T>(list: readonly T[], thrown: number, fits: (item: T) => boolean): T =>
   at(list.filter(fits), thrown);
@@ -31,9 +33,11 @@ const hasMachine = (turn: Turn, allocation: AllocationView) => {
 };
 export const needsFence = (turn: Turn, allocation: AllocationView) =>
   allocation.status === 'releasing' && hasMachine(turn, allocation) && nodeOf(turn, allocation)?.status !== 'cleaning';
+/** An operator may have set the machine aside after the release fenced it. */
+const endable = ['cleaning', 'quarantined'];
 export const mayFinish = (turn: Turn, allocation: AllocationView) =>
   allocation.status === 'releasing' &&
-  (!hasMachine(turn, allocation) || nodeOf(turn, allocation)?.status === 'cleaning');
+  (!hasMachine(turn, allocation) || endable.includes(nodeOf(turn, allocation)?.status ?? ''));
 
 export const endOperation = (tx: Transaction, workflow_id: string | null, status: string, moment: Date) =>
   tx.query(`update operations set status = $2, finished_at = $3 where workflow_id = $1`, [workflow_id, status, moment]);
@@ -125,17 +129,13 @@ export async function finish({ world }: Stage, turns: Turn[]): Promise<void> {
       for (const { node, reuse } of proven)
         if (!reuse)
           await fenceInstance(tx, node.node_instance_id, { reason: 'the machine was released', revoke: true }, moment);
-      await transition(
-        tx,
-        proven.map(({ node, reuse }) => ({
-          node_id: node.node_id,
-          to: reuse ? 'ready' : 'retired',
-          by: 'proof',
-          reason: 'proven',
-        })),
-        moment,
-        environment,
-      );
+      // One that is clean and was set aside stays aside.
+      const staying = proven.filter(({ node, reuse }) => reuse && node.status === 'cleaning');
+      const clean = staying.map(({ node: { node_id } }) => ({ ...proof, node_id, to: 'ready' as const }));
+      await transition(tx, clean, moment, environment);
+      const leaving = proven.filter(({ reuse }) => !reuse);
+      const gone = leaving.map(({ node: { node_id } }) => ({ ...proof, node_id, to: 'retired' as const }));
+      requireMoved(await transition(tx, gone, moment, environment), 'already_there');
       for (const { allocation, failed } of ends)
         await endOperation(tx, allocation.workflow_id, failed ? 'failed' : 'succeeded', moment);
       return moveAllocations(
