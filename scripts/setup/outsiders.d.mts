@@ -1,4 +1,11 @@
-export type OutsiderName = 'schemathesis' | 'toxiproxy' | 'promtool' | 'moto' | 'agentfield-oldest' | 'cloud-init';
+export type OutsiderName =
+  | 'schemathesis'
+  | 'toxiproxy'
+  | 'promtool'
+  | 'moto'
+  | 'agentfield-oldest'
+  | 'cloud-init'
+  | `postgresql-${14 | 15 | 16 | 17}`;
 
 export interface Outsider {
   /** The folder that it was installed into. */

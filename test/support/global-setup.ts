@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { systemClock } from '../../src/base/clock.ts';
+import { application } from '../../src/store/postgres/cluster.ts';
 import { startEmbeddedPostgres } from '../../src/store/postgres/embedded.ts';
 import { findPostmaster, isProcessAlive, stopPostmaster } from '../../src/store/postgres/postmaster.ts';
 import { volatileSettings } from '../../src/store/postgres/settings.ts';
@@ -29,7 +30,23 @@ const hasRoom = (path: string) => {
 };
 const runsDirectory = () => (hasRoom(memoryDirectory) ? memoryDirectory : tmpdir());
 
+/** Another PostgreSQL that somebody started for the run, such as an older version (test/outsiders/postgresql.test.ts). */
+const givenUrl = process.env.SLIPWAY_TEST_POSTGRES_URL;
+
+async function useGiven(project: TestProject, url: string): Promise<void> {
+  const { host } = new URL(url);
+  await execute(url, `CREATE ROLE ${application} LOGIN PASSWORD 'application'`);
+  await createTemplate(url);
+  project.provide('postgresUrl', url);
+  project.provide('applicationUrl', `postgres://${application}:application@${host}/postgres`);
+  project.provide('cloneStrategy', '');
+}
+
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  if (givenUrl) {
+    await useGiven(project, givenUrl);
+    return async () => {};
+  }
   for (const runs of [tmpdir(), memoryDirectory].filter((path) => existsSync(path))) await removeAbandonedRuns(runs);
   const dataDir = await mkdtemp(join(runsDirectory(), `${prefix}${process.pid}-`));
   // Entered by the unprivileged account too, when the tests run as root.
@@ -43,6 +60,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   await createTemplate(postgres.url);
   project.provide('postgresUrl', postgres.url);
   project.provide('applicationUrl', postgres.application_url);
+  project.provide('cloneStrategy', 'STRATEGY file_copy');
   return async () => {
     await postgres.stop();
     await rm(postgres.clusterDir, { recursive: true, force: true });

@@ -1,0 +1,38 @@
+/** The store's own tests on the other versions of PostgreSQL that we support as an external database. */
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { startExternal } from './postgresql/external.ts';
+import { share, withOutsider } from './support/outsider.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+/** In `npm test` the oldest, on what differs most between versions: the schema, and the plans that must not scan. */
+const versions = share([14] as const, [14, 15, 16, 17] as const);
+const files = share(
+  ['src/store/migrate.test.ts', 'src/store/door.test.ts', 'src/store/evidence.test.ts'],
+  ['src/store'],
+);
+/** They start or stop the embedded server itself. */
+const aboutTheEmbedded = 'src/store/postgres/**';
+
+for (const version of versions)
+  withOutsider(`postgresql-${version}`, ({ place }) => {
+    it('serves the store as the embedded one does', { timeout: share(300_000, 1_800_000) }, async () => {
+      const external = await startExternal(place);
+      try {
+        const args = ['node_modules/vitest/vitest.mjs', 'run', ...files, '--exclude', aboutTheEmbedded];
+        const run = spawn(process.execPath, args, {
+          cwd: root,
+          env: { ...process.env, SLIPWAY_TEST_POSTGRES_URL: external.url },
+          stdio: ['ignore', 'pipe', 'pipe'],
+        });
+        let output = '';
+        for (const stream of [run.stdout, run.stderr]) stream.on('data', (chunk) => (output += chunk));
+        const code = await new Promise((resolve) => run.once('exit', resolve));
+        console.log(`PostgreSQL ${version}: ${/Tests .*/.exec(output)?.[0] ?? 'no test ran'}`);
+        expect(code, output.slice(-6_000)).toBe(0);
+      } finally {
+        await external.stop();
+      }
+    });
+  });
