@@ -77,7 +77,7 @@ export const serverFlags: Record<string, Flag> = {
     value: '.slipway',
     says: 'where the embedded database, local nodes and the admin token live',
   },
-  'database-url': { type: 'string', says: 'a PostgreSQL (15 or newer) to use instead of the embedded one' },
+  'database-url': { type: 'string', says: 'a PostgreSQL (14 to 18) to use instead of the embedded one' },
   'owner-database-url': {
     type: 'string',
     says: 'the same database as the role that owns its tables, where --database-url is one that may only use them',

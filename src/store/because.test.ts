@@ -1,6 +1,7 @@
 /** What an explanation cites of a machine to which very much happened. */
 import { expect, it } from 'vitest';
 import { testStore } from '../../test/support/store.ts';
+import { until } from '../../test/support/until.ts';
 import { secondsLater } from '../base/clock.ts';
 import type { AllocationId } from '../base/ids.ts';
 import { evidenceFor } from './because.ts';
@@ -31,10 +32,13 @@ it('cites what was found, however often the deadline was moved since, and the la
     };
     await store.db.transaction((tx) => recordEvidence(tx, [...facts, ofAFormerLife]));
     const deadline_at = secondsLater(fleet.now(), 60).toISOString();
-    const cited = await evidenceFor(store.db, { node_id, node_instance_id, status, deadline_at }, null, null);
-    const told = cited.filter(
-      ({ kind, summary }) => kind === 'probe.answered' || facts.some((fact) => fact.summary === summary),
-    );
+    const told = await until('the facts to be settled', async () => {
+      const cited = await evidenceFor(store.db, { node_id, node_instance_id, status, deadline_at }, null, null);
+      const found = cited.filter(
+        ({ kind, summary }) => kind === 'probe.answered' || facts.some((fact) => fact.summary === summary),
+      );
+      return found.length > 0 ? found : undefined;
+    });
     expect(told.map(({ summary }) => summary)).toEqual(['node.deadline_moved 20', 'node.would_have 0']);
   } finally {
     await store.close();

@@ -68,7 +68,7 @@ export async function sealedStore(ring: KeyRing = memoryKeyRing()): Promise<Seal
     async sealAll() {
       await until('all evidence to settle', async () => {
         const [row] = await dba.query<{ settled: boolean }>(
-          'select coalesce(max(xid) < pg_snapshot_xmin(pg_current_snapshot()), true) as settled from evidence',
+          'select coalesce(bool_and(xid < pg_snapshot_xmin(pg_current_snapshot())), true) as settled from evidence',
         );
         return row?.settled;
       });

@@ -22,7 +22,7 @@ afterAll(() => store?.close());
 const settled = () =>
   until('all evidence to settle', async () => {
     const [row] = await store.db.query<{ settled: boolean }>(
-      'select max(xid) < pg_snapshot_xmin(pg_current_snapshot()) as settled from evidence',
+      'select bool_and(xid < pg_snapshot_xmin(pg_current_snapshot())) as settled from evidence',
     );
     return row?.settled;
   });

@@ -35,6 +35,8 @@ test('two replicas seal in turn, and a transaction that commits late is sealed i
   const begun = Promise.withResolvers<void>();
   // It has its transaction id before all that follows, and commits behind it.
   const slow = store.db.transaction(async (tx) => {
+    // A busy machine takes longer than a transaction may be idle.
+    await tx.query('set local idle_in_transaction_session_timeout = 0');
     await recordEvidence(tx, [fact('slow, first')]);
     begun.resolve();
     await finish;

@@ -25,7 +25,7 @@ export function installedBinaries(platform: string = process.platform, arch: str
     throw new EmbeddedPostgresError(
       'platform_unsupported',
       `There is no embedded PostgreSQL here: the package ${name} is not installed.`,
-      'On Linux (x64, arm64) install the packages again; elsewhere run any PostgreSQL 15 or newer and pass --database-url.',
+      'On Linux (x64, arm64) install the packages again; elsewhere run any PostgreSQL from 14 to 18 and pass --database-url.',
       { cause },
     );
   }
