@@ -65,6 +65,15 @@ test('what was done for a task is told to a collector as part of the trace that 
   }
 });
 
+test('a poll that was lost on the way is made again once a beat says that tasks wait', async () => {
+  let polls = 0;
+  server.interval_seconds = 0.2;
+  server.override(({ path }) => (path.startsWith('/v1/agent/tasks/next') && polls++ === 0 ? 'hang' : null));
+  await ready();
+  await until(() => polls === 1, 'a poll');
+  await resultOf(server.queue('ping'));
+});
+
 describe('results', () => {
   test("a ping is answered, signed with the key that was registered, under the task's correlation id", async () => {
     await ready();

@@ -73,6 +73,7 @@ export interface ControlPlaneParts {
   transport: Transport;
   credential(): string | null;
   timeout_ms: number;
+  beat_timeout_ms: number;
   /** Asked for each call, so that the ids of the moment are on the wire. */
   correlation_id(): string | null;
   onAnswer(call: CallName): void;
@@ -89,6 +90,7 @@ interface Sent {
   /** That of the task it is about. */
   traceparent?: string | undefined;
   timeout_ms?: number;
+  is_poll?: boolean;
   signal: AbortSignal;
 }
 
@@ -108,10 +110,15 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
     register: (json, as) => send('agent-register', { json, ...as }, readRegisterReply),
     rotate: (json, signal) => send('agent-credential-rotate', { json, signal }, readCredentialReply),
     taskKeys: (signal) => send('agent-task-keys', { signal }, readTaskKeys),
-    heartbeat: (json, signal) => send('agent-heartbeat', { json, signal }, readBeatReply),
+    heartbeat: (json, signal) =>
+      send('agent-heartbeat', { json, signal, timeout_ms: parts.beat_timeout_ms }, readBeatReply),
     nextTask(wait_seconds, signal) {
       const timeout_ms = wait_seconds * 1000 + parts.timeout_ms;
-      return send('agent-task-next', { query: `?wait=${wait_seconds}`, timeout_ms, signal }, readNextTask);
+      return send(
+        'agent-task-next',
+        { query: `?wait=${wait_seconds}`, timeout_ms, is_poll: true, signal },
+        readNextTask,
+      );
     },
     progress: ({ task_id, correlation_id, traceparent }, message, signal) =>
       send('agent-task-progress', { id: task_id, json: { message }, correlation_id, traceparent, signal }, readLease),
@@ -132,7 +139,7 @@ const routineTraceparent = (correlation_id: string) =>
   traceparentOf({ trace_id: traceIdOf(correlation_id), span_id: newSpanId(), sampled: false });
 
 function requestOf(parts: ControlPlaneParts, name: CallName, sent: Sent): Call {
-  const { id, query = '', json, ndjson, signal, timeout_ms = parts.timeout_ms } = sent;
+  const { id, query = '', json, ndjson, signal, timeout_ms = parts.timeout_ms, is_poll = false } = sent;
   const credential = sent.credential === undefined ? parts.credential() : sent.credential;
   const correlation_id = sent.correlation_id ?? parts.correlation_id();
   const body = ndjson ?? (json === undefined ? undefined : JSON.stringify(json));
@@ -143,5 +150,5 @@ function requestOf(parts: ControlPlaneParts, name: CallName, sent: Sent): Call {
   const traceparent = sent.traceparent ?? (correlation_id === null ? null : routineTraceparent(correlation_id));
   if (traceparent !== null) headers.traceparent = traceparent;
   const path = agentCalls[name].replace('{id}', encodeURIComponent(id ?? '')) + query;
-  return { name, method: body === undefined ? 'GET' : 'POST', path, headers, body, timeout_ms, signal };
+  return { name, method: body === undefined ? 'GET' : 'POST', path, headers, body, timeout_ms, is_poll, signal };
 }

@@ -70,7 +70,11 @@ export function heartbeatLoop(parts: HeartbeatParts): HeartbeatLoop {
       pauses.reset();
       return sane(retry_after_seconds) * 1000;
     }
-    const pause_ms = Math.min(pauses.nextMs(), told_ms, Math.max(least_cap_ms, told_ms / 3));
+    const cap_ms = Math.max(least_cap_ms, told_ms / 3);
+    // Waiting in vain for the answer was pause enough, unless the fleet is large.
+    const hasWaited = code === 'no_answer' && cap_ms === least_cap_ms;
+    const next_ms = pauses.nextMs();
+    const pause_ms = Math.min(hasWaited ? timing.beat_retry.first_ms : next_ms, told_ms, cap_ms);
     const retry_ms = Math.max(pause_ms, (answer.failure.retry_after_seconds ?? 0) * 1000);
     if (pauses.tries() === 1) log.warn('a heartbeat failed', { failure: describeFailure(answer.failure) });
     return retry_ms;

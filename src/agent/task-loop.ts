@@ -46,11 +46,21 @@ const least_poll_ms = 1_000;
 export function taskLoop(parts: TaskLoopParts): TaskLoop {
   const { clock, server, timing, signal } = parts;
   const rest = waker(clock, signal);
+  let poll: AbortController | null = null;
+  /** The server answers a poll as soon as a task waits: one that stays open lost its answer, or never arrived. */
+  const giveUpIfLost = () => {
+    const open = poll;
+    if (open) clock.after(timing.lost_poll_ms, () => poll === open && open.abort());
+  };
   const run = async () => {
     const pauses = backoff(timing.task_retry);
     while (!signal.aborted) {
       const asked_ms = clock.monotonicMs();
-      const answer = await server.nextTask(timing.task_wait_seconds, signal);
+      const open = new AbortController();
+      poll = open;
+      const answer = await server.nextTask(timing.task_wait_seconds, AbortSignal.any([signal, open.signal]));
+      poll = null;
+      if (open.signal.aborted && !(answer.ok && answer.body.task)) continue;
       if (!answer.ok) {
         await rest.rest(Math.max(pauses.nextMs(), (answer.failure.retry_after_seconds ?? 0) * 1000));
         continue;
@@ -60,7 +70,13 @@ export function taskLoop(parts: TaskLoopParts): TaskLoop {
       else if (clock.monotonicMs() - asked_ms < least_poll_ms) await rest.rest(least_poll_ms);
     }
   };
-  return { wake: rest.wake, done: run() };
+  return {
+    wake() {
+      rest.wake();
+      giveUpIfLost();
+    },
+    done: run(),
+  };
 }
 
 async function handle(parts: TaskLoopParts, task: SignedTask): Promise<void> {

@@ -17,6 +17,10 @@ export interface Timing {
   /** Lines that come within this time travel together. */
   log_gather_ms: number;
   call_timeout_ms: number;
+  /** A beat is answered from memory. One that is not answered within this time was lost on the way. */
+  beat_timeout_ms: number;
+  /** A poll that is still not answered so long after the server said that tasks wait has lost its answer. */
+  lost_poll_ms: number;
   task_wait_seconds: number;
   command_restart: Span;
   /** So many exits within the window are a crash loop; a window without one ends it. */
@@ -47,6 +51,9 @@ export const defaultTiming: Timing = {
   stream_return_ms: 10_000,
   log_gather_ms: 150,
   call_timeout_ms: 10_000,
+  // A new connection with 2 s of latency needs 4 s.
+  beat_timeout_ms: 4_500,
+  lost_poll_ms: 1_000,
   task_wait_seconds: 30,
   command_restart: { first_ms: 500, most_ms: 30_000 },
   crash_loop: { exits: 3, window_ms: 60_000 },

@@ -1,5 +1,5 @@
 import { createServer as createTcpServer, type Socket } from 'node:net';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import { routes } from '../contract/routes.ts';
 import { mayPass } from './call-failure.ts';
@@ -112,4 +112,33 @@ test('a kept connection that the server has closed costs a second try, not a fai
   server.override(() => (resets-- > 0 ? 'reset' : null));
   expect((await http.call(call, readAcknowledged)).ok).toBe(true);
   http.close();
+});
+
+describe('a call that stays unanswered', () => {
+  const bootCalls = () => server.heard.filter(({ path }) => path === '/v1/agent/boot').length;
+  const boot = async (timeout_ms: number) => {
+    const http = transport(server.url, systemClock, serverTime(systemClock));
+    const headers = { authorization: `Bearer ${server.credential}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ stages: [] });
+    const call = { name: 'agent-boot', method: 'POST', path: '/v1/agent/boot', headers, body, timeout_ms } as const;
+    const answer = await http.call(call, readAcknowledged);
+    http.close();
+    return answer;
+  };
+
+  test('is made again once a line that was dead carries again', async () => {
+    let checks = 0;
+    server.override(({ path }) => {
+      if (path === '/healthz') return checks++ === 0 ? 'hang' : null;
+      return bootCalls() === 1 ? 'hang' : null;
+    });
+    expect((await boot(60_000)).ok).toBe(true);
+    expect(bootCalls()).toBe(2);
+  });
+
+  test('is waited for while the line carries: the server may be slow', async () => {
+    server.override(({ path }) => (path === '/healthz' ? { status: 200, body: {} } : 'hang'));
+    expect(await boot(6_000)).toMatchObject({ ok: false, failure: { code: 'no_answer' } });
+    expect(bootCalls()).toBe(1);
+  });
 });

@@ -11,7 +11,7 @@ import {
   type IncomingMessage,
 } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, pause } from '../base/clock.ts';
 import { trustedWith } from '../base/trusted-certificates.ts';
 import {
   type CallFailure,
@@ -30,6 +30,8 @@ export interface Call {
   headers: Record<string, string>;
   body?: string | Buffer;
   timeout_ms: number;
+  /** The server answers only when there is something to say: silence is no sign of anything. */
+  is_poll?: boolean;
   signal?: AbortSignal;
 }
 
@@ -55,6 +57,17 @@ class Silence extends Error {
   }
 }
 
+/** Silent for longer than this, a call's line is checked, again and again until it is answered. */
+const check_after_ms = 2_500;
+const check_timeout_ms = 2_500;
+/** A refused connection is known at once. */
+const check_pause_ms = 500;
+const healthPath = '/healthz';
+
+/** A line that was dead and carries again has lost what was under way: such a call is made again, like one on a stale connection. */
+const lostOnTheWay = () =>
+  Object.assign(new Error('the line was interrupted; what was sent is lost'), { code: 'ECONNRESET' });
+
 const most_reply_bytes = 2 * 1024 * 1024;
 const keepAlive = { keepAlive: true, maxSockets: 8, maxFreeSockets: 4 };
 
@@ -62,6 +75,36 @@ export function transport(server_url: string, clock: Clock, time: ServerTime, ca
   const secure = server_url.startsWith('https:');
   const agent = secure ? new HttpsAgent({ ...keepAlive, ca: trustedWith(ca) }) : new HttpAgent(keepAlive);
   const open = secure ? httpsRequest : httpRequest;
+
+  /** Whether anything answers by a connection of its own. */
+  const carries = (signal: AbortSignal) =>
+    new Promise<boolean>((resolve) => {
+      const options = { agent: false, ca: trustedWith(ca), signal };
+      const request = open(`${server_url}${healthPath}`, options, (response) => {
+        response.resume();
+        resolve(true);
+      });
+      const cancel = clock.after(check_timeout_ms, () => request.destroy());
+      request.on('close', () => {
+        cancel();
+        resolve(false);
+      });
+      request.on('error', () => resolve(false));
+      request.end();
+    });
+
+  /** Ends the request when the line was dead while it waited and carries again. */
+  const watchLine = async (request: ClientRequest, over: AbortSignal) => {
+    let wasDead = false;
+    await pause(clock, check_after_ms, over);
+    while (!over.aborted) {
+      const isAlive = await carries(over);
+      if (over.aborted) return;
+      if (isAlive && wasDead) return void request.destroy(lostOnTheWay());
+      wasDead ||= !isAlive;
+      await pause(clock, isAlive ? check_timeout_ms : check_pause_ms, over);
+    }
+  };
 
   const exchange = (call: Call) =>
     new Promise<Reply>((resolve, reject) => {
@@ -76,7 +119,12 @@ export function transport(server_url: string, clock: Clock, time: ServerTime, ca
             connected = true;
           });
       });
-      request.on('close', cancel);
+      const over = new AbortController();
+      if (!call.is_poll) void watchLine(request, over.signal);
+      request.on('close', () => {
+        cancel();
+        over.abort();
+      });
       request.on('error', (error) => reject(error));
       request.on('response', (response) => readReply(request, response).then(resolve, reject));
       request.end(call.body);

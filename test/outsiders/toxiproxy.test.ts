@@ -60,6 +60,9 @@ async function direct(url: string) {
 }
 type Direct = Awaited<ReturnType<typeof direct>>;
 
+/** Said of an operation that stands where it stood. */
+const noSteps = ['operation.store_waited', 'operation.progress', 'step.retrying'];
+
 interface Went {
   kind: string;
   seconds: number;
@@ -69,7 +72,7 @@ interface Went {
 async function secondsToGoOn(store: Direct, ended: Date, underWay: Operation[], before: OperationFact[]) {
   const known = new Set(before.map(keyOf));
   let facts: OperationFact[] = [];
-  const isNews = (fact: OperationFact) => !known.has(keyOf(fact)) && fact.kind !== 'operation.store_waited';
+  const isNews = (fact: OperationFact) => !known.has(keyOf(fact)) && !noSteps.includes(fact.kind);
   const look = async (): Promise<Went[] | undefined> => {
     facts = await store.factsOf(underWay);
     const next = underWay.map(({ workflow_id, kind }) => {
