@@ -148,16 +148,6 @@ export const questions: Question[] = [
             and (proof.xid, proof.seq) > (served.xid, served.seq) and (proof.xid, proof.seq) < (told.xid, told.seq))`,
   },
   {
-    invariant: 'proof: a machine that is proven gone is retired, unless an operation or a release works on it',
-    sql: `
-      select ${node}, 'is ' || node.status || ', and its machine is proven gone' as what from nodes node
-      where node.status = 'quarantined'
-        and exists (select 1 from evidence proof where proof.node_instance_id = node.node_instance_id and proof.layer = 'provider'
-          and proof.kind = 'proof.absent')
-        and not exists (select 1 from operations work where work.node_id = node.node_id and work.status in ('queued', 'running', 'cancelling'))
-        and not exists (select 1 from allocations owner where owner.node_id = node.node_id and owner.status in ('releasing', 'release_failed'))`,
-  },
-  {
     invariant: 'exactly one verdict per cause: each change starts where the one before it ended',
     sql: `
       select * from (
