@@ -38,6 +38,7 @@ BEYOND_SCHEMA = {
     "agent-boot": "text/plain must be output of cloud-init; stages do not begin in the future",
     "agent-evidence": "some kinds of facts are reserved",
     "agent-register": "needs a token, a join token needs a name; stages do not begin in the future",
+    "allocation-act": "what an action takes depends on the action",
     "evidence-create": "facts name what exists and is the caller's; some kinds are reserved",
     "fleet-recover": "the action must fit the status of the filter",
     "join-token-create": "no_expiry and ttl_seconds exclude each other",
