@@ -184,7 +184,7 @@ try {
   say(`attacked for ${attackSeconds} s`);
   const [attacked, sent] = await Promise.all([probe(attackSeconds), attackFor(attackSeconds)]);
   const after = storedBytes(data);
-  // What the attack left to do is neither quiet nor attacked.
+  // Let the backlog of the attack drain before measuring.
   await pause(systemClock, settleMs);
   say(`quiet for ${quietSeconds / 2} s`);
   add(quiet, await probe(quietSeconds / 2));

@@ -70,5 +70,5 @@ export async function storeReadiness({ db, watch, clock }: OpenedStore): Promise
   if (said === null) return { ok: true, state: 'ok', detail: null };
   if (said === 'late' && !watch.isAway())
     return { ok: true, state: 'slow', detail: `no answer within ${slowAfterMs / 1000} s` };
-  return { ok: false, state: 'away', detail: said === 'late' ? 'no answer to anything' : said };
+  return { ok: false, state: 'unavailable', detail: said === 'late' ? 'no answer to anything' : said };
 }

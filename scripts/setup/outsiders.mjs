@@ -1,6 +1,6 @@
 /**
- * Programs that nobody here wrote, for the tests that point them at the product (test/outsiders). Each is kept under
- * node_modules and changes nothing else on the machine. Where one cannot be installed, the reason is kept in its place.
+ * Third-party programs for the tests that run them against Slipway (test/outsiders). Each is kept under node_modules.
+ * Where one cannot be installed, the reason is kept in its place.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

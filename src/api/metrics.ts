@@ -77,12 +77,12 @@ export function createMetrics(db: Queryable, clock: Clock, own: ReplicaFigures):
   const connectionsClosed = gauge(
     'slipway_connections_closed_total',
     'Connections closed because there were too many',
-    ['what'],
+    ['reason'],
   );
   const fillConnections = ({ open, closed_unknown, closed_idle, refused }: ConnectionFigures) => {
     connections.set(open);
-    for (const [what, count] of Object.entries({ unknown: closed_unknown, idle: closed_idle, refused }))
-      connectionsClosed.set({ what }, count);
+    const byReason = { no_credential: closed_unknown, idle: closed_idle, limit: refused };
+    for (const [reason, count] of Object.entries(byReason)) connectionsClosed.set({ reason }, count);
   };
   const beatsHeard = gauge('slipway_beats_total', 'Beats that this replica has heard', []);
   const beatsRate = gauge('slipway_beats_per_second', 'Beats that this replica hears in a second', []);

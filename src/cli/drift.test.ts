@@ -91,7 +91,7 @@ describe('drift', () => {
     expect(left.stdout).toContain(
       `node_7 in p is quarantined, but its machine is proven gone since ${at} (last served alloc_7).`,
     );
-    expect(left.stdout).toContain('The server retires it within two drift passes.');
+    expect(left.stdout).toContain('The server retires them within two drift passes.');
     last = { ...last, items: [apart] };
     const { compared, differing } = JSON.parse((await slipway('verify-store', '--json')).stdout);
     expect({ compared, differing }).toEqual({ compared: 503, differing: [apart] });

@@ -63,7 +63,7 @@ const internalKinds = [
   'operation.overdue',
   'operation.progress',
   'operation.started',
-  'operation.store_waited',
+  'operation.waited_for_store',
   'operation.taken_over',
   'ping.answered',
   'ping.skipped',

@@ -13,7 +13,7 @@ export const limitErrors = {
     title: 'Server overloaded',
     owner_layer: 'control_plane',
     cause:
-      'It hears or stores more than it can, so long lists wait. Machines are still heard; Attention and single things are answered.',
+      'The server receives more than it can store, so it refuses lists. Heartbeats, Attention and requests for a single item are still served.',
     remedy:
       'Wait `retry_after_seconds`, then repeat. If it lasts, add a replica; `/metrics` says what it has too much of.',
   },

@@ -93,10 +93,10 @@ export const Health = Type.Object(
   { status: Type.String(), version: Type.String(), identity: Type.Optional(ServerIdentity) },
   { $id: 'Health' },
 );
-/** `slow` serves; only `away` does not. */
+/** A `slow` store still serves; only `unavailable` makes the replica not ready. */
 const ReadinessCheck = Type.Object({
   ok: Type.Boolean(),
-  state: Type.Union([Type.Literal('ok'), Type.Literal('slow'), Type.Literal('away')]),
+  state: Type.Union([Type.Literal('ok'), Type.Literal('slow'), Type.Literal('unavailable')]),
   detail: nullable(Type.String()),
 });
 export type ReadinessCheck = Static<typeof ReadinessCheck>;

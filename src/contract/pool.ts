@@ -1,7 +1,7 @@
 /** The pool document: what machines of one class look like. Everything but `name` and `driver` is optional. */
 import { type Static, Type } from 'typebox';
 import { driftPolicies } from '../lifecycle/findings.ts';
-import { keptNames } from '../lifecycle/joins/duplicates.ts';
+import { keepNamePolicies } from '../lifecycle/joins/duplicates.ts';
 import { Name, nullable, OpenObject, PositiveSeconds, pageOf, Seconds, strict, Timestamp } from './primitives.ts';
 
 export const Budgets = Type.Object(
@@ -68,7 +68,7 @@ const poolFields = {
           }),
         ),
         keep_name: Type.Optional(
-          Type.Enum([...keptNames], {
+          Type.Enum([...keepNamePolicies], {
             description:
               'Which of two live processes under one name of another protocol keeps it; `latest` never takes the name of a machine that serves a tenant at another address.',
           }),

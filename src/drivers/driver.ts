@@ -55,7 +55,7 @@ export interface DriverFailure {
 }
 
 /** What keeps a driver from going on, while it asks again. */
-export interface WaitProblem {
+export interface WaitError {
   code: string;
   owner_layer: OwnerLayer;
 }
@@ -79,7 +79,7 @@ interface Wait {
  * `put_off`: the upstream is busy, away or asked too often: it is tried again, at a time that people are told. Otherwise it is only
  * looked at again. `error` is part of the verdict if the deadline passes meanwhile; the next answer that names a phase replaces it.
  */
-export type DriverWait = Wait & ({ put_off: true; error: WaitProblem } | { put_off?: never; error?: WaitProblem });
+export type DriverWait = Wait & ({ put_off: true; error: WaitError } | { put_off?: never; error?: WaitError });
 
 export interface DriverDone {
   outcome: 'done';

@@ -24,8 +24,8 @@ import {
 import type { Engine, EngineListener, OperationDefinition, OperationRun } from './engine.ts';
 import type { EngineLog } from './engine-log.ts';
 import { executeRun } from './execute-run.ts';
-import { JournalAway } from './run-journal.ts';
-import { identity, type StoreAbsence } from './tries.ts';
+import { JournalUnavailable } from './run-journal.ts';
+import { identity, type StoreAvailability } from './tries.ts';
 
 export interface DbosEngineOptions {
   connectionString: string;
@@ -37,7 +37,7 @@ export interface DbosEngineOptions {
   pool_size?: number;
   random?: () => number;
   /** Without it nothing is known of the store but what a statement answers. */
-  store?: StoreAbsence & { Client: typeof Client; whenBack(listener: () => void): void };
+  store?: StoreAvailability & { Client: typeof Client; whenBack(listener: () => void): void };
 }
 
 type Workflow = (run: OperationRun) => Promise<void>;
@@ -94,7 +94,9 @@ export function createDbosEngine(options: DbosEngineOptions): Engine {
   /** Every step of every run looks whether it was cancelled: those that look at the same time look together. */
   const cancelsSent = (ids: string[]) =>
     messagesSent(pool, ids, cancelKey).catch((cause) => {
-      throw retriablePostgresException(cause) ? new JournalAway('could not look for a cancel', { cause }) : cause;
+      throw retriablePostgresException(cause)
+        ? new JournalUnavailable('could not look for a cancel', { cause })
+        : cause;
     });
   const cancelSent = gathered(cancelsSent, { most: 500, at_once: 2 });
 

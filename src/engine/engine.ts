@@ -138,7 +138,7 @@ export interface EngineListener {
   ): Promise<void>;
   emitted(run: OperationRun, progress: Json): Promise<void>;
   /** The run stood still for so long because the store was away. */
-  storeAwaited?(run: OperationRun, waited: { step: string | null; seconds: number }): Promise<void>;
+  waitedForStore?(run: OperationRun, waited: { step: string | null; seconds: number }): Promise<void>;
   /** Durable: called inside a recorded step, so that it happens at least once however often the replica dies. */
   ended(run: OperationRun, outcome: RunOutcome): Promise<void>;
 }

@@ -12,7 +12,7 @@ import { type ExecutionParts, identity } from './tries.ts';
 
 const firstPauseMs = 250;
 /** The listener writes to the store; a run must go on within seconds once that is back. */
-const longestPauseMs = 2_000;
+const maxPauseMs = 2_000;
 const isPowerOfTwo = (count: number) => (count & (count - 1)) === 0;
 
 /** Calls until it succeeds. A replica whose listener keeps refusing executes nothing, and another may take the run over. */
@@ -27,7 +27,7 @@ async function insist(parts: ExecutionParts, what: string, call: () => Promise<v
       if (isPowerOfTwo(tries))
         log.error({ ...identity(run), err: error, tries }, `the engine's listener failed at ${what}; again`);
     }
-    await pause(clock, Math.min(firstPauseMs * 2 ** Math.min(tries - 1, 10), longestPauseMs), journal.stopped);
+    await pause(clock, Math.min(firstPauseMs * 2 ** Math.min(tries - 1, 10), maxPauseMs), journal.stopped);
   }
 }
 

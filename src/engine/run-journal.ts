@@ -31,6 +31,6 @@ export interface RunJournal {
 export const never = (): Promise<never> => new Promise(() => {});
 
 /** The journal's own store did not answer: what was asked may be asked again. */
-export class JournalAway extends Error {
-  override name = 'JournalAway';
+export class JournalUnavailable extends Error {
+  override name = 'JournalUnavailable';
 }

@@ -23,7 +23,7 @@ function scene(definition: Pick<OperationDefinition, 'run'>) {
     stepStarted: async () => {},
     stepEnded: async (_, step, { status, tries }) => void facts.push({ step, status, tries }),
     emitted: async () => {},
-    storeAwaited: async (_, waited) => void facts.push({ waited }),
+    waitedForStore: async (_, waited) => void facts.push({ waited }),
     ended: async (_, { status }) => {
       await write();
       facts.push({ ended: status });

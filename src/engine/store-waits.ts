@@ -7,7 +7,7 @@ const leastMs = 1_000;
 
 export function reportStoreWaits(parts: ExecutionParts): RunJournal {
   const { journal, store, listener, run, clock } = parts;
-  if (!store || !listener.storeAwaited) return journal;
+  if (!store || !listener.waitedForStore) return journal;
   let step: string | null = null;
   let reportedMs = store.awayMs();
 
@@ -17,7 +17,7 @@ export function reportStoreWaits(parts: ExecutionParts): RunJournal {
     reportedMs = Math.max(reportedMs, store.awayMs());
     if (awayMs < leastMs) return;
     const waited = { step, seconds: Math.round(awayMs / 100) / 10 };
-    await tell(parts, 'storeAwaited', async () => listener.storeAwaited?.(run, waited));
+    await tell(parts, 'waitedForStore', async () => listener.waitedForStore?.(run, waited));
   };
   const timed = async <T>(call: () => Promise<T>, plannedMs: (answer: T) => number): Promise<T> => {
     const begunMs = clock.monotonicMs();

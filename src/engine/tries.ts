@@ -6,10 +6,10 @@ import { type Clock, moment, pause } from '../base/clock.ts';
 import type { EngineListener, Json, OperationRun, RetryPolicy, StepAnswer } from './engine.ts';
 import type { EngineLog } from './engine-log.ts';
 import { classify, type Problem, retryDelaySeconds } from './retry.ts';
-import { JournalAway, never, type RunJournal } from './run-journal.ts';
+import { JournalUnavailable, never, type RunJournal } from './run-journal.ts';
 
 /** What the engine knows of the store that its operations write to. */
-export interface StoreAbsence {
+export interface StoreAvailability {
   /** Whether this error says that the store is away: then the same try is made again, and does not count as another. */
   isAway(error: unknown): boolean;
   /** How long the store was away in all, including now. */
@@ -24,7 +24,7 @@ export interface ExecutionParts {
   clock: Clock;
   log: EngineLog;
   random: () => number;
-  store?: StoreAbsence | undefined;
+  store?: StoreAvailability | undefined;
 }
 
 /** The identifiers a log line about this run carries. */
@@ -74,7 +74,7 @@ async function attempt(parts: ExecutionParts, of: Try, announce: () => Promise<v
       await tell(parts, 'stepStarted', announce);
       return { kind: 'value', value: dataOf(await work()) } as const;
     } catch (error) {
-      const isAway = error instanceof JournalAway || store?.isAway(error);
+      const isAway = error instanceof JournalUnavailable || store?.isAway(error);
       if (!isAway || clock.monotonicMs() >= giveUpMs) return classify(error);
     }
     await pause(clock, storePauseMs, journal.stopped);

@@ -22,19 +22,22 @@ export const findingWhats = {
     kind: 'drift',
     says: 'its provider shows nothing of the machine any more',
     owner: 'provider',
-    ways_out: ['Repair the finding: the node is taken down with proof.', 'Accept it if you know of it.'],
+    ways_out: [
+      'Repair the finding: the node is taken down with proof.',
+      'If the removal was intended, accept the finding.',
+    ],
   },
   row_differs: {
     kind: 'drift',
     says: 'its row is not what its evidence says',
     owner: 'operator',
-    ways_out: ['Repair the finding: the evidence is right.', 'Accept it: the row is right.'],
+    ways_out: ['If the evidence is right, repair the finding.', 'If the row is right, accept it.'],
   },
   proven_gone: {
     kind: 'drift',
     says: 'its machine is proven gone, but the node is not retired',
     owner: 'control_plane',
-    ways_out: ['Slipway retires it by itself.', 'Repair the finding if the provider shows the machine again.'],
+    ways_out: ['Wait: Slipway retires the node.', 'If the provider shows the machine again, repair the finding.'],
   },
   node_provisions: {
     kind: 'repeat-failure',

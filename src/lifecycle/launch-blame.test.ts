@@ -19,7 +19,7 @@ describe('a deadline that passed', () => {
       owner_layer: 'node',
       says: 'provisioning timed out: launched but never registered',
     };
-    expect(blameFor(null, null)).toEqual(launched);
+    expect(blameFor(null, null)).toEqual({ ...launched, says: 'provisioning timed out: the machine never registered' });
     expect(blameFor(step({ name: 'register' }), null)).toEqual(launched);
     expect(blameFor(step({ name: 'start:completed' }), null)).toEqual(launched);
   });

@@ -1,7 +1,7 @@
 /** Which step a machine that did not register in time was in, what went wrong there last, and who owns it. Pure. */
 import { phaseOf } from './progress.ts';
 
-export interface StepProblem {
+export interface RecordedStepError {
   code: string;
   owner_layer: string;
   message: string;
@@ -12,7 +12,7 @@ export interface LaunchStep {
   /** `launch:pull_image`, `register`. */
   name: string;
   /** What went wrong in it last; null while nothing did. */
-  error: StepProblem | null;
+  error: RecordedStepError | null;
   /** What the operation reported last. */
   reported: string | null;
   is_queued: boolean;
@@ -47,13 +47,13 @@ function whatOf({ error, reported, is_queued }: LaunchStep): string {
   return reported ? `no error; last reported: ${brief(reported)}` : 'no error and no answer yet';
 }
 
-/** Null for a machine that no operation brings up: it is brought by others, and only has to register. */
+/** `step` is null for a machine that no operation launches. */
 export function blameFor(step: LaunchStep | null, waiting_for: string | null): Blame {
   const launched = {
     step: 'register',
     code: null,
     owner_layer: 'node',
-    says: 'provisioning timed out: launched but never registered',
+    says: `provisioning timed out: ${step ? 'launched but' : 'the machine'} never registered`,
   };
   if (waiting_for === 'capacity') {
     const name = step ? phaseOf(step.name) : 'launch';

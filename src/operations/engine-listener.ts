@@ -22,7 +22,7 @@ export function engineListener(services: () => Pick<OperationServices, 'db' | 'c
     async emitted(run, progress: Json) {
       await publishProgress(services().db, run, progress as Publication, services().executor, at());
     },
-    async storeAwaited(run, { step, seconds }) {
+    async waitedForStore(run, { step, seconds }) {
       await recordStoreWait(services().db, run, { step: step && stageOf(step), seconds }, services().executor, at());
     },
     async ended(run, outcome) {

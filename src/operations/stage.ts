@@ -16,7 +16,7 @@ import {
   StepFailed,
 } from '../engine/engine.ts';
 import type { StepHistory } from '../lifecycle/expectation.ts';
-import type { StepProblem as OperationProblem } from '../lifecycle/launch-blame.ts';
+import type { RecordedStepError as OperationProblem } from '../lifecycle/launch-blame.ts';
 import { recordEvidence } from '../store/evidence.ts';
 import { keepDriverState } from '../store/instances.ts';
 import { reachedIn } from '../store/operation-progress.ts';

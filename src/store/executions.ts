@@ -155,7 +155,7 @@ export const recordStoreWait = (
 ): Promise<void> =>
   enterAs(db, run, executor, (page) => {
     const summary = `waited ${seconds} s for the store`;
-    page.facts.push(factOfOperation(page.row, 'store', 'operation.store_waited', summary, { step, seconds }, now));
+    page.facts.push(factOfOperation(page.row, 'store', 'operation.waited_for_store', summary, { step, seconds }, now));
   });
 
 export type Ending = { status: Extract<OperationStatus, 'succeeded' | 'failed' | 'cancelled'>; error?: OperationError };

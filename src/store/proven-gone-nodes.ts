@@ -1,6 +1,6 @@
 /**
  * Quarantined nodes whose machine is proven gone while no operation works on them. Every other status has a deadline; nothing ends
- * this one, and it fills a place of its pool. Operations leave none behind, but a store of an earlier version may hold some.
+ * this one, and it takes up a slot in its pool. Operations leave none behind, but a store of an earlier version may hold some.
  */
 import type { AllocationId, CorrelationId, NodeId, NodeInstanceId } from '../base/ids.ts';
 import type { Queryable, Transaction } from './database.ts';
@@ -71,7 +71,7 @@ const lastAllocation = `
    order by last.status_since desc
    limit 1)`;
 
-/** Which of these nodes are such ones. */
+/** Filters these nodes. */
 export const provenGoneNodes = (db: Queryable, node_ids: readonly string[]): Promise<ProvenGoneNode[]> =>
   node_ids.length === 0
     ? Promise.resolve([])

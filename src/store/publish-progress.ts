@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { secondsLater } from '../base/clock.ts';
 import type { WorkflowId } from '../base/ids.ts';
 import type { EvidenceLayer } from '../contract/evidence.ts';
-import type { StepProblem } from '../lifecycle/launch-blame.ts';
+import type { RecordedStepError } from '../lifecycle/launch-blame.ts';
 import { phaseOf } from '../lifecycle/progress.ts';
 import type { Database } from './database.ts';
 import { type Executor, enterAs, factOfOperation } from './executions.ts';
@@ -14,10 +14,10 @@ import { type PublishedProgress, reachedIn, settleProgress } from './operation-p
 export type Publication = Pick<PublishedProgress, 'message' | 'mark' | 'parts'> & {
   retry_after_seconds?: number;
   /** What keeps its present step from going on; null once nothing does. */
-  error?: StepProblem | null;
+  error?: RecordedStepError | null;
 };
 
-function noteError(page: Page, error: StepProblem | null): void {
+function noteError(page: Page, error: RecordedStepError | null): void {
   const step = page.steps.find(({ status }) => status === 'running' || status === 'waiting');
   const next = error && { ...error, step: step ? phaseOf(step.name) : null };
   if (step && !isDeepStrictEqual(step.error, next)) amendStep(page, step, { error: next });

@@ -19,7 +19,7 @@ export interface DeadlineRule extends Pick<VerdictRule, 'apply' | 'batch'> {
   where?: readonly (readonly DueCondition[])[];
   /** A sentence for a tired person; `waited` says how long and where the budget came from. */
   reason(waited: string, node: DueNode, blame?: Blame): string;
-  /** What the reason says and whose it is, where that takes more than the node's row; asked once for all that are due. */
+  /** Finds the failed step and its owner, for rules that need more than the node's row. Called once per batch. */
   blame?(tx: Transaction, due: readonly DueNode[]): Promise<(node: DueNode) => Blame>;
   /** The same of a machine whose beats arrive and are refused, where the rule judges by them. */
   refused?(waited: string, refusal: string): string;

@@ -14,7 +14,7 @@ import { readSettings } from '../../src/base/settings.ts';
 import type { PoolDocument } from '../../src/contract/pool.ts';
 import type { OwnerLayer } from '../../src/contract/problem.ts';
 import type { Driver } from '../../src/drivers/driver.ts';
-import type { StepProblem } from '../../src/lifecycle/launch-blame.ts';
+import type { RecordedStepError } from '../../src/lifecycle/launch-blame.ts';
 import { openDrivers } from '../../src/open-drivers.ts';
 import { bringUpPlan } from '../../src/operations/provision-plan.ts';
 import { claimExecution, type Executor } from '../../src/store/executions.ts';
@@ -109,7 +109,7 @@ async function launching(name: string, driver: string): Promise<{ node_id: NodeI
   return { node_id, run };
 }
 
-async function at(run: Run, phase: string, said: { message: string; error?: StepProblem | null }): Promise<void> {
+async function at(run: Run, phase: string, said: { message: string; error?: RecordedStepError | null }): Promise<void> {
   const now = stage.start;
   await claimExecution(stage.db, run, executor, now);
   await stepStarted(stage.db, run, 'launch', 1, executor, now);

@@ -14,7 +14,7 @@ const here = (name: string) => fileURLToPath(new URL(`./schemathesis/${name}`, i
 /** The share is the same every time; the whole is another one each time, and says its seed. */
 const seed = process.env.SLIPWAY_SEED ?? share('1', undefined);
 const wholeCases = 10_000;
-const mostMs = share(600_000, 3_600_000);
+const maxMs = share(600_000, 3_600_000);
 const phases = share(['fuzzing'], ['coverage', 'fuzzing']);
 /** A rule that no schema can express refuses what fits the schema; the whole run knows them by operation (hooks.py). */
 const checks = share(['--exclude-checks', 'positive_data_acceptance'], []);
@@ -113,7 +113,7 @@ withOutsider('schemathesis', ({ python, env }) => {
     });
     afterAll(() => server?.stop());
 
-    it('an admin finds no 5xx, no violation and nothing undocumented', { timeout: mostMs }, () =>
+    it('an admin finds no 5xx, no violation and nothing undocumented', { timeout: maxMs }, () =>
       run(server, {
         phases,
         examples: share(4, 20),
@@ -122,7 +122,7 @@ withOutsider('schemathesis', ({ python, env }) => {
       }),
     );
 
-    it('an instance finds none', { timeout: mostMs }, () =>
+    it('an instance finds none', { timeout: maxMs }, () =>
       run(server, {
         phases,
         examples: share(4, 20),
@@ -131,7 +131,7 @@ withOutsider('schemathesis', ({ python, env }) => {
       }),
     );
 
-    it('calls that follow each other find none', { timeout: mostMs }, () =>
+    it('calls that follow each other find none', { timeout: maxMs }, () =>
       run(server, {
         phases: ['stateful'],
         examples: share(3, 60),
@@ -141,7 +141,7 @@ withOutsider('schemathesis', ({ python, env }) => {
     );
   });
 
-  it('a caller without a token finds none, and meets the limits that ship', { timeout: mostMs }, async () => {
+  it('a caller without a token finds none, and meets the limits that ship', { timeout: maxMs }, async () => {
     const server = await spawnServer();
     try {
       // Beyond the allowance of an address each refusal is a second late, so several wait at once.

@@ -15,7 +15,7 @@ import { isWhole, share, withOutsider } from './support/outsider.ts';
 import { type FaultName, type FaultyLine, faults, startToxiproxy, type Toxiproxy } from './support/toxiproxy.ts';
 
 /** Measured alone. Beside other tests a step takes as long as the machine lets it. */
-const mostSeconds = share(30, 5);
+const maxSeconds = share(30, 5);
 const faultSeconds = share(10, 40);
 const machines = share(1, 3);
 const pool = 'fleet';
@@ -61,7 +61,7 @@ async function direct(url: string) {
 type Direct = Awaited<ReturnType<typeof direct>>;
 
 /** Said of an operation that stands where it stood. */
-const noSteps = ['operation.store_waited', 'operation.progress', 'step.retrying'];
+const noSteps = ['operation.waited_for_store', 'operation.progress', 'step.retrying'];
 
 interface Went {
   kind: string;
@@ -150,7 +150,7 @@ withOutsider('toxiproxy', ({ place }) => {
     const worst = Math.max(0, ...went.map(({ seconds }) => seconds));
     process.stdout.write(`${name}: ${went.length} operations went on, the last after ${worst.toFixed(1)} s\n`);
     if (fault.blocks) expect(went.length, 'operations that the fault met').toBeGreaterThan(0);
-    expect(worst, JSON.stringify(went)).toBeLessThanOrEqual(mostSeconds);
+    expect(worst, JSON.stringify(went)).toBeLessThanOrEqual(maxSeconds);
 
     await allBecome(client, [...staying, ...coming], 'active');
     await allBecome(client, leaving, 'released');
@@ -200,7 +200,7 @@ withOutsider('toxiproxy', ({ place }) => {
               await pause(systemClock, 500);
             }
           });
-          const waits = await scene.store.kinds(['operation.store_waited']);
+          const waits = await scene.store.kinds(['operation.waited_for_store']);
           if (fault.blocks) expect(waits.length, 'said on the timeline').toBeGreaterThan(0);
           if (!fault.blocks) expect([...states], 'a slow store is no reason to refuse').toEqual(['200']);
           else expect([...states], 'a store that is away is').toContain('503');

@@ -2,11 +2,11 @@
 import { now, secondsLater } from '../../base/clock.ts';
 import type { AgentClaim } from '../../contract/agent.ts';
 import {
-  type Anything,
   type LeaseRenewal,
   type LifecycleUpdate,
   NodeBeat,
   type NodeRegistration,
+  type OpenBody,
 } from '../../contract/compat/agentfield.ts';
 import { ApiProblem } from '../../contract/errors.ts';
 import type { Node } from '../../contract/node.ts';
@@ -223,7 +223,7 @@ export const agentfieldHandlers: DoorHandlers<'agentfield'> = {
     return { success: true, message: 'Status noted', lifecycle_status, timestamp: stamp(services) };
   },
   async 'agentfield-action-ack'(call, services) {
-    const { instance_id, ...said } = call.body as Anything;
+    const { instance_id, ...said } = call.body as OpenBody;
     const session = await sessionOf(call, services, instance_id);
     const pace = services.paces.of(session, leaseSeconds);
     await beat(session, { said: fieldsBeside(said, []), pace }, services);
@@ -231,7 +231,7 @@ export const agentfieldHandlers: DoorHandlers<'agentfield'> = {
     return { success: true, message: 'Acknowledged', lease_seconds: leaseSeconds, next_lease_renewal };
   },
   async 'agentfield-node-shutdown'(call, services) {
-    const { instance_id, ...said } = call.body as Anything;
+    const { instance_id, ...said } = call.body as OpenBody;
     const session = await sessionOf(call, services, instance_id);
     const pace = services.paces.of(session);
     await beat(session, { claim: 'stopping', said: fieldsBeside(said, []), pace }, services);

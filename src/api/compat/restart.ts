@@ -11,7 +11,8 @@ import { type Answered, type ContestReason, judgeReturn, verdictOfAnswer } from 
 import {
   type ClientProcess,
   judgeProcess,
-  type KeptName,
+  type KeepNamePolicy,
+  maxProcesses,
   type ProcessVerdict,
   rememberedProcesses,
   withHolder,
@@ -127,7 +128,7 @@ const refusals: Record<ContestReason, { code: 'name_taken' | 'identity_unproven'
   many_processes: {
     code: 'name_taken',
     says: (name) =>
-      `Many processes registered as ${name} within an hour, and the last one runs. Stop it first, or use another id.`,
+      `More than ${maxProcesses} processes registered as ${name} within an hour. Stop the process that holds the name, or use another id.`,
   },
 };
 
@@ -163,7 +164,12 @@ export async function mustBeRestart(
   const because = await contestOf(standing, claimant, at, document, services);
   const verdict: ProcessVerdict =
     because === null
-      ? judgeProcess({ known, claimant: process, is_beating: isBeating(standing, at), keep: keptName(document) })
+      ? judgeProcess({
+          known,
+          claimant: process,
+          is_beating: isBeating(standing, at),
+          keep: keepNamePolicyOf(document),
+        })
       : 'restart';
   const refusal = because ?? processRefusals[verdict];
   if (refusal) {
@@ -185,7 +191,7 @@ const processRefusals: Partial<Record<ProcessVerdict, ContestReason>> = {
 };
 
 /** Where a join token may take any name, the last one to take it keeps it. Otherwise a live process keeps its name. */
-const keptName = (document: PoolDocument | undefined): KeptName =>
+const keepNamePolicyOf = (document: PoolDocument | undefined): KeepNamePolicy =>
   document?.compat?.keep_name ?? (document?.compat?.allow_takeover ? 'latest' : 'first');
 
 /** The claimant gets its name back, so the process that held it in between is the other one. */
@@ -220,6 +226,6 @@ async function contestOf(
       ? verdictOfAnswer(await services.askFormer(standing.endpoint, document?.probe, claimant.join_token_id), facts)
       : verdict;
   // The pool gives the name to the process that registered last. One that serves a tenant was judged before.
-  if (decided === 'second_process' && keptName(document) === 'latest' && !facts.has_credential) return null;
+  if (decided === 'second_process' && keepNamePolicyOf(document) === 'latest' && !facts.has_credential) return null;
   return decided === 'restart' || decided === 'ask_former' ? null : decided;
 }

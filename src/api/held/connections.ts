@@ -17,7 +17,7 @@ export interface ConnectionCaps {
   total: number;
   /** Of these, kept for short requests and people: no agent waits for tasks or streams here. */
   reserved: number;
-  /** Newer connections, in all and from its source, after which one that has shown nothing is closed. */
+  /** Connections without a credential, in total and per address. Beyond that, the oldest one is closed. */
   unknown: number;
   unknown_source: number;
 }

@@ -35,7 +35,8 @@ const mostLateMs = 6_000;
 const mostLagMs = 4_000;
 const readAgainSeconds = 5;
 
-const tooMuch = 'overloaded: lists, then plain beats are put off; Attention, single nodes and changes are not';
+const tooMuch =
+  'overloaded: refusing lists first, then plain heartbeats; Attention, single nodes and changes are served';
 const enough = 'nothing is put off any more';
 const isShedding = ({ reads, beats }: Shedding) => reads || beats;
 

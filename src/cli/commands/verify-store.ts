@@ -31,7 +31,7 @@ const unretiredLines = (nodes: UnretiredNode[]): string[] => [
     ({ node_id, pool, status, proof, proven_at, allocation_id }) =>
       `${node_id} in ${pool} is ${status}, but its machine is proven ${provenWords[proof]} since ${proven_at}${allocation_id ? ` (last served ${allocation_id})` : ''}.`,
   ),
-  'A release by an earlier version left it so, and it fills a place of its pool. The server retires it within two drift passes. If it stays: `slipway drift`, then `slipway drift repair ID`.',
+  'An earlier version left these nodes behind; each takes up a slot in its pool. The server retires them within two drift passes. If one remains, run `slipway drift`, then `slipway drift repair ID`.',
 ];
 
 const provenWords: Record<UnretiredNode['proof'], string> = { absent: 'gone', revoked: 'cut off' };

@@ -147,7 +147,7 @@ export const sampleFinding = (fields: Partial<Finding> = {}): Finding => ({
   what: 'machine_absent',
   owner_layer: 'provider',
   says: 'its provider shows nothing of the machine any more',
-  ways_out: ['Accept it if you know of it.'],
+  ways_out: ['If the removal was intended, accept the finding.'],
   subject: sampleIds.node_id,
   pool: 'gpu',
   node_id: sampleIds.node_id,

@@ -1,7 +1,7 @@
 /** Boot stages from the events of `cloud-init analyze dump`. */
 import { ApiProblem } from '../errors.ts';
 import type { BootStage } from '../node.ts';
-import { mustFitOpen, stageAt, toMicroseconds } from './stages.ts';
+import { checkOpenStages, roundToMicroseconds, stageAt } from './stages.ts';
 
 interface Event {
   name: string;
@@ -49,7 +49,7 @@ export function readDump(text: string): BootStage[] {
         started = timestamp;
       }
       started ??= timestamp;
-      mustFitOpen(open);
+      checkOpenStages(open);
       open.push(event);
     } else {
       const begun = open.findLast((each) => each.name === name);
@@ -58,7 +58,7 @@ export function readDump(text: string): BootStage[] {
       open = open.filter((each) => each !== begun);
       if (timestamp < begun.timestamp) continue;
       stages.push(
-        stageAt(name, toMicroseconds(timestamp - begun.timestamp), toMicroseconds(begun.timestamp - started)),
+        stageAt(name, roundToMicroseconds(timestamp - begun.timestamp), roundToMicroseconds(begun.timestamp - started)),
       );
     }
   }

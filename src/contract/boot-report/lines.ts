@@ -1,7 +1,7 @@
 /** Boot stages from the lines of `cloud-init analyze blame`, `show` and `boot`. */
 import { ApiProblem } from '../errors.ts';
 import type { BootStage } from '../node.ts';
-import { mustFitOpen, stage, stageAt, toMicroseconds } from './stages.ts';
+import { checkOpenStages, roundToMicroseconds, stage, stageAt } from './stages.ts';
 
 interface Boot {
   stages: BootStage[];
@@ -51,7 +51,7 @@ function add(boot: Boot, added: BootStage): void {
 }
 
 function begin(boot: Boot, path: string): void {
-  mustFitOpen(boot.open);
+  checkOpenStages(boot.open);
   boot.open.push(stageAt(path, 0).name);
 }
 
@@ -82,8 +82,8 @@ const reach =
     if (started_ms === undefined || reached_ms === undefined || Number.isNaN(ms - started_ms)) return;
     // A clock that was set back in between says nothing about how long it took.
     if (ms < reached_ms) return;
-    const secondsFromStart = (from: number, until: number) => toMicroseconds((until - from) / 1000);
-    add(boot, stage(name, secondsFromStart(reached_ms, ms), undefined, secondsFromStart(started_ms, reached_ms)));
+    const secondsBetween = (from: number, until: number) => roundToMicroseconds((until - from) / 1000);
+    add(boot, stage(name, secondsBetween(reached_ms, ms), undefined, secondsBetween(started_ms, reached_ms)));
   };
 
 function refuseUnsupported(): never {

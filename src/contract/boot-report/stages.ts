@@ -7,7 +7,7 @@ const maxNameLength = 128;
 /** Deeper nesting is not cloud-init's; the bound keeps the cost of a report linear. */
 const maxOpen = 64;
 
-export function mustFitOpen(open: readonly unknown[]): void {
+export function checkOpenStages(open: readonly unknown[]): void {
   if (open.length >= maxOpen)
     throw new ApiProblem('invalid_request', `More than ${maxOpen} boot stages have begun and not finished.`);
 }
@@ -28,7 +28,7 @@ export function stageAt(path: string, seconds: number, starts?: number): BootSta
     : stage(path.slice(slash + 1), seconds, path.slice(0, slash), starts);
 }
 
-export const toMicroseconds = (seconds: number): number => Math.round(seconds * 1e6) / 1e6;
+export const roundToMicroseconds = (seconds: number): number => Math.round(seconds * 1e6) / 1e6;
 
 /** A stage that ran several times is one stage: it began with the first run and took as long as all of them. */
 export function mergeRepeated(stages: readonly BootStage[]): BootStage[] {
@@ -36,7 +36,7 @@ export function mergeRepeated(stages: readonly BootStage[]): BootStage[] {
   for (const each of stages) {
     const key = JSON.stringify([each.parent, each.name]);
     const before = merged.get(key);
-    merged.set(key, { ...each, ...before, seconds: toMicroseconds((before?.seconds ?? 0) + each.seconds) });
+    merged.set(key, { ...each, ...before, seconds: roundToMicroseconds((before?.seconds ?? 0) + each.seconds) });
   }
   return [...merged.values()];
 }

@@ -69,8 +69,8 @@ export type LeaseRenewal = Static<typeof LeaseRenewal>;
 const LifecycleUpdate = Type.Object({ lifecycle_status: Text, instance_id: optionalText }, open);
 export type LifecycleUpdate = Static<typeof LifecycleUpdate>;
 
-const Anything = Type.Object({ instance_id: optionalText }, open);
-export type Anything = Static<typeof Anything>;
+const OpenBody = Type.Object({ instance_id: optionalText }, open);
+export type OpenBody = Static<typeof OpenBody>;
 
 const Status = Type.String({ description: 'starting, ready, degraded or offline' });
 const moment = nullable(Type.String());
@@ -84,14 +84,14 @@ const Registered = Type.Object(
   },
   { ...open, $id: 'AgentFieldRegistered' },
 );
-const Taken = Type.Object(
+const Acknowledged = Type.Object(
   {
     success: Type.Literal(true),
     message: Type.String(),
     timestamp: Type.String(),
     lifecycle_status: Type.Optional(Status),
   },
-  { ...open, $id: 'AgentFieldTaken' },
+  { ...open, $id: 'AgentFieldAcknowledged' },
 );
 const Lease = Type.Object(
   { lease_seconds: Type.Number(), next_lease_renewal: Type.String(), message: Type.String() },
@@ -154,7 +154,7 @@ export const agentfieldRoutes = {
     body_optional: true,
     problems: beatProblems,
     success: 200,
-    reply: Taken,
+    reply: Acknowledged,
   },
   'agentfield-node-renew': {
     ...door,
@@ -175,14 +175,14 @@ export const agentfieldRoutes = {
     body: LifecycleUpdate,
     problems: beatProblems,
     success: 200,
-    reply: Taken,
+    reply: Acknowledged,
   },
   'agentfield-action-ack': {
     ...door,
     method: 'POST',
     path: '/api/v1/nodes/{id}/actions/ack',
     summary: 'Acknowledge an action; counts as a beat',
-    body: Anything,
+    body: OpenBody,
     body_optional: true,
     problems: beatProblems,
     success: 200,
@@ -193,11 +193,11 @@ export const agentfieldRoutes = {
     method: 'POST',
     path: '/api/v1/nodes/{id}/shutdown',
     summary: 'Say goodbye',
-    body: Anything,
+    body: OpenBody,
     body_optional: true,
     problems: beatProblems,
     success: 202,
-    reply: Taken,
+    reply: Acknowledged,
   },
   'agentfield-node-list': {
     ...door,

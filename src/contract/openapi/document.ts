@@ -94,7 +94,10 @@ function contentOf(route: RouteDeclaration, book: SchemaBook): Json | undefined 
   return route.reply_type && { [route.reply_type]: { schema: { type: 'string' } } };
 }
 
-/** A status can be both a reply and a problem: `/readyz` answers 503 with its checks, and a server that stops with a problem. */
+/**
+ * A status can be both a reply and a problem: `/readyz` answers 503 with its checks; during shutdown it
+ * answers 503 with a problem.
+ */
 function withReply(
   responses: Json,
   status: string,
@@ -202,7 +205,7 @@ const description = `A provisioning control plane that leaves no machine in limb
 
 Every error is \`application/problem+json\` with one of ${Object.keys(errorCatalogue).length} catalogued codes (\`/docs/errors\`); below \`/compat\` it is \`{error, code}\`. Each operation lists the codes that it can answer.
 
-Text must be well-formed Unicode without NUL. The patterns of text exclude NUL. Half of a surrogate pair, which JSON can only hold as an escape, is refused with 400 \`invalid_request\`; patterns do not show it, because not every regular-expression engine can.`;
+Text must be well-formed Unicode without NUL. The patterns of text exclude NUL. Unpaired surrogates (\`\\ud800\`) are refused with 400 \`invalid_request\`. The patterns do not exclude them, because some regular-expression engines reject such a pattern.`;
 
 const made = new Map<string, Json>();
 

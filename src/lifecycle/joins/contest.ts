@@ -1,12 +1,13 @@
 /** Why a registration under a known name was refused, and when one without a credential of its own is a restart. Pure. */
+import { maxProcesses } from './duplicates.ts';
 
 export const contestReasons = {
   key_unproven: 'it proved neither the credential nor the key of the machine',
   name_held: 'the machine of that name is live',
   second_process: 'the former process still runs',
   other_endpoint: 'the machine serves a tenant at another address',
-  two_processes: 'two live processes register under this name in turns',
-  many_processes: 'many processes registered under this name within an hour',
+  two_processes: 'two live processes use this name',
+  many_processes: `more than ${maxProcesses} processes registered under this name within an hour`,
 } as const;
 export type ContestReason = keyof typeof contestReasons;
 

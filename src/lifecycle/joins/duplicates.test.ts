@@ -3,7 +3,7 @@ import { moment, secondsLater } from '../../base/clock.ts';
 import {
   type ClientProcess,
   judgeProcess,
-  type KeptName,
+  type KeepNamePolicy,
   maxProcesses,
   rememberedProcesses,
   withHolder,
@@ -14,7 +14,7 @@ const at = (seconds: number) => secondsLater(start, seconds);
 const named = (process: string) => ({ process, endpoint: `http://${process}`, source: null });
 
 /** The processes register in this order, a second apart; all of them beat. Answers each verdict, until none is left. */
-function register(order: string[], keep: KeptName) {
+function register(order: string[], keep: KeepNamePolicy) {
   let known: ClientProcess[] = [];
   return order.map((claimant, second) => {
     const verdict = judgeProcess({ known, claimant, is_beating: true, keep });

@@ -5,8 +5,8 @@
 import { moment, secondsLater } from '../../base/clock.ts';
 
 /** Which of two live processes keeps the name. */
-export const keptNames = ['first', 'latest'] as const;
-export type KeptName = (typeof keptNames)[number];
+export const keepNamePolicies = ['first', 'latest'] as const;
+export type KeepNamePolicy = (typeof keepNamePolicies)[number];
 
 export interface ClientProcess {
   /** What the process calls itself. */
@@ -30,7 +30,7 @@ export interface ProcessFacts {
   claimant: string | null;
   /** The holder beats and has not said goodbye. */
   is_beating: boolean;
-  keep: KeptName;
+  keep: KeepNamePolicy;
 }
 
 /**

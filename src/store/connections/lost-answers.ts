@@ -31,8 +31,8 @@ const slowestBytesPerMs = 4;
 const probeEveryMs = 1_000;
 const maxProbes = 8;
 const probeTimeoutMs = 15_000;
-/** Silent for so many times what a probe needs: one look is enough. */
-const certainly = 3;
+/** After a silence of this many times what a probe needs, one look is enough. */
+const certainFactor = 3;
 
 interface Session {
   pid: number;
@@ -49,7 +49,7 @@ const ownSession = 'select pg_backend_pid() as pid, null as state';
 const sessionsOf = 'select pid, state from pg_stat_activity where pid = any($1::int[])';
 
 const lostAnswer = () =>
-  Object.assign(new Error('the database does not know the statement this connection waits for'), {
+  Object.assign(new Error('lost reply: the database session is idle, but this connection still waits'), {
     code: 'ETIMEDOUT',
   });
 
@@ -94,7 +94,7 @@ export function createLostAnswers({ clock, onLost }: { clock: Clock; onLost?(cou
     if (state === 'active' || state === null || state?.startsWith('fastpath')) return false;
     const isSecond = suspected.get(each) === each.since_ms;
     suspected.set(each, each.since_ms);
-    return isSecond || silentMs > certainly * neededMs;
+    return isSecond || silentMs > certainFactor * neededMs;
   };
 
   const examine = async (config: pg.ClientConfig, suspects: Waiting[]) => {

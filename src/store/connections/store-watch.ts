@@ -1,6 +1,7 @@
 /**
  * Watches every connection to PostgreSQL of this process by what its socket reads. It tells a slow store from one that is
- * away, counts how long it was away, and drops connections whose answer was lost, so that their statement is repeated.
+ * away, and counts how long it was away. A connection whose answer was lost is closed, and its statement fails with
+ * `store_unavailable`; operations retry it.
  */
 import type { Socket } from 'node:net';
 import pg from 'pg';

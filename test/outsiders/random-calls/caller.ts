@@ -37,7 +37,7 @@ export interface Log {
 /** Said by a server that is about to end, has just begun, or has the same request in progress: asked again. */
 const isNotNow = (error: RequestRefused) =>
   error.problem.status === 503 || ['idempotency_in_progress', 'rate_limited'].includes(error.problem.code);
-const longestMs = 180_000;
+const maxMs = 180_000;
 /** Of each caller; a server keeps keys for a day. */
 const remembered = 20;
 
@@ -46,7 +46,7 @@ export function createCaller(clients: () => Client[], pick: (count: number) => n
   const carriedOut: Asked[] = [];
 
   const ask = async (name: OperationName, input: CallInput<OperationName>): Promise<Answer> => {
-    const endMs = systemClock.monotonicMs() + longestMs;
+    const endMs = systemClock.monotonicMs() + maxMs;
     for (let waitMs = 20; ; waitMs = Math.min(2 * waitMs, 500)) {
       const [client] = clients().slice(pick(2));
       try {
