@@ -9,6 +9,7 @@ import { ApiProblem } from '../../contract/errors.ts';
 import { shownPathOf } from '../addresses.ts';
 import { dropBody } from '../asked-for.ts';
 import { checkOrigin } from '../auth.ts';
+import { markIdentified } from '../held/connections.ts';
 import { countsAsRefused, problemOf } from '../problem-reply.ts';
 import type { ApiServices } from '../services.ts';
 import { createToldOnce } from '../told-once.ts';
@@ -75,6 +76,7 @@ function addRoute(scope: FastifyInstance, name: DoorOperation, services: DoorSer
       checkOrigin(request, services);
       const whom = await admit(request, route, services);
       admitted.set(request, whom);
+      markIdentified(request.raw.socket);
       if (whom.session) services.rates.admitKnown('instance', whom.session.node_instance_id, name, request);
       else if (whom.joined && !isOfMachine(route))
         services.rates.admitKnown('join_token', whom.joined.token_id, name, request);
