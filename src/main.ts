@@ -235,6 +235,7 @@ async function openApi(opening: Opening, store: OpenedStore, { services, tracer,
     onPressure: (figures) =>
       log.warn(figures, 'too many connections: those that show no credential, or idle ones, are closed'),
   });
+  const checkStore = storeReadiness(store, log);
   const api: ApiServices = {
     ...services,
     log,
@@ -253,7 +254,7 @@ async function openApi(opening: Opening, store: OpenedStore, { services, tracer,
     credential_age: createCredentialAge(clock, opening.settings),
     tracer,
     ...nodeLogs.services,
-    readiness: async () => ({ database: await storeReadiness(store) }),
+    readiness: async () => ({ database: await checkStore() }),
     sweeps: () => runner.statuses(),
     metrics: createMetrics(db, clock, {
       ...nodeLogs.figures,

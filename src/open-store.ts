@@ -1,5 +1,5 @@
 /** Opens the store: its connections and what watches them, its schema, its clock, and the tail of its evidence. */
-import { now, pause, systemClock } from './base/clock.ts';
+import { type Clock, now, pause, systemClock } from './base/clock.ts';
 import type { Log } from './base/log.ts';
 import type { LearningRedactor } from './base/redact.ts';
 import type { ServerSettings } from './base/settings.ts';
@@ -56,19 +56,37 @@ export async function openStore({ settings, log, data_dir, parts, onError, redac
 
 /** A database that takes longer than this is slow. It is away only when the watch says that nobody gets an answer. */
 const slowAfterMs = 2_000;
+/** Anybody may ask, as often as they like. */
+const logEveryMs = 10_000;
 
 /** A slow database serves slowly: only one that is away makes a load balancer look for another replica. */
-export async function storeReadiness({ db, watch, clock }: OpenedStore): Promise<ReadinessCheck> {
-  const decided = new AbortController();
-  const answer = db.query('select 1').then(
-    () => null,
-    (error: unknown) => (error instanceof Error ? error.message : String(error)),
-  );
-  const late = pause(clock, slowAfterMs, decided.signal).then(() => 'late' as const);
-  const said = await Promise.race([answer, late]);
-  decided.abort();
-  if (said === null) return { ok: true, state: 'ok', detail: null };
-  if (said === 'late' && !watch.isAway())
+export function storeReadiness(
+  { db, watch, clock }: Pick<OpenedStore, 'db' | 'watch'> & { clock: Clock },
+  log: Pick<Log, 'warn'>,
+): () => Promise<ReadinessCheck> {
+  let loggedMs = Number.NEGATIVE_INFINITY;
+  // The answer is public. What the driver says names hosts and ports, so only the log has it.
+  const logFailure = (error: unknown) => {
+    const nowMs = clock.monotonicMs();
+    if (nowMs - loggedMs < logEveryMs) return;
+    loggedMs = nowMs;
+    log.warn({ error }, 'the readiness check could not reach the database');
+  };
+  return async () => {
+    const decided = new AbortController();
+    const answer = db.query('select 1').then(
+      () => 'answered' as const,
+      (error: unknown) => {
+        logFailure(error);
+        return 'failed' as const;
+      },
+    );
+    const late = pause(clock, slowAfterMs, decided.signal).then(() => 'late' as const);
+    const outcome = await Promise.race([answer, late]);
+    decided.abort();
+    if (outcome === 'answered') return { ok: true, state: 'ok', detail: null };
+    if (outcome === 'failed') return { ok: false, state: 'unavailable', detail: 'connection failed' };
+    if (watch.isAway()) return { ok: false, state: 'unavailable', detail: 'no answer to anything' };
     return { ok: true, state: 'slow', detail: `no answer within ${slowAfterMs / 1000} s` };
-  return { ok: false, state: 'unavailable', detail: said === 'late' ? 'no answer to anything' : said };
+  };
 }

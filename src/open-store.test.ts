@@ -1,0 +1,26 @@
+/** What the readiness check tells everybody, and what only the log has. */
+import { expect, onTestFinished, test } from 'vitest';
+import { virtualClock } from './base/virtual-clock.ts';
+import { storeReadiness } from './open-store.ts';
+import { watchStore } from './store/connections/store-watch.ts';
+import { openDatabase } from './store/database.ts';
+
+test('a database that refuses connections is unavailable; its address is in the log, once in 10 s, and not in the answer', async () => {
+  const clock = virtualClock();
+  const watch = watchStore({ clock });
+  const db = openDatabase({ url: 'postgres://somebody@127.0.0.1:1/nothing', watch });
+  onTestFinished(async () => {
+    watch.stop();
+    await db.close();
+  });
+  const logged: string[] = [];
+  const warn = ({ error }: { error: Error }) => void logged.push(error.message);
+  const check = storeReadiness({ db, watch, clock }, { warn } as never);
+  const unavailable = { ok: false, state: 'unavailable', detail: 'connection failed' };
+  expect(await check()).toEqual(unavailable);
+  expect(await check()).toEqual(unavailable);
+  expect(logged).toEqual([expect.stringContaining('127.0.0.1:1')]);
+  await clock.advance(10_000);
+  expect(await check()).toEqual(unavailable);
+  expect(logged).toHaveLength(2);
+});
