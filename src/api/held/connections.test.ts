@@ -21,11 +21,16 @@ let server: Server;
 let connections: Connections;
 let notices: number;
 let clients: Socket[];
+let held: ServerResponse[];
 
-/** `/known` shows a credential; `/held` too, and is not answered; `/tasks` waits for tasks. */
+/** `/known` shows a credential; `/held` too, and is not answered; `/busy` shows none and is not answered; `/tasks` waits for tasks. */
 function serve(request: IncomingMessage, response: ServerResponse): void {
+  if (request.url === '/busy') return;
   if (request.url !== '/') markIdentified(request.socket);
-  if (request.url === '/held') return;
+  if (request.url === '/held') {
+    held.push(response);
+    return;
+  }
   const name: OperationName = request.url === '/tasks' ? 'agent-task-next' : 'node-get';
   try {
     admitOnConnection({ raw: request } as FastifyRequest, name);
@@ -38,6 +43,7 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
 async function open(behindProxy = false) {
   notices = 0;
   clients = [];
+  held = [];
   server = createServer(serve);
   connections = createConnections({
     clock: systemClock,
@@ -75,7 +81,9 @@ async function ask(socket: Socket & { heard: string }, path: string): Promise<st
   const seen = once(server, 'request');
   socket.write(`GET ${path} HTTP/1.1\r\nhost: here\r\n\r\n`);
   await seen;
-  return path === '/held' ? '' : until('an answer', () => (/\r\n\r\n\S/.test(socket.heard) ? socket.heard : undefined));
+  return path === '/held' || path === '/busy'
+    ? ''
+    : until('an answer', () => (/\r\n\r\n\S/.test(socket.heard) ? socket.heard : undefined));
 }
 
 const many = async (count: number, path?: string) => {
@@ -124,6 +132,17 @@ test('an idle connection makes room before anybody is refused', async () => {
   expect(served.heard).toContain('served');
   await until('an idle one to be closed', () => closed(idle) === 1);
   expect(connections.figures()).toMatchObject({ closed_idle: 1, refused: 0 });
+});
+
+test('a new connection that is closed itself, since all others are busy, costs nobody else theirs', async () => {
+  const known = await many(6, '/held');
+  await many(3, '/busy');
+  held[0]?.end('served');
+  await until('one to be idle', () => known[0]?.heard.includes('served'));
+  const fresh = await client();
+  await until('the new one to be closed', () => closed([fresh]) === 1);
+  expect(closed(known)).toBe(0);
+  expect(connections.figures()).toMatchObject({ open: 9, closed_unknown: 1, closed_idle: 0, refused: 0 });
 });
 
 test('the caps follow the limit of open files', () => {

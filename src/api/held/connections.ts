@@ -191,7 +191,8 @@ export function createConnections(needs: {
       closeUnknownBeyond(same, caps.unknown_source);
     }
     closeUnknownBeyond(unknown, caps.unknown);
-    makeRoom(connection);
+    // Where all others are busy, the new connection itself was closed; nobody else needs to go.
+    if (all.has(connection)) makeRoom(connection);
   };
 
   return {
