@@ -1,5 +1,6 @@
 /** What a run does while the store is away, and what it says of it afterwards. */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { pause } from '../base/clock.ts';
 import { virtualClock } from '../base/virtual-clock.ts';
 import type { EngineListener, Json, OperationDefinition, OperationRun } from './engine.ts';
 import { silentLog } from './engine-log.ts';
@@ -86,4 +87,51 @@ test('an absence in the middle of a step is on the timeline', async () => {
     { waited: { step: 'second', seconds: 40 } },
     { ended: 'succeeded' },
   ]);
+});
+
+describe('a step with a single try', () => {
+  const launchOnce = (work: (parts: ReturnType<typeof scene>) => Promise<void>) => {
+    const parts: ReturnType<typeof scene> = scene({
+      run: async (context) => {
+        await context.step('launch', () => work(parts), { tries: 1, base_seconds: 60, max_seconds: 60 });
+        return null;
+      },
+    });
+    return parts;
+  };
+  const minute = 60_000;
+
+  test('outlasts an absence of any length', async () => {
+    const parts = launchOnce(({ write }) => write());
+    parts.outage.fromMs = parts.clock.monotonicMs();
+    parts.outage.toMs = parts.outage.fromMs + 30 * minute;
+    await parts.clock.advance(31 * minute);
+    await parts.done;
+    expect(parts.facts).toContainEqual({ step: 'launch', status: 'done', tries: 1 });
+  });
+
+  test('is repeated when the store is away at the end of long work', async () => {
+    const parts = launchOnce(async ({ clock, outage, write }) => {
+      await pause(clock, 15 * minute);
+      if (outage.fromMs === Number.POSITIVE_INFINITY) {
+        outage.fromMs = clock.monotonicMs();
+        outage.toMs = outage.fromMs + 2_000;
+      }
+      await write();
+    });
+    await parts.clock.advance(40 * minute);
+    await parts.done;
+    expect(parts.facts).toContainEqual({ step: 'launch', status: 'done', tries: 1 });
+  });
+
+  test('fails when a store that is there refuses it for 10 minutes', async () => {
+    const parts = launchOnce(async () => {
+      throw new Away('only this statement');
+    });
+    await parts.clock.advance(9 * minute);
+    expect(parts.facts).toEqual([]);
+    await parts.clock.advance(2 * minute);
+    await parts.done;
+    expect(parts.facts).toContainEqual({ step: 'launch', status: 'failed', tries: 1 });
+  });
 });

@@ -62,12 +62,14 @@ export async function tell(parts: ExecutionParts, what: string, call: () => Prom
 }
 
 const storePauseMs = 500;
-/** A store that answers, and refuses this one statement for so long, is not away: the try has failed. */
+/** A store that answers others, and refuses this one statement for so long, is not away: the try has failed. */
 const maxStoreWaitMs = 600_000;
 
 async function attempt(parts: ExecutionParts, of: Try, announce: () => Promise<void>, work: () => Promise<StepAnswer>) {
   const { clock, journal, store } = parts;
-  const giveUpMs = clock.monotonicMs() + maxStoreWaitMs;
+  /** How long the store was there in all: an absence, however long, uses up no try. */
+  const presentMs = () => clock.monotonicMs() - (store?.awayMs() ?? 0);
+  let giveUpMs: number | undefined;
   for (;;) {
     try {
       if (of.hears_cancel && (await journal.cancelSent())) return { kind: 'cancelled' } as const;
@@ -75,7 +77,8 @@ async function attempt(parts: ExecutionParts, of: Try, announce: () => Promise<v
       return { kind: 'value', value: dataOf(await work()) } as const;
     } catch (error) {
       const isAway = error instanceof JournalUnavailable || store?.isAway(error);
-      if (!isAway || clock.monotonicMs() >= giveUpMs) return classify(error);
+      giveUpMs ??= presentMs() + maxStoreWaitMs;
+      if (!isAway || presentMs() >= giveUpMs) return classify(error);
     }
     await pause(clock, storePauseMs, journal.stopped);
     if (journal.stopped.aborted) return never();
