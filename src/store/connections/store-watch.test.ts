@@ -1,10 +1,11 @@
 /** A slow store, one that is away, and connections whose answers were lost, on a real PostgreSQL behind a line that can drop. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { type TestDatabase, testDatabase } from '../../../test/support/database.ts';
 import { until } from '../../../test/support/until.ts';
 import { systemClock } from '../../base/clock.ts';
+import { virtualClock } from '../../base/virtual-clock.ts';
 import { type Database, openDatabase, StoreUnavailable } from '../database.ts';
 import { type StoreWatch, watchStore } from './store-watch.ts';
 
@@ -35,8 +36,13 @@ async function openLine(to: { host: string; port: number }) {
     drop(now: boolean) {
       drops = now;
     },
+    /** As a pooler or a firewall does with connections that are idle. */
+    cut() {
+      for (const socket of open) socket.destroy();
+    },
     async end() {
       for (const socket of open) socket.destroy();
+      if (!server.listening) return;
       server.close();
       await once(server, 'close');
     },
@@ -47,6 +53,7 @@ let database: TestDatabase;
 let line: Awaited<ReturnType<typeof openLine>>;
 let watch: StoreWatch;
 let db: Database;
+let url = '';
 let lost = 0;
 beforeAll(async () => {
   database = await testDatabase();
@@ -57,9 +64,10 @@ beforeEach(async () => {
   address.searchParams.delete('host');
   line = await openLine({ host: address.hostname, port: Number(address.port) });
   address.host = `127.0.0.1:${line.port}`;
+  url = address.href;
   lost = 0;
   watch = watchStore({ clock: systemClock, onLost: (count) => (lost += count) });
-  db = openDatabase({ url: address.href, watch });
+  db = openDatabase({ url, watch });
 });
 afterEach(async () => {
   watch.stop();
@@ -97,4 +105,29 @@ test('a statement that takes long is not taken for lost', async () => {
   ]);
   expect(row).toEqual([{ answer: 1 }]);
   expect(lost).toBe(0);
+});
+
+test('a quiet store that loses an idle connection is there, and one that takes no connection is away', async () => {
+  const clock = virtualClock();
+  const quiet = watchStore({ clock });
+  let cut = 0;
+  const idle = openDatabase({ url, watch: quiet, on_idle_error: () => cut++ });
+  onTestFinished(async () => {
+    quiet.stop();
+    await idle.close();
+  });
+  await idle.query('select 1');
+  await clock.advance(60_000);
+  line.cut();
+  await until('the connection to be lost', () => cut > 0);
+  await clock.advance(60_000);
+  expect(quiet.isAway()).toBe(false);
+  expect(quiet.awayMs()).toBe(0);
+
+  await line.end();
+  await expect(idle.query('select 1')).rejects.toBeInstanceOf(StoreUnavailable);
+  expect(quiet.isAway()).toBe(false);
+  await clock.advance(1_500);
+  expect(quiet.isAway()).toBe(true);
+  expect(quiet.awayMs(), 'counted from the failure').toBeLessThan(5_000);
 });

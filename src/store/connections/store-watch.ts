@@ -22,7 +22,7 @@ export interface StoreWatch {
 
 /** Short against every bound that depends on it; a look costs a few additions per connection. */
 const everyMs = 500;
-/** A broken or refused connection and no answer since: away. */
+/** A statement or a sign-in failed with its connection, and no answer since: away. */
 const awayAfterFailureMs = 1_000;
 /** No connection broke, but nobody is answered: longer than a slow network takes for a round trip. */
 const awayAfterSilenceMs = 5_000;
@@ -50,9 +50,11 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
   const watched = new Set<Watched>();
   const listeners: (() => void)[] = [];
   const lost = createLostAnswers({ clock, onLost });
-  let lastAnswerMs = clock.monotonicMs();
-  let lookedMs = lastAnswerMs;
+  let lookedMs = clock.monotonicMs();
+  /** Since when something was asked and nothing was answered. A store that nobody asks is quiet, not away. */
+  let unansweredMs: number | undefined;
   let hasFailed = false;
+  let hasFailedToConnect = false;
   let away = false;
   let totalAwayMs = 0;
   let cancel: (() => void) | undefined;
@@ -74,7 +76,11 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
     watched.add(each);
     state.connection.once('end', () => {
       watched.delete(each);
-      if (!state._ending) hasFailed = true;
+      // Poolers and firewalls close idle connections; that says nothing about the store.
+      if (state._ending || state.readyForQuery === true) return;
+      unansweredMs ??= clock.monotonicMs();
+      hasFailed = true;
+      if (state.processID === null) hasFailedToConnect = true;
     });
   };
 
@@ -101,23 +107,30 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
     return hasRead;
   };
 
+  const silentMs = () => clock.monotonicMs() - (unansweredMs ?? clock.monotonicMs());
+  const forget = () => {
+    unansweredMs = undefined;
+    hasFailed = false;
+    hasFailedToConnect = false;
+    away = false;
+  };
+
   const look = () => {
     const nowMs = clock.monotonicMs();
     const stoodStill = nowMs - lookedMs > stoodStillMs;
     lookedMs = nowMs;
     let answered = false;
     for (const each of watched) answered = read(each, nowMs) || answered;
-    const quietMs = nowMs - lastAnswerMs;
     const waiting = [...watched].filter((each) => each.isWaiting);
     if (answered || stoodStill) {
-      if (away) totalAwayMs += quietMs;
       const isBack = away && answered;
-      lastAnswerMs = nowMs;
-      hasFailed = false;
-      away = false;
+      if (away) totalAwayMs += silentMs();
+      forget();
       if (isBack) for (const listener of listeners) listener();
-    } else if (hasFailed && quietMs >= awayAfterFailureMs) away = true;
-    else if (waiting.length > 0 && quietMs >= awayAfterSilenceMs) away = true;
+    } else if (waiting.length > 0 || hasFailedToConnect) {
+      unansweredMs ??= nowMs;
+      if (silentMs() >= (hasFailed ? awayAfterFailureMs : awayAfterSilenceMs)) away = true;
+    } else if (!away) forget();
     lost.look(waiting);
     cancel = clock.after(everyMs, look);
   };
@@ -126,7 +139,7 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
   return {
     Client,
     isAway: () => away,
-    awayMs: () => totalAwayMs + (away ? clock.monotonicMs() - lastAnswerMs : 0),
+    awayMs: () => totalAwayMs + (away ? silentMs() : 0),
     whenBack: (listener) => listeners.push(listener),
     stop() {
       cancel?.();
