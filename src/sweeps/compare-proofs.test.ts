@@ -164,6 +164,17 @@ describe('a machine that its provider shows again after the proof', () => {
     expect(await statusOf(node)).toBe('quarantined');
   });
 
+  test('is retired once the provider does not show it any more', async () => {
+    const { node } = await seenAgain();
+    await db.query(`update nodes set observed_state = 'absent', observed_at = $2 where node_id = $1`, [
+      node.node_id,
+      fleet.now(),
+    ]);
+    await passes(1);
+    expect(await findings()).toMatchObject([{ what: 'proven_gone', status: 'repaired' }]);
+    expect(await statusOf(node)).toBe('retired');
+  });
+
   test('is taken down once more when somebody repairs it', async () => {
     const { node, finding_id } = await seenAgain();
     const { says } = await repairFinding(services, finding_id, { ...asked, dry_run: true }, asker);

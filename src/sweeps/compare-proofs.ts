@@ -47,7 +47,9 @@ export function compareProofs(services: SweepServices): (now: Date) => Promise<v
     await db.transaction(async (tx) => {
       const noted = found.map((node) => ({ finding_id: newFindingId(clock), ...disagreementOf(node) }));
       const opened = await noteDisagreements(tx, noted, passed, now, environment.decide.isConfirmed);
-      for (const { finding_id, subject } of opened) {
+      // Also those of earlier passes: the provider may have shown the machine then, and not any more.
+      const open = [...opened, ...standing.filter(({ status }) => status === 'open')];
+      for (const { finding_id, subject } of open) {
         const node = gone.get(subject);
         // The provider has shown the machine since: a person decides, or an operation takes it down again.
         if (!node || isSeenSince(node)) continue;
