@@ -78,7 +78,8 @@ const reach =
   (boot: Boot, at: string): void => {
     const { started_ms, reached_ms } = boot;
     const ms = momentMs(at);
-    boot.reached_ms = ms;
+    // Neither the stage before nor the one after a date that does not exist can be timed.
+    boot.reached_ms = Number.isNaN(ms) ? undefined : ms;
     if (started_ms === undefined || reached_ms === undefined || Number.isNaN(ms - started_ms)) return;
     // A clock that was set back in between says nothing about how long it took.
     if (ms < reached_ms) return;

@@ -144,6 +144,16 @@ describe('cloud-init analyze boot', () => {
   });
 });
 
+test('a date that does not exist leaves out the stages on both sides of it', () => {
+  const text = `-- Most Recent Boot Record --
+    Kernel Started at: 2026-11-17 23:38:20
+    Kernel ended boot at: 2026-11-17 23:38:22
+    Cloud-init activated by systemd at: 2026-13-17 23:38:23
+    Cloud-init start: 2026-11-17 23:38:24
+`;
+  expect(readBootReport(text).stages).toEqual([{ name: 'kernel', seconds: 2, starts_seconds: 0 }]);
+});
+
 describe('anything else', () => {
   test.each([
     ['a line of prose', '-- Boot Record 01 --\n     00.10000s (a/b)\nKernel panic\n', 'Line 3', 'Kernel panic'],
