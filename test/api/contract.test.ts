@@ -120,6 +120,11 @@ describe('the OpenAPI document', () => {
     for (const { description } of document.tags) expect(description).not.toBe('');
   });
 
+  it('says when to try again also where a status is both a reply and a problem', () => {
+    const unready = operationsOf(document).find(({ operationId }) => operationId === 'readiness-get')?.responses[503];
+    expect(unready).toMatchObject({ headers: { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } } });
+  });
+
   it('lists for each operation every status it can answer, with its codes', () => {
     for (const { operationId, responses } of operationsOf(document)) {
       const { success, also_answers = {} }: Partial<RouteDeclaration> = { ...routes, ...doorRoutes }[

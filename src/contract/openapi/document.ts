@@ -106,10 +106,13 @@ function withReply(
   shared: Json,
 ): Json {
   const { $ref } = (responses[status] ?? {}) as { $ref?: string };
-  const problem = $ref && (shared[$ref.slice('#/components/responses/'.length)] as { content: Json });
+  const problem = $ref
+    ? (shared[$ref.slice('#/components/responses/'.length)] as { headers?: Json; content: Json })
+    : undefined;
   return {
     description,
-    ...(problem || content ? { content: { ...content, ...(problem || undefined)?.content } } : {}),
+    ...(problem?.headers && { headers: problem.headers }),
+    ...(problem || content ? { content: { ...content, ...problem?.content } } : {}),
   };
 }
 
