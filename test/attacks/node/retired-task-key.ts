@@ -46,13 +46,18 @@ export const retiredTaskKeyAttacks: Attack[] = [
       const { token: join_token = '' } = await client.call('join-token-create', { params: { pool } });
       const machine = await startMachine(url, { join_token, name: 'victim' });
       const { kid, private_key } = await copiedKey(server);
-      const { former_accepted_until } = await client.call('task-key-rotate', {});
-      await until('the key to be retired', () => systemClock.nowMs() > Date.parse(former_accepted_until), {
-        seconds: 30,
-      });
-      const answer = await machine.call('agent-task-keys');
-      if (answer.status !== 200) throw new Error(`the machine got no keys: ${answer.text}`);
-      const { task_keys: keys } = answer.body as unknown as TaskKeysReply;
+      const rotated = await client.call('task-key-rotate', {});
+      const taskKeys = async () => {
+        const answer = await machine.call('agent-task-keys');
+        if (answer.status !== 200) throw new Error(`the machine got no keys: ${answer.text}`);
+        return (answer.body as unknown as TaskKeysReply).task_keys;
+      };
+      // A replica reads the keys again when it sees the fact, which transactions of other databases can hold back.
+      const isKnown = async () => (await taskKeys()).some(({ kid }) => kid === rotated.kid);
+      await until('the server to know the new key', isKnown, { seconds: 60 });
+      const isRetired = () => systemClock.nowMs() > Date.parse(rotated.former_accepted_until);
+      await until('the key to be retired', isRetired, { seconds: 30 });
+      const keys = await taskKeys();
       const { node_id, node_instance_id } = machine;
       const now_ms = systemClock.nowMs();
       const task: Omit<SignedTask, 'signature'> = {
