@@ -62,7 +62,7 @@ const serverOf = (writer: WritingNode, wire: Transport) =>
     transport: wire,
     credential: () => writer.credential,
     timeout_ms: defaultTiming.call_timeout_ms,
-    beat_timeout_ms: defaultTiming.beat_timeout_ms,
+    beat_answer_ms: defaultTiming.beat_answer_ms,
     correlation_id: () => null,
     onAnswer: () => {},
     onFailure: ({ code, detail }) => process.stderr.write(`refused: ${code} ${detail}\n`),

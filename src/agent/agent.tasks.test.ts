@@ -67,10 +67,14 @@ test('what was done for a task is told to a collector as part of the trace that 
 
 test('a poll that was lost on the way is made again once a beat says that tasks wait', async () => {
   let polls = 0;
+  let resets = 0;
   server.interval_seconds = 0.2;
-  server.override(({ path }) => (path.startsWith('/v1/agent/tasks/next') && polls++ === 0 ? 'hang' : null));
+  server.override(({ path }) => {
+    if (path.startsWith('/v1/agent/tasks/next')) return polls++ === 0 ? 'hang' : null;
+    return path === '/v1/agent/heartbeat' && polls === 1 && resets++ === 0 ? 'reset' : null;
+  });
   await ready();
-  await until(() => polls === 1, 'a poll');
+  await until(() => resets > 0, 'an interruption');
   await resultOf(server.queue('ping'));
 });
 

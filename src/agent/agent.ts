@@ -48,7 +48,7 @@ export async function runAgent(config: AgentConfig, surroundings: AgentSurroundi
     credential: () => state.read().identity?.credential ?? null,
     correlation_id: () => config.correlation_id,
     timeout_ms: timing.call_timeout_ms,
-    beat_timeout_ms: timing.beat_timeout_ms,
+    beat_answer_ms: timing.beat_answer_ms,
     ...told,
   });
   const resumed = state.read().identity !== null;

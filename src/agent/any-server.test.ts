@@ -24,6 +24,7 @@ function server(status: number | null) {
       if (asked.status === 200 && body !== null) return { ok: true, status: 200, body };
       return { ok: false, failure: { ...failure, status: asked.status } };
     },
+    interruptions: () => 0,
     close() {},
   };
   return { asked, transport };

@@ -15,6 +15,7 @@ export function anyServer(transports: readonly [Transport, ...Transport[]]): Tra
         if (tries >= transports.length) return answer;
       }
     },
+    interruptions: () => transports.reduce((sum, each) => sum + each.interruptions(), 0),
     close() {
       for (const transport of transports) transport.close();
     },

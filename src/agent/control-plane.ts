@@ -67,13 +67,15 @@ export interface ControlPlane {
   evidence(facts: Fact[], signal: AbortSignal): Promise<Answer<true>>;
   /** Any answer tells the server's time in passing; that there is none says the next call that matters. */
   askTime(timeout_ms: number, signal: AbortSignal): Promise<void>;
+  /** See `Transport`. */
+  interruptions(): number;
 }
 
 export interface ControlPlaneParts {
   transport: Transport;
   credential(): string | null;
   timeout_ms: number;
-  beat_timeout_ms: number;
+  beat_answer_ms: number;
   /** Asked for each call, so that the ids of the moment are on the wire. */
   correlation_id(): string | null;
   onAnswer(call: CallName): void;
@@ -90,6 +92,7 @@ interface Sent {
   /** That of the task it is about. */
   traceparent?: string | undefined;
   timeout_ms?: number;
+  answer_timeout_ms?: number;
   is_poll?: boolean;
   signal: AbortSignal;
 }
@@ -111,7 +114,7 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
     rotate: (json, signal) => send('agent-credential-rotate', { json, signal }, readCredentialReply),
     taskKeys: (signal) => send('agent-task-keys', { signal }, readTaskKeys),
     heartbeat: (json, signal) =>
-      send('agent-heartbeat', { json, signal, timeout_ms: parts.beat_timeout_ms }, readBeatReply),
+      send('agent-heartbeat', { json, signal, answer_timeout_ms: parts.beat_answer_ms }, readBeatReply),
     nextTask(wait_seconds, signal) {
       const timeout_ms = wait_seconds * 1000 + parts.timeout_ms;
       return send(
@@ -131,6 +134,7 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
     async askTime(timeout_ms, signal) {
       await parts.transport.call(requestOf(parts, 'health-get', { credential: null, timeout_ms, signal }), () => true);
     },
+    interruptions: parts.transport.interruptions,
   };
 }
 
@@ -139,7 +143,16 @@ const routineTraceparent = (correlation_id: string) =>
   traceparentOf({ trace_id: traceIdOf(correlation_id), span_id: newSpanId(), sampled: false });
 
 function requestOf(parts: ControlPlaneParts, name: CallName, sent: Sent): Call {
-  const { id, query = '', json, ndjson, signal, timeout_ms = parts.timeout_ms, is_poll = false } = sent;
+  const {
+    id,
+    query = '',
+    json,
+    ndjson,
+    signal,
+    timeout_ms = parts.timeout_ms,
+    answer_timeout_ms,
+    is_poll = false,
+  } = sent;
   const credential = sent.credential === undefined ? parts.credential() : sent.credential;
   const correlation_id = sent.correlation_id ?? parts.correlation_id();
   const body = ndjson ?? (json === undefined ? undefined : JSON.stringify(json));
@@ -150,5 +163,15 @@ function requestOf(parts: ControlPlaneParts, name: CallName, sent: Sent): Call {
   const traceparent = sent.traceparent ?? (correlation_id === null ? null : routineTraceparent(correlation_id));
   if (traceparent !== null) headers.traceparent = traceparent;
   const path = agentCalls[name].replace('{id}', encodeURIComponent(id ?? '')) + query;
-  return { name, method: body === undefined ? 'GET' : 'POST', path, headers, body, timeout_ms, is_poll, signal };
+  return {
+    name,
+    method: body === undefined ? 'GET' : 'POST',
+    path,
+    headers,
+    body,
+    timeout_ms,
+    answer_timeout_ms,
+    is_poll,
+    signal,
+  };
 }

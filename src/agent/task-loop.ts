@@ -47,10 +47,15 @@ export function taskLoop(parts: TaskLoopParts): TaskLoop {
   const { clock, server, timing, signal } = parts;
   const rest = waker(clock, signal);
   let poll: AbortController | null = null;
-  /** The server answers a poll as soon as a task waits: one that stays open lost its answer, or never arrived. */
+  let interruptionsBefore = 0;
+  /**
+   * The server answers a poll as soon as a task waits: one that stays open lost its answer, or never arrived. Where nothing
+   * else was lost since, it may only be slow, and ending it too soon would lose the task it brings.
+   */
   const giveUpIfLost = () => {
     const open = poll;
-    if (open) clock.after(timing.lost_poll_ms, () => poll === open && open.abort());
+    const limit_ms = server.interruptions() > interruptionsBefore ? timing.lost_poll_ms : timing.call_timeout_ms;
+    if (open) clock.after(limit_ms, () => poll === open && open.abort());
   };
   const run = async () => {
     const pauses = backoff(timing.task_retry);
@@ -58,6 +63,7 @@ export function taskLoop(parts: TaskLoopParts): TaskLoop {
       const asked_ms = clock.monotonicMs();
       const open = new AbortController();
       poll = open;
+      interruptionsBefore = server.interruptions();
       const answer = await server.nextTask(timing.task_wait_seconds, AbortSignal.any([signal, open.signal]));
       poll = null;
       if (open.signal.aborted && !(answer.ok && answer.body.task)) continue;

@@ -17,9 +17,9 @@ export interface Timing {
   /** Lines that come within this time travel together. */
   log_gather_ms: number;
   call_timeout_ms: number;
-  /** A beat is answered from memory. One that is not answered within this time was lost on the way. */
-  beat_timeout_ms: number;
-  /** A poll that is still not answered so long after the server said that tasks wait has lost its answer. */
+  /** A beat is answered from memory. One that is not answered within this time, once connected, was lost on the way. */
+  beat_answer_ms: number;
+  /** How long a poll may stay open after a beat said that tasks wait, if the line was interrupted since it was sent. */
   lost_poll_ms: number;
   task_wait_seconds: number;
   command_restart: Span;
@@ -50,9 +50,9 @@ export const defaultTiming: Timing = {
   stream_steady_ms: 30_000,
   stream_return_ms: 10_000,
   log_gather_ms: 150,
+  // With 2 s of latency a call over a new TLS connection takes three round trips: 6 s.
   call_timeout_ms: 10_000,
-  // A new connection with 2 s of latency needs 4 s.
-  beat_timeout_ms: 4_500,
+  beat_answer_ms: 4_500,
   lost_poll_ms: 1_000,
   task_wait_seconds: 30,
   command_restart: { first_ms: 500, most_ms: 30_000 },

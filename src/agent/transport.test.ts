@@ -16,10 +16,10 @@ beforeEach(async () => {
 });
 afterEach(() => server.stop());
 
-async function failureAt(url: string, timeout_ms = 5_000) {
+async function failureAt(url: string, timeout_ms = 5_000, answer_timeout_ms?: number) {
   const http = transport(url, systemClock, serverTime(systemClock));
   const call = { name: 'agent-boot', method: 'POST', path: '/v1/agent/boot', headers: {}, body: '{}' } as const;
-  const answer = await http.call({ ...call, timeout_ms }, readAcknowledged);
+  const answer = await http.call({ ...call, timeout_ms, answer_timeout_ms }, readAcknowledged);
   http.close();
   if (answer.ok) throw new Error('it was expected to fail');
   return answer.failure;
@@ -78,6 +78,18 @@ test('a server that accepts and says nothing is told apart from one that cannot 
   expect(await failureAt(server.url, 100)).toMatchObject({ layer: 'control_plane', code: 'no_answer' });
 });
 
+test('the limit for an answer begins once the connection is made and secured', async () => {
+  server.override(() => 'hang');
+  expect(await failureAt(server.url, 60_000, 100)).toMatchObject({ detail: 'no answer within 0.1 s' });
+  const silent = createTcpServer((socket) => socket.on('error', () => {}).resume());
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  const address = silent.address();
+  if (!address || typeof address === 'string') throw new Error('no port');
+  const failure = await failureAt(`https://127.0.0.1:${address.port}`, 1_000, 100);
+  expect(failure).toMatchObject({ detail: 'no answer within 1 s' });
+  silent.close();
+});
+
 test('a problem keeps its code, the narrowest layer it names, and what it says about later', async () => {
   const deadline_at = '2026-01-01T00:00:00Z';
   server.override(() => problem('enrollment_pending', { retry_after_seconds: 2, deadline_at }));
@@ -126,14 +138,30 @@ describe('a call that stays unanswered', () => {
     return answer;
   };
 
-  test('is made again once a line that was dead carries again', async () => {
+  const whileChecks = (said: (check: number) => 'hang' | 'reset' | null) => {
     let checks = 0;
     server.override(({ path }) => {
-      if (path === '/healthz') return checks++ === 0 ? 'hang' : null;
+      if (path === '/healthz') return said(++checks) ?? { status: 200, body: {} };
       return bootCalls() === 1 ? 'hang' : null;
     });
+  };
+
+  test('is made again once a line that was dead carries again', async () => {
+    whileChecks((check) => (check <= 2 ? 'hang' : null));
     expect((await boot(60_000)).ok).toBe(true);
     expect(bootCalls()).toBe(2);
+  });
+
+  test('is made again after a broken connection', async () => {
+    whileChecks((check) => (check === 1 ? 'reset' : null));
+    expect((await boot(60_000)).ok).toBe(true);
+    expect(bootCalls()).toBe(2);
+  });
+
+  test('is waited for when a single check is slow', async () => {
+    whileChecks((check) => (check === 1 ? 'hang' : null));
+    expect(await boot(9_000)).toMatchObject({ ok: false, failure: { code: 'no_answer' } });
+    expect(bootCalls()).toBe(1);
   });
 
   test('is waited for while the line carries: the server may be slow', async () => {

@@ -30,6 +30,8 @@ export interface Call {
   headers: Record<string, string>;
   body?: string | Buffer;
   timeout_ms: number;
+  /** For the answer alone, from when the connection is made and secured. */
+  answer_timeout_ms?: number;
   /** The server answers only when there is something to say: silence is no sign of anything. */
   is_poll?: boolean;
   signal?: AbortSignal;
@@ -40,6 +42,8 @@ export type Answer<T> = { ok: true; status: number; body: T } | { ok: false; fai
 export interface Transport {
   /** `read` gives null for a body that is not the expected reply. */
   call<T>(call: Call, read: (body: unknown) => T | null): Promise<Answer<T>>;
+  /** Counts calls other than polls that nobody answered. What was sent before such a call may be lost too. */
+  interruptions(): number;
   close(): void;
 }
 
@@ -51,17 +55,21 @@ interface Reply {
 
 class Silence extends Error {
   readonly connected: boolean;
-  constructor(connected: boolean) {
+  readonly after_ms: number;
+  constructor(connected: boolean, after_ms: number) {
     super('no answer');
     this.connected = connected;
+    this.after_ms = after_ms;
   }
 }
 
-/** Silent for longer than this, a call's line is checked, again and again until it is answered. */
+/** Silent for longer than this, a call's line is checked, again and again until the call is answered. */
 const check_after_ms = 2_500;
-const check_timeout_ms = 2_500;
-/** A refused connection is known at once. */
-const check_pause_ms = 500;
+const check_every_ms = 2_000;
+/** A check over a new TLS connection takes three round trips: 6 s with 2 s of latency. */
+const check_timeout_ms = 10_000;
+/** Connections have no order among them: an earlier check may be answered a little after a later one. */
+const overtaken_ms = 1_000;
 const healthPath = '/healthz';
 
 /** A line that was dead and carries again has lost what was under way: such a call is made again, like one on a stale connection. */
@@ -74,35 +82,44 @@ const keepAlive = { keepAlive: true, maxSockets: 8, maxFreeSockets: 4 };
 export function transport(server_url: string, clock: Clock, time: ServerTime, ca: string | null = null): Transport {
   const secure = server_url.startsWith('https:');
   const agent = secure ? new HttpsAgent({ ...keepAlive, ca: trustedWith(ca) }) : new HttpAgent(keepAlive);
+  let interruptions = 0;
   const open = secure ? httpsRequest : httpRequest;
 
-  /** Whether anything answers by a connection of its own. */
-  const carries = (signal: AbortSignal) =>
-    new Promise<boolean>((resolve) => {
-      const options = { agent: false, ca: trustedWith(ca), signal };
-      const request = open(`${server_url}${healthPath}`, options, (response) => {
-        response.resume();
-        resolve(true);
-      });
-      const cancel = clock.after(check_timeout_ms, () => request.destroy());
-      request.on('close', () => {
-        cancel();
-        resolve(false);
-      });
-      request.on('error', () => resolve(false));
-      request.end();
+  const check = (signal: AbortSignal, told: { answered(): void; broken(): void }) => {
+    const options = { agent: false, ca: trustedWith(ca), signal };
+    const request = open(`${server_url}${healthPath}`, options, (response) => {
+      response.resume();
+      told.answered();
     });
+    const cancel = clock.after(check_timeout_ms, () => request.destroy());
+    request.on('close', cancel);
+    request.on('error', told.broken);
+    request.end();
+  };
 
-  /** Ends the request when the line was dead while it waited and carries again. */
+  /**
+   * Ends the request when the line was dead while it waited and carries again: a check is answered although an earlier
+   * one failed to connect, or two earlier ones stay unanswered. A slow answer is no sign of a dead line.
+   */
   const watchLine = async (request: ClientRequest, over: AbortSignal) => {
-    let wasDead = false;
+    const unanswered = new Set<number>();
+    let brokenBefore = Number.POSITIVE_INFINITY;
+    const end = () => request.destroy(lostOnTheWay());
     await pause(clock, check_after_ms, over);
-    while (!over.aborted) {
-      const isAlive = await carries(over);
-      if (over.aborted) return;
-      if (isAlive && wasDead) return void request.destroy(lostOnTheWay());
-      wasDead ||= !isAlive;
-      await pause(clock, isAlive ? check_timeout_ms : check_pause_ms, over);
+    for (let number = 0; !over.aborted; number++) {
+      unanswered.add(number);
+      check(over, {
+        answered() {
+          unanswered.delete(number);
+          if (brokenBefore < number) return void end();
+          const isOvertaken = () => [...unanswered].filter((earlier) => earlier < number).length >= 2;
+          if (isOvertaken()) clock.after(overtaken_ms, () => !over.aborted && isOvertaken() && end());
+        },
+        broken() {
+          brokenBefore = Math.min(brokenBefore, number);
+        },
+      });
+      await pause(clock, check_every_ms, over);
     }
   };
 
@@ -111,18 +128,28 @@ export function transport(server_url: string, clock: Clock, time: ServerTime, ca
       const { method, headers, signal } = call;
       const request = open(`${server_url}${call.path}`, { agent, method, headers: withLength(call, headers), signal });
       let connected = false;
-      const cancel = clock.after(call.timeout_ms, () => request.destroy(new Silence(connected)));
+      const cancel = clock.after(call.timeout_ms, () => request.destroy(new Silence(connected, call.timeout_ms)));
+      let cancelAnswer = () => {};
+      const awaitAnswer = () => {
+        const { answer_timeout_ms: limit_ms } = call;
+        if (limit_ms !== undefined)
+          cancelAnswer = clock.after(limit_ms, () => request.destroy(new Silence(true, limit_ms)));
+      };
       request.on('socket', (socket) => {
-        if (!socket.connecting) connected = true;
-        else
-          socket.once('connect', () => {
-            connected = true;
-          });
+        if (!socket.connecting) {
+          connected = true;
+          return awaitAnswer();
+        }
+        socket.once('connect', () => {
+          connected = true;
+        });
+        socket.once(secure ? 'secureConnect' : 'connect', () => !request.destroyed && awaitAnswer());
       });
       const over = new AbortController();
       if (!call.is_poll) void watchLine(request, over.signal);
       request.on('close', () => {
         cancel();
+        cancelAnswer();
         over.abort();
       });
       request.on('error', (error) => reject(error));
@@ -135,6 +162,7 @@ export function transport(server_url: string, clock: Clock, time: ServerTime, ca
     try {
       return await exchange(call);
     } catch (error) {
+      if (!call.is_poll && !call.signal?.aborted) interruptions++;
       if (errorCode(error) !== 'ECONNRESET' || call.signal?.aborted) throw error;
       dropIdle(agent);
       return exchange(call);
@@ -153,6 +181,7 @@ export function transport(server_url: string, clock: Clock, time: ServerTime, ca
       time.heard(reply.date, asked_ms, clock.monotonicMs());
       return answerFrom(call.name, reply, read);
     },
+    interruptions: () => interruptions,
     close: () => agent.destroy(),
   };
 }
@@ -181,7 +210,7 @@ async function readReply(request: ClientRequest, response: IncomingMessage): Pro
 }
 
 function failureOf(call: Call, error: unknown): CallFailure {
-  if (error instanceof Silence) return failureOfSilence(call.name, error.connected, call.timeout_ms / 1000);
+  if (error instanceof Silence) return failureOfSilence(call.name, error.connected, error.after_ms / 1000);
   return failureOfError(call.name, error);
 }
 

@@ -1,0 +1,35 @@
+/** When a poll is given up although the server did not answer it. The server is played; time is a parameter. */
+import { expect, test } from 'vitest';
+import { virtualClock } from '../base/virtual-clock.ts';
+import { taskLoop } from './task-loop.ts';
+import { defaultTiming } from './timing.ts';
+
+test.each([
+  ['soon, if a call was lost since', 1, defaultTiming.lost_poll_ms],
+  ['as late as any other call, if none was', 0, defaultTiming.call_timeout_ms],
+])('a poll that stays open while tasks wait is made again %s', async (_, lost, limit_ms) => {
+  const clock = virtualClock();
+  const stop = new AbortController();
+  const lostAnswer = { ok: false, failure: { retry_after_seconds: null } };
+  let polls = 0;
+  let interruptions = 3;
+  const server = {
+    interruptions: () => interruptions,
+    nextTask(_wait: number, signal: AbortSignal) {
+      polls++;
+      return new Promise((resolve) => signal.addEventListener('abort', () => resolve(lostAnswer), { once: true }));
+    },
+  };
+  const parts = { clock, server, timing: defaultTiming, signal: stop.signal };
+  const loop = taskLoop(parts as unknown as Parameters<typeof taskLoop>[0]);
+  interruptions += lost;
+  loop.wake();
+  await clock.advance(limit_ms - 1);
+  expect(polls).toBe(1);
+  await clock.advance(1);
+  await clock.advance(0);
+  expect(polls).toBe(2);
+  stop.abort();
+  await clock.advance(defaultTiming.task_retry.most_ms);
+  await loop.done;
+});
