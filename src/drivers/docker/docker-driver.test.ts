@@ -71,9 +71,11 @@ it('pulls an image that the engine does not have, and shows how far it is', asyn
   const driver = world.open();
   const halfWay = await until('the pull to be half-way', async () => {
     const answer = await driver.ensure(target);
-    expect(answer).toMatchObject({ outcome: 'wait', phase: 'pull_image' });
+    // A busy engine may take longer than a call is waited for; then the answer names no phase.
+    expect(answer.outcome).toBe('wait');
     return answer.outcome === 'wait' && answer.parts?.length ? answer : undefined;
   });
+  expect(halfWay.phase).toBe('pull_image');
   expect(halfWay.message).toMatch(/pulling image 127\.0\.0\.1:\d+\/worker:1: 0 of \d layers/);
   expect(halfWay.parts?.[0]).toMatchObject({ kind: 'layer', tone: 'busy' });
   registry.release();
