@@ -109,6 +109,12 @@ it('waits for a registry that is away', async () => {
     return outcome.message.includes('tried again') ? outcome : undefined;
   });
   expect(answer).toMatchObject({ outcome: 'wait', retry_seconds: 5, phase: 'pull_image' });
+  // Whether the next try is under way or has failed as well: a deadline that passes then names the error.
+  for (let times = 0; times < 3; times++) {
+    const next = await driver.ensure(target);
+    // A busy engine may also answer too late.
+    expect(['image_pull_failed', 'not_answered']).toContain(next.outcome === 'wait' && next.error?.code);
+  }
 });
 
 it('hands the enrolment token over in a file that no inspection shows', async () => {

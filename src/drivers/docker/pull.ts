@@ -69,6 +69,8 @@ function refusal(engine: Engine, image: string, error: unknown, auth: RegistryAu
 
 export function createPulls(auth_file: string | null): Pulls {
   const pulls = new Map<string, Pull>();
+  /** What the last try of a machine ended with. Repeated until the next try gets further, so that a deadline names it. */
+  const failures = new Map<NodeInstanceId, DriverWait>();
   const keyOf = (engine: Engine, image: string) => `${engine.address} ${image}`;
 
   const run = async (engine: Engine, image: string, pull: Pull) => {
@@ -111,6 +113,9 @@ export function createPulls(auth_file: string | null): Pulls {
       pull.askers.add(asker);
       if (pull.ended === undefined) {
         const { progress } = pull;
+        const last = failures.get(asker);
+        if (last && progress.parts().length === 0) return { ...last, retry_seconds: poll_seconds };
+        failures.delete(asker);
         return {
           outcome: 'wait',
           retry_seconds: poll_seconds,
@@ -121,9 +126,12 @@ export function createPulls(auth_file: string | null): Pulls {
       }
       pull.askers.delete(asker);
       if (pull.askers.size === 0 && pull === before) pulls.delete(keyOf(engine, image));
+      if (pull.ended?.outcome === 'wait') failures.set(asker, pull.ended);
+      else failures.delete(asker);
       return pull.ended;
     },
     forget(asker) {
+      failures.delete(asker);
       for (const [key, pull] of pulls) {
         if (!pull.askers.delete(asker) || pull.askers.size > 0) continue;
         pull.ending.abort();
