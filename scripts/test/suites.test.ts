@@ -69,6 +69,8 @@ test('of a long message only the beginning is repeated, indented and without col
 
 test('every place that holds tests is required', () => {
   const root = fileURLToPath(new URL('../..', import.meta.url));
-  const places = ['unit', 'tidy', 'api', 'operations', 'properties', 'scenarios', 'attacks', 'chaos', 'browser'];
+  const places = [
+    ...['unit', 'tidy', 'api', 'operations', 'properties', 'scenarios', 'attacks', 'chaos', 'outsiders', 'browser'],
+  ];
   expect(requiredSuites(root).map(({ name }) => name)).toEqual(places);
 });
