@@ -36,7 +36,7 @@ const sane = (seconds: number) => Math.min(3600, Math.max(0.05, seconds));
 
 /**
  * Retries are at most this far apart, or a third of the interval where that is longer: a small fleet is heard again within
- * seconds of an outage, and a large one, which is told long intervals, does not come back all at once.
+ * seconds of an outage, and a large one, which has long intervals, does not come back all at once.
  */
 const least_cap_ms = 4_000;
 

@@ -1,4 +1,4 @@
-/** When a poll is given up although the server did not answer it. The server is played; time is a parameter. */
+/** When the agent gives up a poll that the server has not answered. The server is simulated, on a virtual clock. */
 import { expect, test } from 'vitest';
 import { virtualClock } from '../base/virtual-clock.ts';
 import { taskLoop } from './task-loop.ts';

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { pause, systemClock } from '../../src/base/clock.ts';
+import { throwing } from '../properties/support/dice.ts';
 import { expectNothingLeft, type Ledger, openLedger } from '../support/ledger.ts';
 import { declarePool } from '../support/machine-life.ts';
 import { createCaller, type Log } from './random-calls/caller.ts';
@@ -18,17 +19,6 @@ const seconds = share(20, 600);
 const killEverySeconds = share(6, 20);
 const maxNodes = share(6, 16);
 const pool = 'random';
-
-/** A small generator of our own, so that a run can be told by its seed. */
-function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 let replicas: Replicas;
 let ledger: Ledger;
@@ -77,7 +67,7 @@ it('loses nothing, leaves nothing and keeps its word', { timeout: (seconds + 600
   const [first] = replicas.both;
   await declarePool(first.client, pool, { max_nodes: maxNodes, spec: { clean: 'sleep 0.3' } });
   const token = first.token;
-  const random = generator(seed);
+  const { next: random } = throwing(seed);
   const pick = (count: number) => Math.trunc(random() * count);
   const log: Log = { calls: 0, repeats: 0, failures: [], differing: [] };
   const done: Done = { allocations: new Set(), predictions: [], actions: {} };
