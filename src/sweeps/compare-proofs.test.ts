@@ -4,40 +4,28 @@ import { testDatabase } from '../../test/support/database.ts';
 import { newCorrelationId } from '../base/ids.ts';
 import { defaultDriftSettings } from '../lifecycle/findings.ts';
 import { acceptFinding, repairFinding } from '../operations/findings.ts';
-import { type Database, openDatabase } from '../store/database.ts';
-import { defaultEnvironment } from '../store/door-rules.ts';
+import type { Database } from '../store/database.ts';
 import type { FindingRow } from '../store/findings.ts';
 import type { NodeRow } from '../store/nodes.ts';
 import { rebuildNodes } from '../store/projection.ts';
-import { type Fleet, nodeNow, testFleet } from '../store/testing/fleet.ts';
+import { type Fleet, nodeNow } from '../store/testing/fleet.ts';
 import { verifySlice } from '../store/verify-rows.ts';
 import { drift } from './drift.ts';
 import type { SweepServices } from './services.ts';
+import { type DriftWorld, driftWorld } from './testing/drift-world.ts';
 
 const { every_seconds } = defaultDriftSettings;
 
-let drop: () => Promise<void>;
+let world: DriftWorld;
 let db: Database;
 let fleet: Fleet;
 let services: SweepServices;
 
 beforeEach(async () => {
-  const database = await testDatabase();
-  db = openDatabase({ url: database.url });
-  drop = async () => {
-    await db.close();
-    await database.drop();
-  };
-  fleet = await testFleet(db);
-  services = {
-    db,
-    clock: fleet.clock,
-    environment: defaultEnvironment,
-    drivers: new Map(),
-    ingest: { isSteady: () => true },
-  } as unknown as SweepServices;
+  world = await driftWorld(await testDatabase());
+  ({ db, fleet, services } = world);
 });
-afterEach(() => drop());
+afterEach(() => world.close());
 
 const findings = () => db.query<FindingRow>('select * from findings order by finding_id');
 const statusOf = async ({ node_id }: NodeRow) => (await nodeNow(db, node_id)).status;

@@ -1,0 +1,31 @@
+/** A fleet in the database of a test, and the services that a drift pass needs; no driver sees a machine. */
+import { type Database, openDatabase } from '../../store/database.ts';
+import { defaultEnvironment } from '../../store/door-rules.ts';
+import { type Fleet, testFleet } from '../../store/testing/fleet.ts';
+import type { SweepServices } from '../services.ts';
+
+export interface DriftWorld {
+  db: Database;
+  fleet: Fleet;
+  services: SweepServices;
+  close(): Promise<void>;
+}
+
+export async function driftWorld(database: { url: string; drop(): Promise<void> }): Promise<DriftWorld> {
+  const db = openDatabase({ url: database.url });
+  const fleet = await testFleet(db);
+  const services = {
+    db,
+    clock: fleet.clock,
+    environment: defaultEnvironment,
+    drivers: new Map(),
+    ingest: { isSteady: () => true },
+  } as unknown as SweepServices;
+  return {
+    ...{ db, fleet, services },
+    async close() {
+      await db.close();
+      await database.drop();
+    },
+  };
+}
