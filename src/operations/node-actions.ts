@@ -6,7 +6,7 @@ import type { Node } from '../contract/node.ts';
 import { type NodeActionName, whyNotOnNode } from '../lifecycle/actions.ts';
 import type { NodeStatus } from '../lifecycle/states.ts';
 import type { Queryable } from '../store/database.ts';
-import { lockNode, readNode } from '../store/nodes.ts';
+import { joinedRow, lockNode, nodeWire } from '../store/nodes.ts';
 import { withinTransaction } from '../store/one-transaction.ts';
 import { poolGeneration } from '../store/pools.ts';
 import { tellAction } from './action-audit.ts';
@@ -45,9 +45,10 @@ const isDirect = (action: NodeActionName): action is keyof typeof actions => Obj
 
 /** Refused unless the table opens the action in this state. */
 async function mustBeOpen(db: Queryable, id: string, action: NodeActionName): Promise<Node> {
-  const shown = await readNode(db, id, null);
-  if (!shown) throw new ApiProblem('node_not_found');
-  const why_not = whyNotOnNode(action, await nodeSubject(db, shown));
+  const row = await joinedRow(db, id);
+  if (!row) throw new ApiProblem('node_not_found');
+  const shown = nodeWire(row);
+  const why_not = whyNotOnNode(action, await nodeSubject(db, shown, row.allocation_status));
   if (why_not) throw new ApiProblem('action_illegal', why_not);
   return shown;
 }

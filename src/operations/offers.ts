@@ -2,6 +2,7 @@
 import type { Node } from '../contract/node.ts';
 import type { ActionSubject } from '../lifecycle/actions.ts';
 import type { AllocationSubject } from '../lifecycle/allocation-actions.ts';
+import type { AllocationStatus } from '../lifecycle/states.ts';
 import { statusesOf } from '../store/allocations.ts';
 import { askAll } from '../store/ask-all.ts';
 import type { Queryable } from '../store/database.ts';
@@ -22,10 +23,13 @@ export async function nodeSubjects(db: Queryable, nodes: readonly Node[]): Promi
   }));
 }
 
-export async function nodeSubject(db: Queryable, node: Node): Promise<ActionSubject> {
-  const [subject] = await nodeSubjects(db, [node]);
-  if (!subject) throw new Error(`nothing is known of node ${node.node_id}`);
-  return subject;
+/** `allocation_status` is that of the allocation that holds it. */
+export async function nodeSubject(
+  db: Queryable,
+  node: Node,
+  allocation_status: AllocationStatus | null,
+): Promise<ActionSubject> {
+  return { ...node, ...(await circumstancesOf(db, [node]))(node), allocation_status };
 }
 
 async function circumstancesOf(db: Queryable, nodes: readonly Node[]) {
@@ -60,6 +64,5 @@ export async function allocationSubject(db: Queryable, allocation: AskedAllocati
   const { allocation_id, node_id, status, deadline_at } = allocation;
   const node = node_id ? await readNode(db, node_id) : undefined;
   if (node?.allocation_id !== allocation_id) return { status, deadline_at, node_id, node: null };
-  const own = { ...node, ...(await circumstancesOf(db, [node]))(node), allocation_status: status };
-  return { status, deadline_at, node_id, node: own };
+  return { status, deadline_at, node_id, node: await nodeSubject(db, node, status) };
 }

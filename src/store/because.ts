@@ -4,9 +4,8 @@ import type { EvidenceKind } from '../contract/evidence-kinds.ts';
 import { droppedKind } from '../lifecycle/limits.ts';
 import { refusedBeatKind } from '../lifecycle/refused-beats.ts';
 import { type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
-import { askAll } from './ask-all.ts';
 import type { Queryable } from './database.ts';
-import { readTimeline } from './evidence.ts';
+import { readTimelines } from './evidence.ts';
 
 /** What somebody on call wants to see beside the verdict. */
 const telling: readonly EvidenceKind[] = [
@@ -32,9 +31,6 @@ const ofRelease: readonly EvidenceKind[] = ['allocation.release_failed', 'driver
 
 const mostFacts = 8;
 
-/** Over every piece of evidence, which takes longer than reading the few facts. */
-const planned = { often: true };
-
 /**
  * The change itself, and what was told since the one before it: what came earlier explains something else. Of one whose release
  * failed, named by its allocation, what failed.
@@ -57,17 +53,16 @@ export async function evidenceFor(
     : { ...about, kinds: telling };
   const moved = { ...about, kinds: [movedDeadline], limit: 1 };
   const dropped = { ...about, kinds: [droppedKind] as const, limit: 1 };
-  const [changes, facts, moves, drops] = await askAll(db, [
-    () => readTimeline(db, { ...about, kinds, limit: 2 }, planned),
-    () => readTimeline(db, { ...told, limit: mostFacts }, planned),
-    async () => (stuckInRelease || !node.deadline_at ? { items: [] } : readTimeline(db, moved, planned)),
+  const hasDeadline = !stuckInRelease && node.deadline_at !== null;
+  const [changes = [], ...facts] = await readTimelines(db, [
+    { ...about, kinds, limit: 2 },
+    { ...told, limit: mostFacts },
     // The last one: a machine over its write limit has one a minute, and they must not crowd out what was found.
-    () => readTimeline(db, dropped, planned),
+    dropped,
+    ...(hasDeadline ? [moved] : []),
   ]);
-  const [change, before] = changes.items;
-  const since = [...facts.items, ...moves.items, ...drops.items].filter(
-    ({ at }) => !before || Date.parse(at) >= Date.parse(before.at),
-  );
+  const [change, before] = changes;
+  const since = facts.flat().filter(({ at }) => !before || Date.parse(at) >= Date.parse(before.at));
   return [...since, ...(change ? [change] : [])].sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
 }
 

@@ -56,6 +56,7 @@ export interface JoinedRow extends NodeRow {
   allocation_status: AllocationStatus | null;
   has_residue: boolean;
   last_seen_at: Date | null;
+  stale_seconds: number | null;
   reported: Record<string, unknown> | null;
 }
 
@@ -67,7 +68,7 @@ export const withHolder = `left join lateral (
 
 /** Rows of nodes, which `from` calls `node`, with what belongs to them. */
 export const joinedTo = (from: string) => `
-  select node.*, holder.allocation_id, holder.status as allocation_status, beat.last_seen_at, beat.reported,
+  select node.*, holder.allocation_id, holder.status as allocation_status, beat.last_seen_at, beat.stale_seconds, beat.reported,
     ${hasResidue} as has_residue
   from ${from}
   left join heartbeats beat on beat.node_instance_id = node.node_instance_id
@@ -156,12 +157,17 @@ export async function readNodes(db: Queryable, ids: readonly string[], tenant: T
 
 /** Asked more often than anything else, and planning it takes ten times as long as reading it. */
 export async function readNode(db: Queryable, id: string, tenant: Tenancy = null): Promise<Node | undefined> {
+  const row = await joinedRow(db, id, tenant);
+  return row && nodeWire(row);
+}
+
+export async function joinedRow(db: Queryable, id: string, tenant: Tenancy = null): Promise<JoinedRow | undefined> {
   const [row] = await db.query<JoinedRow>(
     `${joined} where node.node_id = $1 ${tenant === null ? '' : `and ${heldByTenant('$2')}`}`,
     [id, ...(tenant === null ? [] : [tenant])],
     { often: true },
   );
-  return row && nodeWire(row);
+  return row;
 }
 
 /** The live nodes of a pool that registered through a protocol: all of them, or the one of that name. */
@@ -186,20 +192,6 @@ export async function readNodesOf(
 
 export async function nodeRow(db: Queryable, id: string): Promise<NodeRow | undefined> {
   return (await db.query<NodeRow>('select * from nodes where node_id = $1', [id], { often: true }))[0];
-}
-
-/** The row with what is known of its life, for whoever explains it. */
-export async function explainedNode(
-  db: Queryable,
-  id: string,
-): Promise<(NodeRow & { last_seen_at: Date | null; stale_seconds: number | null }) | undefined> {
-  const [row] = await db.query<NodeRow & { last_seen_at: Date | null; stale_seconds: number | null }>(
-    `select node.*, beat.last_seen_at, beat.stale_seconds from nodes node
-     left join heartbeats beat on beat.node_instance_id = node.node_instance_id where node.node_id = $1`,
-    [id],
-    { often: true },
-  );
-  return row;
 }
 
 /** Machines of these drivers that may come back for all that is known, and whose time is not up: silent ones first, then those that only time gave up. */

@@ -9,7 +9,7 @@ import { isPingOver, type Judged, judgeStanding } from '../../lifecycle/checkup.
 import { isFenced, nodeStatuses } from '../../lifecycle/states.ts';
 import { type PingSeen, pingNow, seePing } from '../../operations/ping-now.ts';
 import { hasAgent } from '../../store/instances.ts';
-import { explainedNode, type NodeRow, readNode } from '../../store/nodes.ts';
+import { joinedRow, type NodeRow, readNode } from '../../store/nodes.ts';
 import { poolGeneration } from '../../store/pools.ts';
 import type { ApiServices, Call, Handlers } from '../services.ts';
 import { untilFact } from '../until-fact.ts';
@@ -34,7 +34,7 @@ async function isAgentless(node: NodeRow, { db, drivers }: ApiServices): Promise
 }
 
 async function checkupOf(id: string, services: ApiServices): Promise<Checkup> {
-  const node = await explainedNode(services.db, id);
+  const node = await joinedRow(services.db, id);
   if (!node) throw new ApiProblem('node_not_found');
   const at = now(services.clock);
   const agentless = await isAgentless(node, services);
@@ -102,7 +102,7 @@ export const checkupHandlers: Pick<Handlers, CheckupRoutes> = {
   async 'node-ping'({ params, body, correlation_id }, services) {
     const node = await mustSee(params.id, null, services);
     const node_instance_id = instanceOf(node) as NodeInstanceId;
-    const row = await explainedNode(services.db, params.id);
+    const row = await joinedRow(services.db, params.id);
     if (row && (await isAgentless(row, services))) throw new ApiProblem('no_agent');
     const who = { node_id: node.node_id as NodeId, node_instance_id, correlation_id };
     const task_id = await pingNow(services, who, body?.within_seconds);

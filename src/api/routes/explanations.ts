@@ -21,7 +21,7 @@ import { evidenceFor, usualStages } from '../../store/because.ts';
 import { bootsOf } from '../../store/boot-shifts.ts';
 import { readBootStages } from '../../store/boot-stages.ts';
 import { openFindingsOf } from '../../store/findings.ts';
-import { explainedNode, readNode } from '../../store/nodes.ts';
+import { joinedRow, nodeWire } from '../../store/nodes.ts';
 import { readOperation } from '../../store/operations.ts';
 import { poolGeneration } from '../../store/pools.ts';
 import { openResidueOf } from '../../store/residue-of-node.ts';
@@ -30,9 +30,9 @@ import { askerOf, operationOf, predictionWire } from './allocations.ts';
 import { findingWire } from './drift.ts';
 
 async function mustFind(id: string, tenant: string | null, services: ApiServices) {
-  const node = await readNode(services.db, id, tenant);
-  if (!node) throw new ApiProblem('node_not_found');
-  return node;
+  const row = await joinedRow(services.db, id, tenant);
+  if (!row) throw new ApiProblem('node_not_found');
+  return { row, node: nodeWire(row) };
 }
 
 const iso = (date: Date | null) => date?.toISOString() ?? null;
@@ -75,12 +75,6 @@ function offersOn(subject: ActionSubject, onlooker: Onlooker, repeated: Repeated
   return offeredFirst(offeredActions(subject, onlooker), { repeated, release_failed });
 }
 
-async function madeFrom(node: Node, { db }: ApiServices) {
-  const row = await explainedNode(db, node.node_id);
-  if (!row) throw new ApiProblem('node_not_found');
-  return { row, pool: await poolGeneration(db, node.pool, row.pool_generation) };
-}
-
 /** Who holds it, and the facts and stages that tell how it came to stand where it stands. */
 async function toldOf(node: Node, tenant: string | null, services: ApiServices) {
   const { db } = services;
@@ -112,18 +106,17 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
   async 'node-explain'({ params, person }, services) {
     const { db } = services;
     const { tenant } = person();
-    const node = await mustFind(params.id, tenant, services);
+    const { row, node } = await mustFind(params.id, tenant, services);
     // None of these needs another's answer, and each may have to wait for its turn.
-    const [{ row, pool }, { holder, stuck, evidence, slow_stages }, residue, operation, findings, subject] =
-      await Promise.all([
-        madeFrom(node, services),
-        toldOf(node, tenant, services),
-        // What is left behind is the operators' business, and may name what another tenant had.
-        tenant === null ? openResidueOf(db, node.node_id) : [],
-        readOperation(db, node.workflow_id ?? '', null, now(services.clock)),
-        findingsOn(node, tenant, services),
-        nodeSubject(db, node),
-      ]);
+    const [pool, { holder, stuck, evidence, slow_stages }, residue, operation, findings, subject] = await Promise.all([
+      poolGeneration(db, row.pool, row.pool_generation),
+      toldOf(node, tenant, services),
+      // What is left behind is the operators' business, and may name what another tenant had.
+      tenant === null ? openResidueOf(db, node.node_id) : [],
+      node.workflow_id === null ? undefined : readOperation(db, node.workflow_id, null, now(services.clock)),
+      findingsOn(node, tenant, services),
+      nodeSubject(db, node, row.allocation_status),
+    ]);
     const change = evidence.find((fact) => fact.kind === `node.${node.status}`);
     const repeated = repeatedIn(findings);
     const agentless = services.drivers.get(pool?.driver ?? '')?.supervision === 'observe';
@@ -170,16 +163,19 @@ export const explanationHandlers: Pick<Handlers, ExplanationRoutes> = {
     };
   },
   async 'node-actions'({ params, person }, services) {
-    const node = await mustFind(params.id, person().tenant, services);
-    const findings = await findingsOn(node, person().tenant, services);
-    return { items: offersOn(await nodeSubject(services.db, node), person(), repeatedIn(findings)) };
+    const { row, node } = await mustFind(params.id, person().tenant, services);
+    const [findings, subject] = await Promise.all([
+      findingsOn(node, person().tenant, services),
+      nodeSubject(services.db, node, row.allocation_status),
+    ]);
+    return { items: offersOn(subject, person(), repeatedIn(findings)) };
   },
   async 'node-act'(call, services) {
     const { id, action } = call.params;
     const { reason } = call.body;
     const predicted = await actOnNode(services, id, action, call.body, askerOf(call, reason));
     return {
-      node: await mustFind(id, null, services),
+      node: (await mustFind(id, null, services)).node,
       operation: await operationOf(predicted, services),
       dry_run: call.body.dry_run ?? false,
       ...(predicted.enrollment_token && { enrollment_token: predicted.enrollment_token }),

@@ -5,7 +5,7 @@ import { isFresh } from '../../lifecycle/liveness.ts';
 import type { NodeStatus } from '../../lifecycle/states.ts';
 import type { Cause } from '../../lifecycle/transitions.ts';
 import { transition } from '../../store/door.ts';
-import { explainedNode } from '../../store/nodes.ts';
+import { joinedRow } from '../../store/nodes.ts';
 import { retireIn } from '../node-retire.ts';
 import { type Acting, type Action, changedMeanwhile, deadlineIn } from './acting.ts';
 
@@ -36,7 +36,7 @@ export const applyHeldVerdict: Action = {
       actor: asker.actor,
       data: { held },
     };
-    const life = held.rule === 'liveness' ? await explainedNode(tx, node.node_id) : undefined;
+    const life = held.rule === 'liveness' ? await joinedRow(tx, node.node_id) : undefined;
     if (life && isFresh({ ...life, probe_ok_at: null }, at))
       throw new ApiProblem('action_illegal', 'It beats again, so the verdict that was held back is no longer true.');
     if (held.to === 'cleaning') {
