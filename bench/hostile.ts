@@ -133,9 +133,11 @@ try {
   };
 
   say(`${free + 3} machines register`);
-  const [flooder] = await Promise.all([enrol('flooder'), enrol('first'), enrol('second', hostilePool)]);
+  await Promise.all([enrol('first'), enrol('second', hostilePool)]);
   const good = await tenantOf('good', pool);
   const hostile = await tenantOf('hostile', hostilePool);
+  // After the honest tenant has its machine, so that it does not hold the one that floods.
+  const flooder = await enrol('flooder');
   for (let index = 0; index < free; index++) await enrol(`free-${index}`);
 
   const timed = async (into: number[], work: () => Promise<unknown>) => {

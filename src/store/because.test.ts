@@ -4,46 +4,50 @@ import { testStore } from '../../test/support/store.ts';
 import { until } from '../../test/support/until.ts';
 import { secondsLater } from '../base/clock.ts';
 import type { AllocationId } from '../base/ids.ts';
-import { evidenceFor } from './because.ts';
-import type { Queryable } from './database.ts';
+import { evidenceKinds } from '../contract/evidence-kinds.ts';
+import { evidenceFor, explaining } from './because.ts';
+import type { Database, Queryable } from './database.ts';
 import { type Fact, recordEvidence } from './evidence.ts';
 import { testFleet } from './testing/fleet.ts';
 
-it('cites what was found, however often the deadline was moved since, and the last of those moves', async () => {
-  const store = await testStore();
-  try {
-    const fleet = await testFleet(store.db);
-    const { node_id, node_instance_id, status } = await fleet.node('starting');
-    const kinds: Fact['kind'][] = ['node.would_have', ...Array<Fact['kind']>(20).fill('node.deadline_moved')];
-    const facts = kinds.map(
-      (kind, index): Fact => ({
-        at: secondsLater(fleet.now(), index),
-        layer: 'rule',
-        kind,
-        summary: `${kind} ${index}`,
-        node_id,
-        node_instance_id,
-      }),
-    );
-    const ofAFormerLife: Fact = {
-      ...(facts[0] as Fact),
-      kind: 'probe.answered',
-      at: secondsLater(fleet.now(), -86_400),
-    };
-    await store.db.transaction((tx) => recordEvidence(tx, [...facts, ofAFormerLife]));
-    const deadline_at = secondsLater(fleet.now(), 60).toISOString();
-    const told = await until('the facts to be settled', async () => {
-      const cited = await evidenceFor(store.db, { node_id, node_instance_id, status, deadline_at }, null, null);
-      const found = cited.filter(
-        ({ kind, summary }) => kind === 'probe.answered' || facts.some((fact) => fact.summary === summary),
+it.each([20, 200])(
+  'cites what was found, though the deadline was moved %i times since, and the last move',
+  async (moves) => {
+    const store = await testStore();
+    try {
+      const fleet = await testFleet(store.db);
+      const { node_id, node_instance_id, status } = await fleet.node('starting');
+      const kinds: Fact['kind'][] = ['node.would_have', ...Array<Fact['kind']>(moves).fill('node.deadline_moved')];
+      const facts = kinds.map(
+        (kind, index): Fact => ({
+          at: secondsLater(fleet.now(), index),
+          layer: 'rule',
+          kind,
+          summary: `${kind} ${index}`,
+          node_id,
+          node_instance_id,
+        }),
       );
-      return found.length > 0 ? found : undefined;
-    });
-    expect(told.map(({ summary }) => summary)).toEqual(['node.deadline_moved 20', 'node.would_have 0']);
-  } finally {
-    await store.close();
-  }
-});
+      const ofAFormerLife: Fact = {
+        ...(facts[0] as Fact),
+        kind: 'probe.answered',
+        at: secondsLater(fleet.now(), -86_400),
+      };
+      await store.db.transaction((tx) => recordEvidence(tx, [...facts, ofAFormerLife]));
+      const deadline_at = secondsLater(fleet.now(), 60).toISOString();
+      const told = await until('the facts to be settled', async () => {
+        const cited = await evidenceFor(store.db, { node_id, node_instance_id, status, deadline_at }, null, null);
+        const found = cited.filter(
+          ({ kind, summary }) => kind === 'probe.answered' || facts.some((fact) => fact.summary === summary),
+        );
+        return found.length > 0 ? found : undefined;
+      });
+      expect(told.map(({ summary }) => summary)).toEqual([`node.deadline_moved ${moves}`, 'node.would_have 0']);
+    } finally {
+      await store.close();
+    }
+  },
+);
 
 interface Plan {
   'Shared Hit Blocks': number;
@@ -51,6 +55,36 @@ interface Plan {
 }
 
 const literal = (value: unknown) => (Array.isArray(value) ? `'{${value.join(',')}}'` : `'${value}'`);
+
+/** Counts the blocks that statements read, by kept plans, as on a connection that has been open for a while. */
+function blockCounter(db: Database) {
+  let statements = 0;
+  return async (ask: (counting: Queryable) => Promise<unknown>): Promise<number> => {
+    let blocks = 0;
+    await db.query('set plan_cache_mode = force_generic_plan');
+    await ask({
+      ...db,
+      query: async (text, values) => {
+        const name = `counted_${++statements}`;
+        await db.query(`prepare ${name} as ${text}`);
+        const [row] = await db.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(
+          `explain (analyze, buffers, format json) execute ${name} (${(values ?? []).map(literal).join(', ')})`,
+        );
+        const plan = row?.['QUERY PLAN'][0]?.Plan;
+        blocks += (plan?.['Shared Hit Blocks'] ?? 0) + (plan?.['Shared Read Blocks'] ?? 0);
+        return [];
+      },
+    });
+    expect(blocks).toBeGreaterThan(0);
+    return blocks;
+  };
+}
+
+async function recordMany(db: Database, count: number, fact: (index: number) => Fact): Promise<void> {
+  const facts = Array.from({ length: count }, (_, index) => fact(index));
+  for (let from = 0; from < count; from += 1_000)
+    await db.transaction((tx) => recordEvidence(tx, facts.slice(from, from + 1_000)));
+}
 
 /** Without fresh statistics, as when a tenant has just begun to allocate: plans are kept, so this is the usual case. */
 it('reads no more for a tenant with very many allocations', async () => {
@@ -66,39 +100,54 @@ it('reads no more for a tenant with very many allocations', async () => {
       [allocation_id],
     );
     const kinds = ['node.ready', 'probe.answered', 'node.explained'] as const;
-    const facts = Array.from({ length: 9_000 }, (_, index): Fact => {
-      const kind = kinds[index % kinds.length] as Fact['kind'];
-      return {
-        ...{ at: fleet.now(), layer: 'workflow', kind, summary: 'x' },
-        allocation_id: `alloc_many_${1 + Math.trunc(index / 3)}` as AllocationId,
-      };
-    });
-    for (let from = 0; from < facts.length; from += 1_000)
-      await store.db.transaction((tx) => recordEvidence(tx, facts.slice(from, from + 1_000)));
-
-    await store.db.query('set plan_cache_mode = force_generic_plan');
-    let statements = 0;
-    const blocksReadFor = async (tenant: string | null): Promise<number> => {
-      let blocks = 0;
-      const counting: Queryable = {
-        ...store.db,
-        query: async (text, values) => {
-          const name = `counted_${++statements}`;
-          await store.db.query(`prepare ${name} as ${text}`);
-          const [row] = await store.db.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(
-            `explain (analyze, buffers, format json) execute ${name} (${(values ?? []).map(literal).join(', ')})`,
-          );
-          const plan = row?.['QUERY PLAN'][0]?.Plan;
-          blocks += (plan?.['Shared Hit Blocks'] ?? 0) + (plan?.['Shared Read Blocks'] ?? 0);
-          return [];
-        },
-      };
-      await evidenceFor(counting, { ...node, deadline_at: null }, tenant, null);
-      return blocks;
-    };
+    await recordMany(store.db, 9_000, (index) => ({
+      ...{ at: fleet.now(), layer: 'workflow', kind: kinds[index % kinds.length] as Fact['kind'], summary: 'x' },
+      allocation_id: `alloc_many_${1 + Math.trunc(index / 3)}` as AllocationId,
+    }));
+    const count = blockCounter(store.db);
+    const blocksReadFor = (tenant: string | null) =>
+      count((counting) => evidenceFor(counting, { ...node, deadline_at: null }, tenant, null));
     const ofAll = await blocksReadFor(null);
-    expect(ofAll).toBeGreaterThan(0);
     expect(await blocksReadFor('acme')).toBeLessThan(1.5 * ofAll);
+  } finally {
+    await store.close();
+  }
+});
+
+/** Of kinds that explain nothing, and of kinds that explain it but that the machine can repeat at will. */
+it.each(['boot.stage', 'prerequisite.missing'] as const)(
+  'reads no more of a machine that reported very much (%s)',
+  async (kind) => {
+    const store = await testStore({ max_connections: 1 });
+    try {
+      const fleet = await testFleet(store.db);
+      const node = await fleet.node('ready');
+      const count = blockCounter(store.db);
+      const blocksRead = () => count((counting) => evidenceFor(counting, { ...node, deadline_at: null }, null, null));
+      const { node_id, node_instance_id } = node;
+      const report = { at: fleet.now(), layer: 'node', kind, summary: 'x'.repeat(200) } as const;
+      await recordMany(store.db, 4_000, () => ({ ...report, node_id, node_instance_id }));
+      await store.db.query('analyze evidence');
+      const ofFew = await blocksRead();
+      await recordMany(store.db, 16_000, () => ({ ...report, node_id, node_instance_id }));
+      await store.db.query('analyze evidence');
+      expect(await blocksRead()).toBeLessThan(1.5 * ofFew);
+    } finally {
+      await store.close();
+    }
+  },
+);
+
+it('finds each kind in the index that is read for it', async () => {
+  const store = await testStore();
+  try {
+    for (const [predicate, kinds] of Object.entries(explaining)) {
+      const rows = await store.db.query<{ kind: string }>(
+        `select kind from unnest($1::text[]) kind where ${predicate}(kind)`,
+        [evidenceKinds],
+      );
+      expect(rows.map(({ kind }) => kind).sort(), predicate).toEqual(kinds.toSorted());
+    }
   } finally {
     await store.close();
   }

@@ -5,12 +5,10 @@ import { droppedKind } from '../lifecycle/limits.ts';
 import { refusedBeatKind } from '../lifecycle/refused-beats.ts';
 import { type NodeStatus, nodeStatusNames } from '../lifecycle/states.ts';
 import type { Queryable } from './database.ts';
-import { readTimelines } from './evidence.ts';
+import { type EvidenceFilter, readTimelines } from './evidence.ts';
 
-/** What somebody on call wants to see beside the verdict. */
-const telling: readonly EvidenceKind[] = [
-  'bootstrap.diagnosis',
-  'prerequisite.missing',
+/** What somebody on call wants to see beside the verdict: what the server found, and what the machine reported. */
+const found: readonly EvidenceKind[] = [
   'probe.unanswered',
   'probe.answered',
   'node.observed',
@@ -22,6 +20,7 @@ const telling: readonly EvidenceKind[] = [
   'verdict.unwritable',
   refusedBeatKind,
 ];
+const reported: readonly EvidenceKind[] = ['bootstrap.diagnosis', 'prerequisite.missing'];
 
 /** Of one that still has a deadline, the last of them: on a bad day it is moved often, and must not crowd out what was found. */
 const movedDeadline: EvidenceKind = 'node.deadline_moved';
@@ -30,6 +29,21 @@ const movedDeadline: EvidenceKind = 'node.deadline_moved';
 const ofRelease: readonly EvidenceKind[] = ['allocation.release_failed', 'driver.failed', 'driver.unanswered'];
 
 const mostFacts = 8;
+/** Read at once, since planning a look for each kind takes far longer than reading. Few machines have more of them. */
+const mostRecent = 100;
+
+const newestFirst = (a: Evidence, b: Evidence) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0);
+
+const changeKinds: readonly EvidenceKind[] = nodeStatusNames.map((status) => `node.${status}` as const);
+
+/**
+ * A machine may report as much as its write limit allows, so the kinds that explain it have two indexes of their own: one
+ * for what the server records, one for what the machine can write at will. Each function says which kinds its index holds.
+ */
+const byServer: readonly EvidenceKind[] = [...changeKinds, ...found, movedDeadline, droppedKind];
+export const explaining = { evidence_explains: byServer, evidence_is_reported_cause: reported } as const;
+const explainingIndex = 'evidence_explains(kind)';
+const reportedIndex = 'evidence_is_reported_cause(kind)';
 
 /**
  * The change itself, and what was told since the one before it: what came earlier explains something else. Of one whose release
@@ -41,29 +55,40 @@ export async function evidenceFor(
   tenant: string | null,
   stuckInRelease: string | null,
 ): Promise<Evidence[]> {
-  const about = {
+  const about: EvidenceFilter = {
     node_id: node.node_id,
-    order: 'newest' as const,
+    order: 'newest',
+    partial_index: explainingIndex,
+    limit: mostRecent,
     ...(node.node_instance_id && { node_instance_id: node.node_instance_id }),
     ...(tenant !== null && { tenant }),
   };
-  const kinds = nodeStatusNames.map((status): EvidenceKind => `node.${status}`);
-  const told = stuckInRelease
-    ? { allocation_id: stuckInRelease, order: 'newest' as const, kinds: ofRelease }
-    : { ...about, kinds: telling };
-  const moved = { ...about, kinds: [movedDeadline], limit: 1 };
-  const dropped = { ...about, kinds: [droppedKind] as const, limit: 1 };
-  const hasDeadline = !stuckInRelease && node.deadline_at !== null;
-  const [changes = [], ...facts] = await readTimelines(db, [
-    { ...about, kinds, limit: 2 },
-    { ...told, limit: mostFacts },
-    // The last one: a machine over its write limit has one a minute, and they must not crowd out what was found.
-    dropped,
-    ...(hasDeadline ? [moved] : []),
-  ]);
+  const reports: EvidenceFilter = stuckInRelease
+    ? { allocation_id: stuckInRelease, order: 'newest', kinds: ofRelease, limit: mostFacts }
+    : { ...about, partial_index: reportedIndex, limit: mostFacts };
+  const [recent = [], told = []] = await readTimelines(db, [about, reports]);
+  const wanted: readonly { kinds: readonly EvidenceKind[]; limit: number }[] = [
+    { kinds: changeKinds, limit: 2 },
+    { kinds: found, limit: stuckInRelease ? 0 : mostFacts },
+    // The last one of each: a machine can have one a minute, and they must not crowd out what was found.
+    { kinds: [droppedKind], limit: 1 },
+    { kinds: [movedDeadline], limit: stuckInRelease || node.deadline_at === null ? 0 : 1 },
+  ];
+  const isAmong = (kinds: readonly string[]) => (fact: Evidence) => kinds.includes(fact.kind);
+  let [changes = [], ...facts] = wanted.map(({ kinds, limit }) => recent.filter(isAmong(kinds)).slice(0, limit));
+  if (
+    recent.length === mostRecent &&
+    [changes, ...facts].some(({ length }, index) => length < (wanted[index]?.limit ?? 0))
+  )
+    [changes = [], ...facts] = await readTimelines(
+      db,
+      wanted.map((part) => ({ ...about, ...part })),
+    );
   const [change, before] = changes;
-  const since = facts.flat().filter(({ at }) => !before || Date.parse(at) >= Date.parse(before.at));
-  return [...since, ...(change ? [change] : [])].sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
+  const [findings = [], ...others] = facts;
+  const newest = [...findings, ...told].sort(newestFirst).slice(0, mostFacts);
+  const since = [...newest, ...others.flat()].filter(({ at }) => !before || Date.parse(at) >= Date.parse(before.at));
+  return [...since, ...(change ? [change] : [])].sort(newestFirst);
 }
 
 /** What a stage of the boot usually takes in a pool: the median of its last boots. */

@@ -224,6 +224,8 @@ export interface EvidenceFilter {
   kind?: string;
   /** Any of these, and only facts that the server recorded itself. */
   kinds?: readonly EvidenceKind[];
+  /** The predicate of a partial index by node, as the index states it; with `node_id` only. Only the server's own facts. */
+  partial_index?: string;
   since?: string;
   until?: string;
   /** Only rows with an actor. */
@@ -294,7 +296,8 @@ function timelineSql(filter: EvidenceFilter, count: number, bind: (value: unknow
   if (filter.kind && isReservedKind(filter.kind)) where.push(isOwn('evidence'));
   for (const name of auditFilters)
     if (filter[name] !== undefined) where.push(`${bind(filter[name])} in (${audit[name].join(', ')})`);
-  if (filter.kinds) where.push(`kind = any(${bind(filter.kinds)})`, isOwn('evidence'));
+  if (filter.kinds) where.push(`kind = any(${bind(filter.kinds)})`);
+  if (filter.kinds || filter.partial_index) where.push(isOwn('evidence'));
   if (filter.since) where.push(`at >= ${bind(filter.since)}::timestamptz`);
   if (filter.until) where.push(`at < ${bind(filter.until)}::timestamptz`);
   if (filter.audited) where.push('actor is not null');
@@ -307,7 +310,9 @@ function timelineSql(filter: EvidenceFilter, count: number, bind: (value: unknow
   }
   const direction = newest ? 'desc' : 'asc';
   const ordered = `order by evidence.xid ${direction}, evidence.seq ${direction} limit ${count}`;
-  const places = filter.node_instance_id === undefined ? [] : ofInstance(bind(filter.node_instance_id));
+  const instance = filter.node_instance_id === undefined ? null : bind(filter.node_instance_id);
+  if (filter.partial_index) where.push(filter.partial_index, ...(instance ? [`node_instance_id = ${instance}`] : []));
+  const places = instance === null || filter.partial_index ? [] : ofInstance(instance);
   const parts = places.map((place) => `(select * from evidence where ${[...where, place].join(' and ')} ${ordered})`);
   const from = parts.length > 0 ? `(${parts.join(' union all ')}) evidence` : `evidence where ${where.join(' and ')}`;
   return `select ${columns} from ${from} ${ordered}`;
