@@ -64,10 +64,25 @@ test('more processes than are remembered wait until the holder is silent', () =>
   expect(judgeProcess({ known, claimant: 'next', is_beating: false, keep: 'first' })).toBe('restart');
 });
 
-test('whoever returns to a holder that is silent or said goodbye is a restart, and one without a name as well', () => {
+test('a process that returns to a holder that is silent or said goodbye is a restart', () => {
   const known = withHolder(withHolder([], named('a'), at(0)), named('b'), at(1));
   expect(judgeProcess({ known, claimant: 'a', is_beating: false, keep: 'latest' })).toBe('restart');
+  expect(judgeProcess({ known, claimant: null, is_beating: false, keep: 'first' })).toBe('restart');
+});
+
+test('a process that does not name itself takes the name of a live one that does only where the latest keeps it', () => {
+  const known = withHolder([], named('a'), at(0));
+  expect(judgeProcess({ known, claimant: null, is_beating: true, keep: 'first' })).toBe('refused');
   expect(judgeProcess({ known, claimant: null, is_beating: true, keep: 'latest' })).toBe('restart');
+  expect(judgeProcess({ known: [], claimant: null, is_beating: true, keep: 'first' })).toBe('restart');
+});
+
+test('newcomers do not push the first process out of memory, however many had the name after it', () => {
+  const order = Array.from({ length: 3 * maxProcesses }, (_, turn) => `start-${turn}`);
+  const known = order.reduce<ClientProcess[]>((all, each) => withHolder(all, named(each), at(0)), []);
+  expect(known).toHaveLength(maxProcesses);
+  expect(known.at(-1)).toMatchObject({ process: order.at(-1), held_until: null });
+  expect(judgeProcess({ known, claimant: 'start-0', is_beating: true, keep: 'first' })).toBe('takes_back');
 });
 
 test('a process that lost the name is forgotten after an hour, its holder never', () => {

@@ -36,14 +36,16 @@ export interface ProcessFacts {
 /**
  * - restart: nothing is known against it
  * - takes_back: it had the name first and runs beside the holder, which loses the name
- * - refused: it runs beside the holder, which keeps the name
+ * - refused: it is not the holder, which beats and keeps the name
  * - too_many: so many processes had the name lately that it waits for the holder to fall silent
  */
 export type ProcessVerdict = 'restart' | 'takes_back' | 'refused' | 'too_many';
 
 export function judgeProcess({ known, claimant, is_beating, keep }: ProcessFacts): ProcessVerdict {
   const holder = known.findIndex(({ held_until }) => held_until === null);
-  if (claimant === null || !is_beating || holder < 0 || known[holder]?.process === claimant) return 'restart';
+  if (!is_beating || holder < 0 || known[holder]?.process === claimant) return 'restart';
+  // A holder that names itself does so whenever it registers, so a process without a name is another one.
+  if (claimant === null) return keep === 'first' ? 'refused' : 'restart';
   const place = known.findIndex(({ process }) => process === claimant);
   if (place < 0) return known.length < maxProcesses ? 'restart' : 'too_many';
   return keep === 'first' && place < holder ? 'takes_back' : 'refused';
@@ -63,9 +65,8 @@ export function withHolder(
 ): ClientProcess[] {
   const holder = { ...next, held_until: null };
   const former = known.map((each) => ({ ...each, held_until: each.held_until ?? now.toISOString() }));
-  const isKnown = former.some(({ process }) => process === next.process);
-  const processes = isKnown
-    ? former.map((each) => (each.process === next.process ? holder : each))
-    : [...former, holder];
-  return processes.slice(-maxProcesses);
+  if (former.some(({ process }) => process === next.process))
+    return former.map((each) => (each.process === next.process ? holder : each));
+  // The earliest stay: newcomers that each say goodbye at once must not push out the process that had the name before them.
+  return [...former.slice(0, maxProcesses - 1), holder];
 }

@@ -41,6 +41,16 @@ export const joinTokenHolder: Attacker = {
       ],
     },
     {
+      says: 'Keep the name of a live AgentField process that names itself, push that process out of memory, or forge the source address in the finding.',
+      shown_by: attack('join-token-holder/live-names')(
+        '2: keeps the name of a live AgentField process that it displaced',
+        '2: takes the name of a live AgentField process without naming its own',
+        '2: has a live AgentField process forgotten by processes that register and leave',
+        '10: floods the list of the processes that had a name',
+        '4: has the finding about two live processes name a forged address by X-Forwarded-For',
+      ),
+    },
+    {
       says: 'Use an expired or revoked token at all, or let in another machine with a spent one.',
       shown_by: attack('join-token-holder/known-names')(
         '2: takes over a machine with an expired join token',
