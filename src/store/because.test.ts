@@ -6,8 +6,8 @@ import { secondsLater } from '../base/clock.ts';
 import type { AllocationId } from '../base/ids.ts';
 import { evidenceKinds } from '../contract/evidence-kinds.ts';
 import { evidenceFor, explaining } from './because.ts';
-import type { Database, Queryable } from './database.ts';
 import { type Fact, recordEvidence } from './evidence.ts';
+import { blockCounter, recordMany } from './testing/block-counter.ts';
 import { testFleet } from './testing/fleet.ts';
 
 it.each([20, 200])(
@@ -48,43 +48,6 @@ it.each([20, 200])(
     }
   },
 );
-
-interface Plan {
-  'Shared Hit Blocks': number;
-  'Shared Read Blocks': number;
-}
-
-const literal = (value: unknown) => (Array.isArray(value) ? `'{${value.join(',')}}'` : `'${value}'`);
-
-/** Counts the blocks that statements read, by kept plans, as on a connection that has been open for a while. */
-function blockCounter(db: Database) {
-  let statements = 0;
-  return async (ask: (counting: Queryable) => Promise<unknown>): Promise<number> => {
-    let blocks = 0;
-    await db.query('set plan_cache_mode = force_generic_plan');
-    await ask({
-      ...db,
-      query: async (text, values) => {
-        const name = `counted_${++statements}`;
-        await db.query(`prepare ${name} as ${text}`);
-        const [row] = await db.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(
-          `explain (analyze, buffers, format json) execute ${name} (${(values ?? []).map(literal).join(', ')})`,
-        );
-        const plan = row?.['QUERY PLAN'][0]?.Plan;
-        blocks += (plan?.['Shared Hit Blocks'] ?? 0) + (plan?.['Shared Read Blocks'] ?? 0);
-        return [];
-      },
-    });
-    expect(blocks).toBeGreaterThan(0);
-    return blocks;
-  };
-}
-
-async function recordMany(db: Database, count: number, fact: (index: number) => Fact): Promise<void> {
-  const facts = Array.from({ length: count }, (_, index) => fact(index));
-  for (let from = 0; from < count; from += 1_000)
-    await db.transaction((tx) => recordEvidence(tx, facts.slice(from, from + 1_000)));
-}
 
 /** Without fresh statistics, as when a tenant has just begun to allocate: plans are kept, so this is the usual case. */
 it('reads no more for a tenant with very many allocations', async () => {

@@ -2,6 +2,7 @@
 import type { KnownIds } from '../base/ids.ts';
 import type { Actor, Evidence, EvidenceLayer } from '../contract/evidence.ts';
 import { type EvidenceKind, isReservedKind, originOf } from '../contract/evidence-kinds.ts';
+import type { Page } from '../contract/primitives.ts';
 import type { Origin, OutsideOrigin } from '../lifecycle/evidence-origins.ts';
 import type { Queryable } from './database.ts';
 import { isOwn } from './own-facts.ts';
@@ -81,16 +82,16 @@ export function parseCursor(text: string): Cursor | undefined {
   return BigInt(xid) <= highestXid && BigInt(seq) <= highestSeq ? { xid, seq } : undefined;
 }
 
-interface EvidenceRow extends Omit<Evidence, 'cursor' | 'at'> {
+export interface EvidenceRow extends Omit<Evidence, 'cursor' | 'at'> {
   xid: string;
   seq: string;
   at: Date;
 }
 
-const columns =
+export const columns =
   'xid::text as xid, seq::text as seq, at, layer, kind, summary, data, actor, node_id, node_instance_id, correlation_id, allocation_id, workflow_id, origin';
 
-const toWire = ({ xid, seq, at, ...rest }: EvidenceRow): Evidence => ({
+export const toWire = ({ xid, seq, at, ...rest }: EvidenceRow): Evidence => ({
   cursor: `${xid}-${seq}`,
   at: at.toISOString(),
   ...rest,
@@ -274,21 +275,20 @@ const ofInstance = (id: string): string[] => [
   `node_instance_id = ${id} and layer = 'rule' and node_id = (select node_id from instances where node_instance_id = ${id})`,
 ];
 
-/** The ids that lead to few facts each. */
-const ids = ['node_id', 'node_instance_id', 'correlation_id', 'allocation_id', 'workflow_id'] as const;
-const isAboutOne = (filter: EvidenceFilter) => ids.some((id) => filter[id] !== undefined);
-
 /**
- * Of few facts each is looked up in the allocations. The planner must not turn that into a join: a kept plan would then
- * read all allocations of the tenant.
+ * An allocation belongs to one tenant, so it is looked up once; of other facts each one's allocation is. The planner must
+ * not turn that into a join: a kept plan would then read all allocations of the tenant.
  */
-const isOfTenant = (tenant: string, fewFacts: boolean): string =>
-  fewFacts
-    ? `(select tenant from allocations where allocations.allocation_id = evidence.allocation_id) = ${tenant}`
-    : `allocation_id in (select allocation_id from allocations where tenant = ${tenant})`;
+export const isOfTenant = (tenant: string, allocation?: string): string =>
+  `(select tenant from allocations where allocations.allocation_id = ${allocation ?? 'evidence.allocation_id'}) = ${tenant}`;
 
 /** The statement of one filter, with `count` rows at most; `bind` adds a value and returns its placeholder. */
-function timelineSql(filter: EvidenceFilter, count: number, bind: (value: unknown) => string): string {
+export function timelineSql(
+  filter: EvidenceFilter,
+  count: number,
+  bind: (value: unknown) => string,
+  selected = columns,
+): string {
   const where = ['xid < pg_snapshot_xmin(pg_current_snapshot())'];
   for (const column of equalColumns)
     if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
@@ -301,7 +301,8 @@ function timelineSql(filter: EvidenceFilter, count: number, bind: (value: unknow
   if (filter.since) where.push(`at >= ${bind(filter.since)}::timestamptz`);
   if (filter.until) where.push(`at < ${bind(filter.until)}::timestamptz`);
   if (filter.audited) where.push('actor is not null');
-  if (filter.tenant) where.push(isOfTenant(bind(filter.tenant), isAboutOne(filter)));
+  if (filter.tenant !== undefined)
+    where.push(isOfTenant(bind(filter.tenant), filter.allocation_id && bind(filter.allocation_id)));
   const newest = filter.order !== 'oldest';
   if (filter.cursor) {
     where.push(
@@ -315,13 +316,10 @@ function timelineSql(filter: EvidenceFilter, count: number, bind: (value: unknow
   const places = instance === null || filter.partial_index ? [] : ofInstance(instance);
   const parts = places.map((place) => `(select * from evidence where ${[...where, place].join(' and ')} ${ordered})`);
   const from = parts.length > 0 ? `(${parts.join(' union all ')}) evidence` : `evidence where ${where.join(' and ')}`;
-  return `select ${columns} from ${from} ${ordered}`;
+  return `select ${selected} from ${from} ${ordered}`;
 }
 
-export async function readTimeline(
-  db: Queryable,
-  filter: EvidenceFilter,
-): Promise<{ items: Evidence[]; next_cursor: string | null }> {
+export async function readTimeline(db: Queryable, filter: EvidenceFilter): Promise<Page<Evidence>> {
   const values: unknown[] = [];
   const text = timelineSql(filter, filter.limit + 1, (value) => `$${values.push(value)}`);
   const rows = await db.query<EvidenceRow>(text, values);

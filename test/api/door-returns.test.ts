@@ -95,7 +95,7 @@ describe('an AgentField node', () => {
       const { status } = await client.beat('homeless', { status: 'ready', instance_id: 'one' });
       return status === 200;
     });
-    await world.pace('homeless', { interval_seconds: 2, stale_seconds: 24 * 3600 });
+    await world.pace('homeless', { stale_seconds: 24 * 3600 });
     expectTheirError(await client.register('homeless', { instance_id: 'two' }), 409);
     expect((await client.call('POST', '/nodes/homeless/shutdown', {})).status).toBe(202);
     expect(await client.register('homeless', { instance_id: 'two' })).toMatchObject({ status: 201 });

@@ -6,15 +6,13 @@ import { pause, systemClock } from '../../../src/base/clock.ts';
 import type { LogLine, Node } from '../../../src/contract/node.ts';
 import { call } from './client.ts';
 import { keys } from './keys.ts';
+import { oneFact } from './timeline.ts';
 
 /** Looked for once in each status: a machine that is given up is looked at then. */
 export const leftOnMachineQuery = ({ node_id, status_since }: Node) =>
   queryOptions({
     queryKey: keys.leftOnMachine(node_id, status_since),
-    queryFn: async ({ signal }) => {
-      const query = { node_id, kind: 'evidence.frozen', layer: 'provider', order: 'newest', limit: 1 } as const;
-      return (await call('timeline-get', { query, signal })).items[0] ?? null;
-    },
+    queryFn: ({ signal }) => oneFact({ node_id, kind: 'evidence.frozen', layer: 'provider', order: 'newest' }, signal),
   });
 
 interface Wanted {

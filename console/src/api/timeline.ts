@@ -1,6 +1,7 @@
 /** Reads of evidence, joined by any of the five ids, newest first. */
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
-import type { JoinedTimelineQuery } from '../../../src/contract/evidence.ts';
+import type { Evidence, JoinedTimelineQuery } from '../../../src/contract/evidence.ts';
+import type { Page } from '../../../src/contract/primitives.ts';
 import { call } from './client.ts';
 import { type Filters, keys } from './keys.ts';
 import { firstPage, nextPage, readPage } from './lists.ts';
@@ -26,8 +27,14 @@ export const timelineQuery = (by: Filters) =>
       ),
   });
 
-const oneFact = async (query: JoinedTimelineQuery, signal: AbortSignal) =>
-  (await call('timeline-get', { query: { ...query, limit: 1 }, signal })).items[0] ?? null;
+/** A page that had to look through many facts may be empty before the end. */
+export async function oneFact(query: JoinedTimelineQuery, signal: AbortSignal): Promise<Evidence | null> {
+  for (let cursor: string | undefined; ; ) {
+    const page: Page<Evidence> = await call('timeline-get', { query: { ...query, limit: 1, cursor }, signal });
+    if (page.items[0] || page.next_cursor === null) return page.items[0] ?? null;
+    cursor = page.next_cursor;
+  }
+}
 
 /**
  * The fact that brought an allocation into its status; it says why even where no rule had to decide. A new status is a new

@@ -11,6 +11,7 @@ import { listNodes } from '../../store/node-list.ts';
 import { parseLogCursor, readLines } from '../../store/node-logs.ts';
 import { isTenantsNode, readNode } from '../../store/nodes.ts';
 import { cutBefore } from '../../store/retention.ts';
+import { readTenantTimeline } from '../../store/tenant-timeline.ts';
 import { nodesAt } from '../../store/time-travel.ts';
 import { pageOf } from '../paging.ts';
 import type { ApiServices, Handlers } from '../services.ts';
@@ -44,13 +45,8 @@ function timeline(
   const { cursor, limit, ...filter } = query ?? {};
   const parsed = cursor === undefined ? undefined : parseCursor(cursor);
   if (cursor !== undefined && !parsed) throw new ApiProblem('invalid_cursor');
-  return readTimeline(services.db, {
-    ...filter,
-    ...more,
-    cursor: parsed,
-    limit: limit ?? defaultLimit,
-    ...(tenant !== null && { tenant }),
-  });
+  const asked = { ...filter, ...more, cursor: parsed, limit: limit ?? defaultLimit };
+  return tenant === null ? readTimeline(services.db, asked) : readTenantTimeline(services.db, tenant, asked);
 }
 
 type NodeRoutes =

@@ -3,14 +3,17 @@ import type { Evidence } from '../../contract/evidence.ts';
 import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { nodeBehind } from '../node-behind.ts';
 import { count } from '../option-values.ts';
+import { collect } from '../pages.ts';
 import { diagnosticsLines, type KnownOfMachine } from '../render/diagnostics.ts';
 import type { Session } from '../session.ts';
 import { fitOf, printJson, printLines } from '../terminal.ts';
 
 /** The newest from its agent and from its provider: both are told, or said to be missing, in one go. */
 async function newestCollected(session: Session, node_id: string): Promise<Evidence[]> {
-  const read = async (kind: string) =>
-    (await session.call('timeline-get', { query: { node_id, kind, order: 'newest', limit: 10 } })).items;
+  const read = async (kind: string) => {
+    const query = { node_id, kind, order: 'newest' } as const;
+    return (await collect((paging) => session.call('timeline-get', { query: { ...query, ...paging } }), 10)).items;
+  };
   const all = [...(await read('evidence.frozen')), ...(await read('evidence.missing'))];
   const newest = all.reduce<Evidence | undefined>(
     (best, fact) => (best && best.at >= fact.at ? best : fact),

@@ -7,6 +7,7 @@ import { type MakeCommand, SlipwayCommand } from '../command.ts';
 import { Interrupted } from '../failure.ts';
 import { isAllocation, nodeBehind } from '../node-behind.ts';
 import { count } from '../option-values.ts';
+import { collect } from '../pages.ts';
 import { momentInFull } from '../render/duration.ts';
 import { logLines, noHeading } from '../render/evidence.ts';
 import { printable } from '../render/text.ts';
@@ -109,8 +110,9 @@ async function leftOnMachine(
   { allocation_id }: Asked,
 ): Promise<{ at: string; lines: LogLine[] } | undefined> {
   const whose = { node_id, ...(allocation_id && { allocation_id }) };
-  const query = { ...whose, kind: 'evidence.frozen', layer: 'provider', order: 'newest', limit: 1 } as const;
-  const [fact] = (await session.call('timeline-get', { query })).items;
+  const query = { ...whose, kind: 'evidence.frozen', layer: 'provider', order: 'newest' } as const;
+  const found = await collect((paging) => session.call('timeline-get', { query: { ...query, ...paging } }), 1);
+  const [fact] = found.items;
   if (!fact) return undefined;
   const node_instance_id = fact.node_instance_id ?? '';
   return {

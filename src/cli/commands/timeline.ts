@@ -30,7 +30,10 @@ export const fieldOfId = (id: string): IdField => fields[id.slice(0, id.indexOf(
 
 /** An id that nobody knows is a mistake of the person, who must hear of it; filters that let nothing through are not. */
 async function mustBeKnown(session: Session, id: string): Promise<void> {
-  const { items } = await session.call('timeline-get', { query: { [fieldOfId(id)]: id, limit: 1 } });
+  const { items } = await collect<Evidence>(
+    (paging) => session.call('timeline-get', { query: { [fieldOfId(id)]: id, ...paging } }),
+    1,
+  );
   if (items.length === 0) throw nothingKnownAbout(session, id);
 }
 

@@ -1,0 +1,41 @@
+/** Counts the blocks that reads touch, to compare small histories with large ones. For the store's tests. */
+import type { Database, Queryable } from '../database.ts';
+import { type Fact, recordEvidence } from '../evidence.ts';
+
+interface Plan {
+  'Shared Hit Blocks': number;
+  'Shared Read Blocks': number;
+}
+
+const literal = (value: unknown) =>
+  value === null ? 'null' : Array.isArray(value) ? `'{${value.join(',')}}'` : `'${value}'`;
+
+/** Counts the blocks that statements read, by kept plans, as on a connection that has been open for a while. */
+export function blockCounter(db: Database) {
+  let statements = 0;
+  return async (ask: (counting: Queryable) => Promise<unknown>): Promise<number> => {
+    let blocks = 0;
+    await db.query('set plan_cache_mode = force_generic_plan');
+    await ask({
+      ...db,
+      query: async (text, values) => {
+        const name = `counted_${++statements}`;
+        await db.query(`prepare ${name} as ${text}`);
+        const [row] = await db.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(
+          `explain (analyze, buffers, format json) execute ${name} (${(values ?? []).map(literal).join(', ')})`,
+        );
+        const plan = row?.['QUERY PLAN'][0]?.Plan;
+        blocks += (plan?.['Shared Hit Blocks'] ?? 0) + (plan?.['Shared Read Blocks'] ?? 0);
+        return db.query(text, values);
+      },
+    });
+    if (blocks === 0) throw new Error('no statement was counted');
+    return blocks;
+  };
+}
+
+export async function recordMany(db: Database, count: number, fact: (index: number) => Fact): Promise<void> {
+  const facts = Array.from({ length: count }, (_, index) => fact(index));
+  for (let from = 0; from < count; from += 1_000)
+    await db.transaction((tx) => recordEvidence(tx, facts.slice(from, from + 1_000)));
+}
