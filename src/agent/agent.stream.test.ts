@@ -37,6 +37,15 @@ test('beats and tasks go by the stream alone, and goodbye is said', async () => 
   expect(server.streams).toEqual([]);
 });
 
+test('a server of an earlier version, which knows no idle agent, hands out tasks by the stream as well', async () => {
+  server.refuse_idle = true;
+  await streaming();
+  // The first may go by a poll that was made before the stream was open.
+  for (const task_id of [server.queue('ping', {}), server.queue('ping', {})])
+    await until(() => server.results.get(task_id)?.status === 'succeeded', 'the task to be answered');
+  expect(server.facts.filter(({ data }) => data.code === 'invalid_request')).toEqual([]);
+});
+
 test('a stream that breaks is replaced by calls at once, and comes back', async () => {
   await streaming();
   const before = byHttp();

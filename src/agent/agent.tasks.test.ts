@@ -78,6 +78,18 @@ test('a poll that was lost on the way is made again once a beat says that tasks 
   await resultOf(server.queue('ping'));
 });
 
+test('a server of an earlier version, which knows no idle poll, is asked without it', async () => {
+  server.refuse_idle = true;
+  await ready();
+  await resultOf(server.queue('ping'));
+  await resultOf(server.queue('ping'));
+  const polls = server.heard.filter(({ path }) => path === '/v1/agent/tasks/next').map(({ query }) => query);
+  expect(polls.filter((query) => query.includes('idle=true'))).toHaveLength(1);
+  const before = server.beats.length;
+  await until(() => server.beats.length > before + 2, 'beats that would have taken facts along');
+  expect(server.facts, 'no failure to report').toEqual([]);
+});
+
 describe('results', () => {
   test("a ping is answered, signed with the key that was registered, under the task's correlation id", async () => {
     await ready();

@@ -58,6 +58,7 @@ export interface ControlPlane {
   rotate(request: { signature: string }, signal: AbortSignal): Promise<Answer<CredentialReply>>;
   taskKeys(signal: AbortSignal): Promise<Answer<TaskKeysReply>>;
   heartbeat(beat: Heartbeat, signal: AbortSignal): Promise<Answer<BeatReply>>;
+  /** Says that the agent works on nothing, so only for an agent that does one task after another. */
   nextTask(wait_seconds: number, signal: AbortSignal): Promise<Answer<{ task: SignedTask | null }>>;
   progress(task: SignedTask, message: string, signal: AbortSignal): Promise<Answer<{ lease_seconds: number }>>;
   result(task: SignedTask, result: TaskResult, signal: AbortSignal): Promise<Answer<true>>;
@@ -94,8 +95,13 @@ interface Sent {
   timeout_ms?: number;
   answer_timeout_ms?: number;
   is_poll?: boolean;
+  /** A failure that the caller handles itself. */
+  expected_code?: string;
   signal: AbortSignal;
 }
+
+/** How many polls go without `idle` after a server of an earlier version refused it. */
+const polls_without_idle = 100;
 
 export function controlPlane(parts: ControlPlaneParts): ControlPlane {
   const send = async <T>(name: CallName, sent: Sent, read: (body: unknown) => T | null): Promise<Answer<T>> => {
@@ -106,22 +112,27 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
     if (!answer.ok && answer.failure.code === 'credential_unknown' && isFormer) return send(name, sent, read);
     if (answer.ok) parts.onAnswer(name);
     // A call that we ended ourselves did not fail.
-    else if (!sent.signal.aborted) parts.onFailure(answer.failure);
+    else if (!sent.signal.aborted && answer.failure.code !== sent.expected_code) parts.onFailure(answer.failure);
     return answer;
   };
+  let pollsWithoutIdle = 0;
   return {
     register: (json, as) => send('agent-register', { json, ...as }, readRegisterReply),
     rotate: (json, signal) => send('agent-credential-rotate', { json, signal }, readCredentialReply),
     taskKeys: (signal) => send('agent-task-keys', { signal }, readTaskKeys),
     heartbeat: (json, signal) =>
       send('agent-heartbeat', { json, signal, answer_timeout_ms: parts.beat_answer_ms }, readBeatReply),
-    nextTask(wait_seconds, signal) {
+    async nextTask(wait_seconds, signal) {
       const timeout_ms = wait_seconds * 1000 + parts.timeout_ms;
-      return send(
-        'agent-task-next',
-        { query: `?wait=${wait_seconds}`, timeout_ms, is_poll: true, signal },
-        readNextTask,
-      );
+      const sent = { query: `?wait=${wait_seconds}`, timeout_ms, is_poll: true, signal };
+      if (pollsWithoutIdle > 0) pollsWithoutIdle--;
+      else {
+        const idle = { query: `${sent.query}&idle=true`, expected_code: 'invalid_request' };
+        const answer = await send('agent-task-next', { ...sent, ...idle }, readNextTask);
+        if (answer.ok || answer.failure.code !== 'invalid_request') return answer;
+        pollsWithoutIdle = polls_without_idle;
+      }
+      return send('agent-task-next', sent, readNextTask);
     },
     progress: ({ task_id, correlation_id, traceparent }, message, signal) =>
       send('agent-task-progress', { id: task_id, json: { message }, correlation_id, traceparent, signal }, readLease),

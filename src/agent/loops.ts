@@ -53,7 +53,7 @@ export function startLoops(parts: LoopParts): Loops {
     ...shared,
     onReply({ node_status, tasks_waiting }) {
       work.resumeIfReused(node_status);
-      if (tasks_waiting > 0) tasks.wake();
+      tasks.onBeatAnswered(tasks_waiting);
       if (!facts.isEmpty()) factLoop.wake();
     },
   });

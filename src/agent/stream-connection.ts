@@ -88,9 +88,11 @@ export async function openStreamConnection(
 function connectionOf(socket: WebSocket, { clock, timeout_ms, onFailure, onInterval }: StreamConnectionParts) {
   const waiting = new Map<number, (answer: Answer<BeatReply> | null) => void>();
   let takeTask: ((task: SignedTask | null) => void) | null = null;
+  let saysIdle = true;
   let seq = 0;
 
   const send = (frame: object) => socket.send(JSON.stringify(frame));
+  const wantTask = () => send(saysIdle ? { tasks: true, idle: true } : { tasks: true });
   const answered = (number: number | null, answer: Answer<BeatReply> | null) => {
     if (number === null) return;
     waiting.get(number)?.(answer);
@@ -101,6 +103,12 @@ function connectionOf(socket: WebSocket, { clock, timeout_ms, onFailure, onInter
     const number = numberOf(frame.seq);
     const status = isFields(frame.problem) ? numberOf(frame.problem.status) : null;
     const failure = status === null ? null : failureOfProblem('agent-heartbeat', status, frame.problem);
+    // A server of an earlier version knows no `idle`. Beats have a number, so this is about the frame that asks for tasks.
+    if (failure?.code === 'invalid_request' && number === null && saysIdle) {
+      saysIdle = false;
+      if (takeTask) wantTask();
+      return;
+    }
     if (failure) return number === null ? onFailure(failure) : answered(number, { ok: false, failure });
     const reply = readBeatReply(frame);
     if (reply) return answered(number, { ok: true, status: 200, body: reply });
@@ -146,7 +154,7 @@ function connectionOf(socket: WebSocket, { clock, timeout_ms, onFailure, onInter
         const giveUp = () => give(null);
         signal.addEventListener('abort', giveUp, { once: true });
         takeTask = give;
-        send({ tasks: true });
+        wantTask();
       });
     },
   };

@@ -35,8 +35,8 @@ export interface TaskLoopParts {
 }
 
 export interface TaskLoop {
-  /** The server says that tasks wait: do not sit out a pause between tries. */
-  wake(): void;
+  /** A beat was answered. If tasks wait, no pause between tries is sat out. */
+  onBeatAnswered(tasks_waiting: number): void;
   done: Promise<void>;
 }
 
@@ -50,12 +50,15 @@ export function taskLoop(parts: TaskLoopParts): TaskLoop {
   let interruptionsBefore = 0;
   /**
    * The server answers a poll as soon as a task waits: one that stays open lost its answer, or never arrived. Where nothing
-   * else was lost since, it may only be slow, and ending it too soon would lose the task it brings.
+   * else was lost since, it may only be slow, and ending it too soon would lose the task it brings. Where something was, the
+   * poll is lost as well, perhaps together with a task: the next one gets it, since it says that the agent is idle.
    */
-  const giveUpIfLost = () => {
+  const giveUpIfLost = (tasksWait: boolean) => {
     const open = poll;
-    const limit_ms = server.interruptions() > interruptionsBefore ? timing.lost_poll_ms : timing.call_timeout_ms;
-    if (open) clock.after(limit_ms, () => poll === open && open.abort());
+    const isInterrupted = server.interruptions() > interruptionsBefore;
+    if (!open || !(isInterrupted || tasksWait)) return;
+    const limit_ms = isInterrupted ? timing.lost_poll_ms : timing.call_timeout_ms;
+    clock.after(limit_ms, () => poll === open && open.abort());
   };
   const run = async () => {
     const pauses = backoff(timing.task_retry);
@@ -77,9 +80,9 @@ export function taskLoop(parts: TaskLoopParts): TaskLoop {
     }
   };
   return {
-    wake() {
-      rest.wake();
-      giveUpIfLost();
+    onBeatAnswered(tasks_waiting) {
+      if (tasks_waiting > 0) rest.wake();
+      giveUpIfLost(tasks_waiting > 0);
     },
     done: run(),
   };

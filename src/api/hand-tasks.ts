@@ -4,7 +4,7 @@ import { traceparentOfTask } from '../base/trace.ts';
 import type { SignedTask } from '../contract/agent.ts';
 import { isFenced } from '../lifecycle/states.ts';
 import type { AgentSession } from '../store/agent-sessions.ts';
-import { leaseNext, type TaskRow } from '../store/tasks.ts';
+import { leaseNext, type Poll, type TaskRow } from '../store/tasks.ts';
 import type { ApiServices } from './services.ts';
 
 const signedWire = (task: TaskRow, services: ApiServices): SignedTask =>
@@ -23,10 +23,14 @@ const signedWire = (task: TaskRow, services: ApiServices): SignedTask =>
   });
 
 /** Null where none waits that the node may have; what it stands at may have changed since its session was asked for. */
-export async function leaseSigned(session: AgentSession, services: ApiServices): Promise<SignedTask | null> {
+export async function leaseSigned(
+  session: AgentSession,
+  services: ApiServices,
+  poll: Poll,
+): Promise<SignedTask | null> {
   await services.sessions.renew(session);
   const task = await services.db.transaction((tx) =>
-    leaseNext(tx, session.node_instance_id, now(services.clock), isFenced(session.node_status)),
+    leaseNext(tx, session.node_instance_id, now(services.clock), isFenced(session.node_status), poll),
   );
   if (task) return signedWire(task, services);
   session.tasks_waiting = 0;
@@ -35,7 +39,7 @@ export async function leaseSigned(session: AgentSession, services: ApiServices):
 
 export interface TaskHanding {
   /** It has time for one; said again while one is on its way, it is still one. */
-  want(): void;
+  want(idle: boolean): void;
   /** There may be one. */
   look(): void;
 }
@@ -46,7 +50,7 @@ export function handTasks(parts: {
   hand(task: SignedTask): void;
   onError(error: unknown): void;
 }): TaskHanding {
-  let wanted = false;
+  let wanted: Poll | null = null;
   let looking = false;
   let again = false;
 
@@ -55,9 +59,11 @@ export function handTasks(parts: {
     try {
       do {
         again = false;
-        const task = await leaseSigned(await parts.session(), parts.services);
+        const poll = wanted;
+        const task = poll && (await leaseSigned(await parts.session(), parts.services, poll));
         if (task) {
-          wanted = false;
+          // Said again meanwhile, it is still one: a task that the agent drops comes with its next word.
+          wanted = null;
           parts.hand(task);
         }
       } while (wanted && again);
@@ -72,8 +78,8 @@ export function handTasks(parts: {
     if (wanted && !looking) void lookUntilQuiet();
   };
   return {
-    want() {
-      wanted = true;
+    want(idle) {
+      wanted = { polled_at: now(parts.services.clock), idle };
       look();
     },
     look,

@@ -162,11 +162,19 @@ export type HeartbeatResult = Static<typeof HeartbeatBatchReply>['results'][numb
 /** Chosen by whoever sends a frame, and repeated in its answer. */
 const seq = { seq: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })) };
 
+const idle = Type.Optional(
+  Type.Boolean({
+    description:
+      'The agent works on no task. It gets the task again whose delivery was lost. Leave it out where tasks run in parallel.',
+  }),
+);
+
 /** What goes up an agent's stream: beats, and that it has time for a task. A relay's carries batches. docs/agent.md shows them all. */
 export const BeatFrame = Type.Object({ ...seq, ...beatFields }, strict);
-export const TasksFrame = Type.Object({ tasks: Type.Literal(true) }, strict);
+export const TasksFrame = Type.Object({ tasks: Type.Literal(true), idle }, strict);
 export const BatchFrame = Type.Object({ ...seq, ...batchFields }, strict);
 export type BeatFrame = Static<typeof BeatFrame>;
+export type TasksFrame = Static<typeof TasksFrame>;
 export type BatchFrame = Static<typeof BatchFrame>;
 
 /** What is signed, as canonical JSON, is this object without `signature`. */
@@ -192,7 +200,10 @@ export const SignedTask = Type.Object(
 );
 export type SignedTask = Static<typeof SignedTask>;
 
-export const NextTaskQuery = Type.Object({ wait: Type.Optional(Type.Number({ minimum: 0, maximum: 60 })) }, strict);
+export const NextTaskQuery = Type.Object(
+  { wait: Type.Optional(Type.Number({ minimum: 0, maximum: 60 })), idle },
+  strict,
+);
 export const NextTaskReply = Type.Object({ task: nullable(SignedTask) }, { $id: 'NextTaskReply' });
 export type NextTaskReply = Static<typeof NextTaskReply>;
 

@@ -94,6 +94,7 @@ const internalKinds = [
   'step.started',
   'task.leased',
   'task.queued',
+  'task.redelivered',
   'task.requeued',
   'task_key.rotated',
   'token.created',

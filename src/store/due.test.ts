@@ -181,6 +181,8 @@ describe('on a large, idle fleet', () => {
     'releases to be tried again': (tx) => lockRetryableReleases(tx, now(), 20),
     'expired leases': (tx) => expireLeases(tx, now(), 500),
     'the next task': (tx) => leaseNext(tx, 'inst_idle_7' as NodeInstanceId, now(), false),
+    'a task that never arrived': (tx) =>
+      leaseNext(tx, 'inst_idle_7' as NodeInstanceId, now(), false, { polled_at: now(), idle: true }),
     'queued operations': (tx) => queuedOperations(tx, 100, [{ kind: 'node-provision', revision: 1 }]),
     'operations running here': (tx) => runningHere(tx, 'rep_idle', { node_id }),
     'open operations of an allocation': (tx) => openOperationsOf(tx, allocation_id),

@@ -10,6 +10,7 @@ import {
   expireLeases,
   hasLeasedWork,
   leaseNext,
+  maxRedeliveries,
   mostLeases,
   queueTask,
   renewLease,
@@ -44,7 +45,16 @@ const worker = async () => {
   };
   const lease = (now = fleet.now(), fenced = false) =>
     db.transaction((tx) => leaseNext(tx, node_instance_id, now, fenced));
-  return { node_instance_id, queue, lease };
+  /** A poll of an agent that works on nothing, which came so many seconds after `start`. */
+  const start = fleet.now();
+  const idlePoll = (came: number, looks = came, fenced = false) =>
+    db.transaction((tx) =>
+      leaseNext(tx, node_instance_id, secondsLater(start, looks), fenced, {
+        polled_at: secondsLater(start, came),
+        idle: true,
+      }),
+    );
+  return { node_instance_id, queue, lease, start, idlePoll };
 };
 
 const expire = (now: Date) => db.transaction((tx) => expireLeases(tx, now, 100));
@@ -148,4 +158,77 @@ test('an answer counts once; the same again is fine, another is not', async () =
   expect(await answer(id, node_instance_id, 'failed')).toBe('lease_lost');
   expect((await kindsOf(id)).filter((kind) => kind === 'task.succeeded').length).toBe(1);
   expect(await answer('task_nobody' as TaskId, node_instance_id, 'succeeded')).toBe('unknown');
+});
+
+test('an idle agent gets the task again that it never received, within the same lease', async () => {
+  const { queue, idlePoll, start } = await worker();
+  const lost = await queue('a', { lease_seconds: 15 });
+  const next = await queue('b');
+  expect((await idlePoll(1))?.task_id).toBe(lost);
+  const lease_until = secondsLater(start, 2 + 15);
+  expect(await idlePoll(2)).toMatchObject({ task_id: lost, leases: 1, redeliveries: 1, lease_until });
+  expect(await idlePoll(3)).toMatchObject({ task_id: lost, leases: 1, redeliveries: 2 });
+  expect(await kindsOf(lost), 'only the first is evidence').toEqual(['task.queued', 'task.leased', 'task.redelivered']);
+  expect((await taskRow(db, next))?.status).toBe('queued');
+});
+
+test('a poll does not get a task again that a later one got, nor without saying that its agent is idle', async () => {
+  const { queue, idlePoll, lease, start } = await worker();
+  const id = await queue('a');
+  expect((await idlePoll(2))?.task_id).toBe(id);
+  expect(await idlePoll(1, 3), 'a held poll that its agent gave up').toBeUndefined();
+  expect(await idlePoll(2, 3), 'the same poll').toBeUndefined();
+  expect(await lease(secondsLater(start, 4))).toBeUndefined();
+  expect(await taskRow(db, id)).toMatchObject({ redeliveries: 0, polled_at: secondsLater(start, 2) });
+});
+
+test('what was begun, answered, past its time, barred or of another instance does not come again', async () => {
+  const begun = await worker();
+  const id = await begun.queue('a', { lease_seconds: 5 });
+  await begun.idlePoll(1);
+  await db.transaction((tx) => renewLease(tx, id, begun.node_instance_id, {}, secondsLater(begun.start, 2)));
+  expect(await begun.idlePoll(3)).toBeUndefined();
+  await expire(secondsLater(begun.start, 10));
+  expect(await begun.idlePoll(11), 'in its second lease').toMatchObject({ task_id: id, leases: 2 });
+  expect(await begun.idlePoll(12), 'it did not begin').toMatchObject({ task_id: id, leases: 2, redeliveries: 1 });
+  await answer(id, begun.node_instance_id, 'succeeded');
+  expect(await begun.idlePoll(13)).toBeUndefined();
+
+  const late = await worker();
+  await late.queue('a', { expires_in: 5, lease_seconds: 100 });
+  await late.idlePoll(1);
+  expect(await late.idlePoll(6)).toBeUndefined();
+
+  const fenced = await worker();
+  await fenced.queue('command.run');
+  const release = await fenced.queue('release.stop');
+  await fenced.idlePoll(1);
+  expect((await fenced.idlePoll(2, 2, true))?.task_id).toBe(release);
+  expect(await fenced.idlePoll(3, 3, true), 'and again').toMatchObject({ task_id: release, redeliveries: 1 });
+  expect(await (await worker()).idlePoll(4)).toBeUndefined();
+});
+
+test('redeliveries use up no lease, and are bounded', async () => {
+  const { queue, idlePoll, start } = await worker();
+  const id = await queue('a', { lease_seconds: 10 });
+  for (let came = 0; came <= maxRedeliveries; came++) expect((await idlePoll(came + 1))?.task_id).toBe(id);
+  const last = maxRedeliveries + 1;
+  expect(await idlePoll(last + 1)).toBeUndefined();
+  expect(await taskRow(db, id)).toMatchObject({ status: 'leased', leases: 1, redeliveries: maxRedeliveries });
+  await expire(secondsLater(start, last + 10));
+  expect(await idlePoll(last + 11)).toMatchObject({ task_id: id, leases: 2, redeliveries: 0 });
+});
+
+test('of polls that look at the same time, the task ends with the one that came last', async () => {
+  const { queue, idlePoll, node_instance_id, start } = await worker();
+  for (let round = 100; round <= 1000; round += 100) {
+    const id = await queue('a');
+    const came = [1, 2, 3, 4].map((n) => round + n);
+    await Promise.all(came.map((at) => idlePoll(at, round + 50)));
+    // The evidence of a lease wakes the polls that are held.
+    await Promise.all(came.map((at) => idlePoll(at, round + 51)));
+    expect((await taskRow(db, id))?.polled_at).toEqual(secondsLater(start, round + 4));
+    expect((await taskRow(db, id))?.leases).toBe(1);
+    await answer(id, node_instance_id, 'succeeded');
+  }
 });

@@ -15,6 +15,10 @@ export interface TaskRow {
   lease_seconds: number;
   lease_until: Date | null;
   leases: number;
+  /** How often it was handed out again within this lease, since the answer that carried it was lost. */
+  redeliveries: number;
+  /** When the poll came that it was handed to last. */
+  polled_at: Date | null;
   expires_at: Date;
   progress: { message?: string; percent?: number } | null;
   result: Record<string, unknown> | null;
@@ -29,6 +33,9 @@ export interface TaskRow {
 
 /** The most times a task is handed out before it is given up. */
 export const mostLeases = 3;
+
+/** Within one lease. Beyond it the lease runs out and counts, so a task that ends its agent each time is given up as before. */
+export const maxRedeliveries = 50;
 
 const factOf = (
   task: TaskRow,
@@ -108,24 +115,68 @@ export async function countWaiting(db: Queryable, id: NodeInstanceId): Promise<n
   return row?.count ?? 0;
 }
 
-/** Hands out the oldest task; on a fenced node only those that take it down. */
+export interface Poll {
+  /** When it came. */
+  polled_at: Date;
+  /** The agent works on nothing: it never received the task that an earlier poll of it was handed. */
+  idle: boolean;
+}
+
+/**
+ * Hands out the oldest task; on a fenced node only those that take it down. An idle agent first gets the task whose delivery was
+ * lost: handed to an earlier poll, without progress since. That counts as the same lease, and only the first is evidence.
+ */
 export async function leaseNext(
   tx: Transaction,
   id: NodeInstanceId,
   now: Date,
   fenced: boolean,
+  { polled_at, idle }: Poll = { polled_at: now, idle: false },
 ): Promise<TaskRow | undefined> {
   const [task] = await tx.query<TaskRow>(
-    `update tasks set status = 'leased', leases = leases + 1, lease_until = $2::timestamptz + make_interval(secs => lease_seconds)
-     where task_id = (select task_id from tasks where node_instance_id = $1 and status = 'queued' and expires_at > $2
-       and ($3 = false or type like 'release.%') order by created_at limit 1 for update skip locked) returning *`,
-    [id, now, fenced],
+    `update tasks
+        set status = 'leased',
+            leases = case when status = 'queued' then leases + 1 else leases end,
+            redeliveries = case when status = 'queued' then 0 else redeliveries + 1 end,
+            lease_until = $2::timestamptz + make_interval(secs => lease_seconds),
+            progress = null,
+            polled_at = $4
+      where task_id = coalesce(
+        (select task_id
+           from tasks
+          where $5
+            and node_instance_id = $1
+            and status = 'leased'
+            and progress is null
+            -- A held poll whose agent has long given it up must not take the task from a later one.
+            and polled_at < $4
+            and redeliveries < $6
+            and expires_at > $2
+            and ($3 = false or type like 'release.%')
+          order by created_at
+          limit 1
+            for update),
+        (select task_id
+           from tasks
+          where node_instance_id = $1
+            and status = 'queued'
+            and expires_at > $2
+            and ($3 = false or type like 'release.%')
+          order by created_at
+          limit 1
+            for update skip locked))
+      returning *`,
+    [id, now, fenced, polled_at, idle, maxRedeliveries],
     { often: true },
   );
-  if (task)
+  if (task && task.redeliveries === 0)
     await recordEvidence(tx, [
       factOf(task, 'task.leased', `the node took task ${task.type}`, now, 'node', { leases: task.leases }),
     ]);
+  if (task?.redeliveries === 1) {
+    const summary = `task ${task.type} was handed out again: the node did not receive it`;
+    await recordEvidence(tx, [factOf(task, 'task.redelivered', summary, now, 'transport', { leases: task.leases })]);
+  }
   return task;
 }
 

@@ -22,6 +22,8 @@ import type { Fact } from '../fact-box.ts';
 export interface Heard {
   method: string;
   path: string;
+  /** Behind the path, without its question mark. */
+  query: string;
   headers: IncomingMessage['headers'];
   body: unknown;
 }
@@ -52,6 +54,8 @@ export interface ProtocolServer {
   streamed: Heartbeat[];
   /** What a stream is refused with; null: it is let in. */
   refuse_stream: Said | null;
+  /** As an earlier version, which knows no `idle`. */
+  refuse_idle: boolean;
   credential: string;
   /** Makes, signs and queues a task. `lease_seconds` and what is under `for` are put into the task itself; `change` comes after signing. */
   queue(type: string, params?: Record<string, unknown>, change?: (task: SignedTask) => SignedTask): string;
@@ -112,6 +116,7 @@ export async function protocolServer(): Promise<ProtocolServer> {
     streams: [],
     streamed: [],
     refuse_stream: null,
+    refuse_idle: false,
     credential: 'credential-1',
     queue(type, params = {}, change = (task) => task) {
       tasks += 1;
@@ -158,7 +163,8 @@ export async function protocolServer(): Promise<ProtocolServer> {
       const { node_status, interval_seconds } = self;
       return ok({ node_status, heartbeat_interval_seconds: interval_seconds, tasks_waiting: queued.length });
     },
-    'GET /v1/agent/tasks/next': (_, response) => {
+    'GET /v1/agent/tasks/next': ({ query }, response) => {
+      if (self.refuse_idle && query.includes('idle')) return problem('invalid_request');
       const task = queued.shift();
       if (task) return ok({ task });
       return new Promise((resolve) => {
@@ -211,8 +217,9 @@ export async function protocolServer(): Promise<ProtocolServer> {
     response.end(typeof body === 'string' ? body : JSON.stringify(body));
   };
 
-  const streamed = (socket: WebSocket, frame: { seq?: number; tasks?: true } & Heartbeat) => {
+  const streamed = (socket: WebSocket, frame: { seq?: number; tasks?: true; idle?: true } & Heartbeat) => {
     const say = (said: object) => socket.send(JSON.stringify(said));
+    if (frame.idle && self.refuse_idle) return say({ problem: problem('invalid_request').body });
     if (frame.tasks) {
       const give = (task: SignedTask) => say({ task });
       const task = queued.shift();
@@ -260,8 +267,8 @@ async function hear(request: IncomingMessage): Promise<Heard> {
     : text
       ? JSON.parse(text)
       : null;
-  const path = (request.url ?? '').split('?')[0] ?? '';
-  return { method: request.method ?? '', path, headers: request.headers, body: parsed };
+  const [path = '', query = ''] = (request.url ?? '').split('?');
+  return { method: request.method ?? '', path, query, headers: request.headers, body: parsed };
 }
 
 /** Signs with the server's key whatever the task says. */

@@ -68,8 +68,8 @@ export function serveAgent(socket: WebSocket, caller: AgentCaller, services: Api
 
   const take = async (frame: unknown) => {
     if (isTasks(frame)) {
-      checkTasks(frame);
-      tasks.want();
+      const { idle = false } = checkTasks(frame) as TasksFrame;
+      tasks.want(idle);
       return;
     }
     const { seq, ...beat } = checkBeat(frame) as BeatFrame;

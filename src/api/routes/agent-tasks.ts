@@ -20,12 +20,17 @@ function refuseBarred({ node_status }: AgentSession): void {
     throw new ApiProblem('node_fenced', `The node is ${node_status}; it gets no tasks but those of its release.`);
 }
 
-const wakes = (kind: string) => kind === 'task.queued' || kind === 'task.requeued';
+const waiting: readonly string[] = ['task.queued', 'task.requeued'];
+/** An earlier poll of the same agent, which the agent gave up, may have been handed the task while this one waits. */
+const handed: readonly string[] = ['task.leased', 'task.redelivered'];
 
 export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-progress' | 'agent-task-result'> = {
   async 'agent-task-next'({ agent, query, request }, services) {
     const session = agent();
-    const until = secondsLater(now(services.clock), query?.wait ?? 0);
+    const polled_at = now(services.clock);
+    const idle = query?.idle ?? false;
+    const until = secondsLater(polled_at, query?.wait ?? 0);
+    const wakes = (kind: string) => waiting.includes(kind) || (idle && handed.includes(kind));
     for (;;) {
       const at = now(services.clock);
       // The wait is set up before the look, so that a task that comes in between is not slept through.
@@ -39,13 +44,14 @@ export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-p
               (fact) => wakes(fact.kind) && fact.node_instance_id === session.node_instance_id,
             )
           : undefined;
-      const task = await leaseSigned(session, services);
+      const task = await leaseSigned(session, services, { polled_at, idle });
       if (task) return { task };
+      if (next) await next;
+      // A task that is handed to a closed connection would wait for its lease to end.
       if (!next || request.raw.destroyed) {
         refuseBarred(session);
         return { task: null };
       }
-      await next;
     }
   },
   async 'agent-task-progress'({ agent, params, body }, services) {
