@@ -5,6 +5,7 @@ export type OutsiderName =
   | 'moto'
   | 'agentfield-oldest'
   | 'cloud-init'
+  | 'docker'
   | `postgresql-${14 | 15 | 16 | 17}`;
 
 export interface Outsider {

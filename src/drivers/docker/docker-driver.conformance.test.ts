@@ -1,12 +1,13 @@
 import { afterAll, beforeAll } from 'vitest';
 import { dockerWorld } from '../../../test/support/docker/docker-world.ts';
-import { type Podman, startPodman } from '../../../test/support/docker/podman.ts';
+import type { TestEngine } from '../../../test/support/docker/engine.ts';
+import { startPodman } from '../../../test/support/docker/podman.ts';
 import { describeDriver } from '../conformance.ts';
 
-let podman: Podman;
+let engine: TestEngine;
 beforeAll(async () => {
-  podman = await startPodman();
+  engine = await startPodman();
 });
-afterAll(() => podman.close());
+afterAll(() => engine.close());
 
-describeDriver('docker', async () => dockerWorld(podman));
+describeDriver('docker', async () => dockerWorld(engine));

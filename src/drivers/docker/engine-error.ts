@@ -7,10 +7,24 @@ export function wordsOf(error: unknown): string {
   const json = 'json' in error ? error.json : null;
   if (typeof json === 'object' && json !== null && 'message' in json && typeof json.message === 'string')
     return json.message;
-  return error.message;
+  return withoutClientPrefix(error);
 }
 
+/** The client parses no answer to a streaming request; it puts what it knows in front of the engine's words. */
+function withoutClientPrefix(error: Error): string {
+  const reason = 'reason' in error && typeof error.reason === 'string' ? error.reason : 'unexpected';
+  const prefix = `(HTTP code ${statusOf(error)}) ${reason} - `;
+  return error.message.startsWith(prefix) ? error.message.slice(prefix.length).trim() : error.message;
+}
+
+/** Said of a name before any registry is asked, or by a registry that refuses it. */
+export const invalidName = /invalid reference|must be lowercase|name invalid/i;
+
 const says = (error: unknown, words: RegExp) => statusOf(error) === 500 && words.test(wordsOf(error));
+
+/** Docker answers 400 to a name that no image can have, Podman 500. */
+export const isInvalidName = (error: unknown): boolean =>
+  [400, 500].includes(statusOf(error) ?? 0) && invalidName.test(wordsOf(error));
 
 export const isMissing = (error: unknown): boolean => statusOf(error) === 404;
 

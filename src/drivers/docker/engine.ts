@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type Docker from 'dockerode';
 import { firstFile } from '../../base/tar.ts';
 import { statusOf } from '../upstream-error.ts';
-import { isConflict, isMissing, isNotRunning } from './engine-error.ts';
+import { isConflict, isInvalidName, isMissing, isNotRunning } from './engine-error.ts';
 import type { Labels } from './labels.ts';
 import { linesOf } from './log-stream.ts';
 import type { RegistryAuth } from './registry-auth.ts';
@@ -147,7 +147,11 @@ export async function openEngine(address: string, options: EngineOptions): Promi
       return { exit_code: ExitCode, out_of_memory: OOMKilled, error, finished_at: FinishedAt };
     },
     async userOf(image) {
-      const seen = await orNull(docker.getImage(image).inspect());
+      // No engine has an image under an invalid name. The pull then fails, and says so.
+      const seen = await docker
+        .getImage(image)
+        .inspect()
+        .catch(orThrow((error) => isMissing(error) || isInvalidName(error), none));
       return seen && (seen.Config?.User ?? '');
     },
     async pull(image, auth, onEvent, signal) {

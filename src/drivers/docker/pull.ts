@@ -7,7 +7,7 @@ import type { NodeInstanceId } from '../../base/ids.ts';
 import { createRedactor } from '../../base/redact.ts';
 import type { DriverFailure, DriverWait } from '../driver.ts';
 import type { Engine } from './engine.ts';
-import { isAway, wordsOf } from './engine-error.ts';
+import { invalidName, isAway, wordsOf } from './engine-error.ts';
 import { away_seconds, engineAway } from './engine-failure.ts';
 import { type PullProgress, pullProgress } from './pull-progress.ts';
 import { type RegistryAuth, registryAuth, secretsOf } from './registry-auth.ts';
@@ -43,8 +43,7 @@ const failed = (
   phase,
 });
 
-const saysMissing =
-  /manifest unknown|name unknown|not found|no such image|image not known|does not exist|invalid reference|short-name/i;
+const saysMissing = /manifest unknown|name unknown|not found|no such image|image not known|does not exist|short-name/i;
 const saysDenied = /denied|unauthorized|authentication required|forbidden/i;
 
 /** What is wrong with the image's name or our right to it stays wrong; a registry that is away comes back. */
@@ -56,7 +55,7 @@ function refusal(engine: Engine, image: string, error: unknown, auth: RegistryAu
       'image_denied',
       `the registry does not give image ${image} to the engine at ${engine.address}: ${words}`,
     );
-  if (saysMissing.test(words))
+  if (saysMissing.test(words) || invalidName.test(words))
     return failed('image_missing', `there is no image ${image} for the engine at ${engine.address}: ${words}`);
   return {
     outcome: 'wait',

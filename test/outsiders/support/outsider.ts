@@ -6,11 +6,12 @@ import { findOutsider, type Outsider, type OutsiderName } from '../../../scripts
 export const isWhole = process.env.SLIPWAY_OUTSIDERS === 'whole';
 export const share = <T>(part: T, whole: T): T => (isWhole ? whole : part);
 
-export function withOutsider(name: OutsiderName, tests: (outsider: Outsider) => void): void {
-  const found = findOutsider(name);
+/** `obstacle` says why it cannot run here even where it is installed. */
+export function withOutsider(name: OutsiderName, tests: (outsider: Outsider) => void, obstacle?: string): void {
+  const found = obstacle === undefined ? findOutsider(name) : { missing: obstacle };
   describe(name, () => {
     if ('missing' in found)
-      it(`is not here: ${found.missing}`, () => {
+      it(`is not tested: ${found.missing}`, () => {
         process.stderr.write(`not tested with ${name}: ${found.missing}\n`);
         // Continuous integration has everything; a missing program there is a fault of set-up.
         expect(process.env.CI, found.missing).not.toBe('true');

@@ -13,7 +13,7 @@ import { type DockerSpec, dockerSpec } from '../../../src/drivers/docker/spec.ts
 import type { DriverTarget, EnsureTarget } from '../../../src/drivers/driver.ts';
 import { type SilentListener, silentListener } from '../silent-listener.ts';
 import { until } from '../until.ts';
-import type { Podman, WireContainer } from './podman.ts';
+import type { TestEngine, WireContainer } from './engine.ts';
 
 export interface DockerWorld extends DriverWorld {
   options: DockerDriverOptions;
@@ -58,10 +58,10 @@ export const newTarget = (installation_id: string, spec: DockerSpec): EnsureTarg
 });
 
 /** Over an engine that all tests of a file share; what a test made in it goes with the test. */
-export function dockerWorld(podman: Podman, options: Partial<DockerDriverOptions> = {}): DockerWorld {
+export function dockerWorld(engine: TestEngine, options: Partial<DockerDriverOptions> = {}): DockerWorld {
   const installation_id = `installation-${randomBytes(6).toString('hex')}`;
-  const complete = driverOptions(podman.docker_host, options);
-  const usual: DockerSpec = { image: podman.image, agent: 'image', network: 'host' };
+  const complete = driverOptions(engine.docker_host, options);
+  const usual: DockerSpec = { image: engine.image, agent: 'image', network: 'host' };
   const open = () => createDockerDriver(complete);
   const made: EnsureTarget[] = [];
   let silent: SilentListener | undefined;
@@ -70,15 +70,15 @@ export function dockerWorld(podman: Podman, options: Partial<DockerDriverOptions
     made.push(one);
     return one;
   };
-  const containersOf = (of: DriverTarget) => podman.containers(instanceLabels(of));
+  const containersOf = (of: DriverTarget) => engine.containers(instanceLabels(of));
   const running = async (of: DriverTarget) => (await containersOf(of)).filter(({ State }) => State === 'running');
   const killMachine = async (of: DriverTarget) => {
-    for (const { Id } of await running(of)) await podman.call('POST', `/containers/${Id}/kill?signal=SIGKILL`);
+    for (const { Id } of await running(of)) await engine.call('POST', `/containers/${Id}/kill?signal=SIGKILL`);
     await until('killed container to be gone', async () => ((await running(of)).length === 0 ? true : undefined));
   };
   const created = async (of: EnsureTarget) => {
     const { name, ...asked } = containerOptions(complete, of, dockerSpec(of.spec));
-    const { status } = await podman.call('POST', `/containers/create?name=${name}`, asked);
+    const { status } = await engine.call('POST', `/containers/create?name=${name}`, asked);
     if (status !== 201) throw new Error(`nothing was planted: ${status}`);
   };
   return {
@@ -119,7 +119,7 @@ export function dockerWorld(podman: Podman, options: Partial<DockerDriverOptions
       await silent?.close();
       rmSync(join(tmpdir(), `${installation_id}.sock`), { force: true });
       for (const one of made)
-        for (const { Id } of await containersOf(one)) await podman.call('DELETE', `/containers/${Id}?force=true`);
+        for (const { Id } of await containersOf(one)) await engine.call('DELETE', `/containers/${Id}?force=true`);
     },
   };
 }

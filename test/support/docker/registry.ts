@@ -9,9 +9,8 @@ import { gzipSync } from 'node:zlib';
 import { archived } from '../../../src/base/tar.ts';
 
 export interface Registry {
+  /** Speaks plain HTTP. */
   address: string;
-  /** For Podman: this one speaks plain HTTP. */
-  settings: string;
   image: string;
   /** Lets the rest of the layer go. */
   release(): void;
@@ -67,7 +66,6 @@ export async function startRegistry(login: { username: string; password: string 
   const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     address,
-    settings: `[[registry]]\nlocation = "${address}"\ninsecure = true\n`,
     image: `${address}/worker:1`,
     release,
     async close() {

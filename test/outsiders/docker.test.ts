@@ -1,0 +1,118 @@
+/** Docker's own daemon under the tests of the docker driver, which otherwise run on Podman. */
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describeDriver, handle } from '../../src/drivers/conformance.ts';
+import { labelNames } from '../../src/drivers/docker/labels.ts';
+import { stageWith, tellOfContainers, tellOfDeadlines } from '../scenarios/support/containers.ts';
+import { dockerWorld } from '../support/docker/docker-world.ts';
+import { dockerdIn } from '../support/docker/dockerd.ts';
+import { describeDockerDriver } from '../support/docker/driver-tests.ts';
+import { type Ledger, openLedger } from '../support/ledger.ts';
+import { allocate, becomes, release } from '../support/machine-life.ts';
+import { type SpawnedServer, spawnServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
+import { isWhole, share, withOutsider } from './support/outsider.ts';
+
+const obstacle = process.getuid?.() === 0 ? undefined : 'dockerd needs root';
+/** The operation of a dead server is taken over once its lease has ended. */
+const patience = { seconds: 120 };
+
+withOutsider(
+  'docker',
+  ({ place }) => {
+    if (isWhole)
+      describe('as Docker is by default', () => {
+        const stage = stageWith(dockerdIn(place, { live_restore: false }));
+        tellOfContainers(stage, 20, []);
+        tellOfDeadlines(stage);
+        describeDriver('docker', async () => dockerWorld(stage.engine));
+      });
+
+    // Its containers go on without it, so a launch does not depend on the moment in which it is killed.
+    describe('with live restore', () => {
+      const stage = stageWith(dockerdIn(place, { live_restore: true }));
+      tellOfContainers(stage, share(1, 5), [], isWhole);
+
+      it('starts a container again that its host took down', async () => {
+        const { engine } = stage;
+        const world = dockerWorld(engine);
+        const { target, done } = handle(world, world.withSpec({}));
+        await done('ensure');
+        const [container] = await world.containersOf(target);
+        const inspect = () => engine.call<{ State: State }>('GET', `/containers/${container?.Id}/json`);
+        const { Pid: pid } = (await inspect()).body.State;
+        const shim = Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+        await engine.stop();
+        for (const each of [shim, pid]) process.kill(each, 'SIGKILL');
+        await engine.start();
+        expect((await inspect()).body.State).toMatchObject({ Status: 'exited', ExitCode: 255 });
+        expect(await done('ensure')).toMatchObject({ outcome: 'done', state: { starts: 2 } });
+        expect(await world.machines(target)).toBe(1);
+        await world.close();
+      });
+
+      let first: SpawnedServer;
+      let server: SpawnedServer;
+      let ledger: Ledger;
+      const replacements: SpawnedServer[] = [];
+      beforeAll(async () => {
+        first = await spawnServer({ args: stage.args });
+        server = first;
+        ledger = await openLedger(first.database_url);
+        const spec = { image: stage.engine.image, network: 'host' };
+        await first.client.call('pool-put', { params: { pool: 'containers' }, body: { driver: 'docker', spec } });
+      });
+      afterAll(async () => {
+        await ledger?.close();
+        for (const each of replacements.toReversed()) await each.stop();
+        await first?.stop();
+      });
+      const ours = () => stage.engine.containers({ [labelNames.installation_id]: ledger.installation_id });
+
+      const restart = {
+        async server() {
+          await server.kill();
+          server = await spawnServer({ args: stage.args, beside: first, port: Number(new URL(first.url).port) });
+          replacements.push(server);
+        },
+        async dockerd() {
+          await stage.engine.stop();
+          await stage.engine.start();
+        },
+      };
+
+      it.for(['server', 'dockerd'] as const)(
+        'launches one container, the %s killed as soon as it exists',
+        { timeout: 300_000 },
+        async (killed) => {
+          const id = await allocate(server.client, 'containers');
+          await until('the container', async () => (await ours()).length > 0, { every_ms: 2 });
+          await restart[killed]();
+          await until(
+            'the allocation to be active',
+            async () => {
+              const { allocation_id, status, reason } = await server.client.call('allocation-get', { params: { id } });
+              expect(status, `${allocation_id}: ${reason}`).not.toBe('failed');
+              return status === 'active';
+            },
+            patience,
+          );
+          expect((await ours()).map(({ State }) => State)).toEqual(['running']);
+          await release(server.client, id);
+          await becomes(server.client, id, 'released');
+          expect(await ours()).toEqual([]);
+          expect(await ledger.facts(id, 'proof.absent')).toBe(1);
+        },
+      );
+    });
+
+    if (isWhole) describeDockerDriver('dockerd', dockerdIn(place, { live_restore: false }));
+  },
+  obstacle,
+);
+
+interface State {
+  Status: string;
+  ExitCode: number;
+  Pid: number;
+}

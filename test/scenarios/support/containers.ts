@@ -1,0 +1,289 @@
+/**
+ * Stories about containers, told of any real engine: many up and down, one removed behind our back, an image that does not exist,
+ * and an engine that goes away.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect } from 'vitest';
+import type { Allocation } from '../../../src/contract/allocation.ts';
+import type { Progress } from '../../../src/contract/progress.ts';
+import { labelNames } from '../../../src/drivers/docker/labels.ts';
+import type { Driver, DriverOutcome } from '../../../src/drivers/driver.ts';
+import type { Composition } from '../../../src/main.ts';
+import type { StartEngine, TestEngine } from '../../support/docker/engine.ts';
+import { type Registry, startRegistry } from '../../support/docker/registry.ts';
+import { freePort } from '../../support/free-port.ts';
+import { silentListener } from '../../support/silent-listener.ts';
+import { allocationOf, becomesAllocation, nodeOf } from './machines.ts';
+import { type Counter, scenario, type World, without } from './scenario.ts';
+import { progressOf } from './slow-cluster.ts';
+
+const login = { username: 'slipway', password: 'correct-horse-battery' };
+const loginPair = Buffer.from(`${login.username}:${login.password}`).toString('base64');
+
+export interface Stage {
+  engine: TestEngine;
+  registry: Registry;
+  directory: string;
+  /** What a server needs to use the engine and the registry; complete once the tests begin. */
+  args: string[];
+}
+
+/** An engine and a registry for the tests of one file. */
+export function stageWith(start: StartEngine): Stage {
+  const stage = { args: [] as string[] } as Stage;
+  beforeAll(async () => {
+    stage.registry = await startRegistry(login);
+    stage.engine = await start({ registry: stage.registry.address });
+    stage.directory = mkdtempSync(join(tmpdir(), 'slipway-login-'));
+    const auth_file = join(stage.directory, 'config.json');
+    writeFileSync(auth_file, JSON.stringify({ auths: { [stage.registry.address]: { auth: loginPair } } }));
+    stage.args.push('--docker-host', stage.engine.docker_host, '--docker-auth-file', auth_file);
+  });
+  afterAll(async () => {
+    await stage.engine?.close();
+    await stage.registry?.close();
+    if (stage.directory) rmSync(stage.directory, { recursive: true });
+  });
+  return stage;
+}
+
+const pass_seconds = 0.5;
+
+/** A world whose machines are containers. */
+export interface ContainerWorld extends World {
+  stage: Stage;
+}
+
+const settings: Pick<Composition, 'environment'> = {
+  environment: (built) => ({ ...built, drift: { ...built.drift, every_seconds: pass_seconds } }),
+};
+
+export const containerPool = (world: ContainerWorld, pool: string, spec: object = {}, reuse = false) =>
+  world.client.call('pool-put', {
+    params: { pool },
+    body: { driver: 'docker', reuse, spec: { image: world.stage.engine.image, network: 'host', ...spec } },
+  });
+
+export const asked = async (world: ContainerWorld, pool: string): Promise<string> =>
+  (await world.client.call('allocation-create', { body: { pool } })).allocation.allocation_id;
+
+const released = async (world: ContainerWorld, id: string): Promise<Allocation> => {
+  await world.client.call('allocation-release', { params: { id } });
+  return becomesAllocation(world, id, 'released');
+};
+
+export const ours = (world: ContainerWorld) =>
+  world.stage.engine.containers({ [labelNames.installation_id]: world.ledger.installation_id });
+
+export const says = (world: ContainerWorld, what: string, id: string, fits: (progress: Progress) => boolean) =>
+  world.comes(what, async () => {
+    const progress = await progressOf(world, id);
+    return progress && fits(progress) ? progress : undefined;
+  });
+
+const isWaitingForEngine = ({ status, message }: Progress) =>
+  status === 'running' && message.includes('does not answer');
+
+/** A machine is asked for while the engine is away, and given back while it is away again: both end well once it is back. */
+async function engineGoesAway(world: ContainerWorld): Promise<void> {
+  await world.stage.engine.stop();
+  const id = await asked(world, 'containers');
+  const waiting = await says(world, 'progress to tell of the engine', id, isWaitingForEngine);
+  expect(waiting.retry_after_seconds).toBeGreaterThan(0);
+  await world.stage.engine.start();
+  await becomesAllocation(world, id, 'active', 'failed');
+  expect(await allocationOf(world, id), 'brought up once the engine was back').toMatchObject({ status: 'active' });
+
+  await world.stage.engine.stop();
+  await world.client.call('allocation-release', { params: { id } });
+  await says(world, 'release to tell of the engine', id, isWaitingForEngine);
+  await world.stage.engine.start();
+  await becomesAllocation(world, id, 'released');
+  expect(await ours(world)).toEqual([]);
+}
+
+async function removedBehindOurBack(world: ContainerWorld): Promise<void> {
+  const id = await asked(world, 'containers');
+  const { node_id } = await becomesAllocation(world, id, 'active');
+  const [container] = await ours(world);
+  expect((await world.stage.engine.call('DELETE', `/containers/${container?.Id}?force=true`)).status).toBe(204);
+  const found = await world.comes('the drift to be found', async () => {
+    const { items } = await world.client.call('drift-list', { query: { status: 'open' } });
+    return items.find((finding) => finding.subject === node_id);
+  });
+  expect(found).toMatchObject({
+    what: 'machine_absent',
+    pool: 'containers',
+    theirs: { state: 'absent', driver: 'docker' },
+  });
+  await released(world, id);
+}
+
+async function missingImage(world: ContainerWorld): Promise<void> {
+  const image = `${world.stage.registry.address}/nothing:1`;
+  await containerPool(world, 'missing', { image });
+  const failed = await becomesAllocation(world, await asked(world, 'missing'), 'failed');
+  expect(failed.reason).toContain(`there is no image ${image}`);
+  const told = await says(world, 'the error to be told', failed.allocation_id, ({ error }) => error !== undefined);
+  expect(told.error).toMatchObject({ code: 'image_missing', owner_layer: 'provider' });
+}
+
+/** Asked for all at once: what each of many costs is dear enough without watching each of them. */
+const allBecome = (
+  world: ContainerWorld,
+  pool: string,
+  status: Allocation['status'],
+  many: number,
+): Promise<Allocation[]> =>
+  world.comes(`all of ${pool} to be ${status}`, async () => {
+    const { items } = await world.client.call('allocation-list', { query: { pool, status, limit: many } });
+    return items.length === many ? items : undefined;
+  });
+
+async function manyUpAndDown(world: ContainerWorld, many: number): Promise<void> {
+  await containerPool(world, 'many');
+  await Promise.all(Array.from({ length: many }, () => asked(world, 'many')));
+  const active = await allBecome(world, 'many', 'active', many);
+  const running = (await ours(world)).filter(({ State }) => State === 'running');
+  expect(running).toHaveLength(many);
+  const nodes = await Promise.all(active.map(({ node_id }) => nodeOf(world, node_id ?? '')));
+  const instances = running.map(({ Labels }) => Labels[labelNames.node_instance_id]);
+  expect(new Set(instances)).toEqual(new Set(nodes.map(({ node_instance_id }) => node_instance_id)));
+  for (const { allocation_id: id } of active) await world.client.call('allocation-release', { params: { id } });
+  await allBecome(world, 'many', 'released', many);
+  expect(await ours(world)).toEqual([]);
+  for (const { node_id } of nodes) expect(await nodeOf(world, node_id)).toMatchObject({ status: 'retired' });
+  for (const { allocation_id } of active) expect(await world.ledger.facts(allocation_id, 'proof.absent')).toBe(1);
+}
+
+/** One that is kept is proven clean by the agent inside, and serves the next who asks. */
+async function usedAgain(world: ContainerWorld): Promise<void> {
+  await containerPool(world, 'again', {}, true);
+  const first = await becomesAllocation(world, await asked(world, 'again'), 'active');
+  await released(world, first.allocation_id);
+  const [container, ...others] = await ours(world);
+  expect([container?.State, others]).toEqual(['running', []]);
+  const next = await becomesAllocation(world, await asked(world, 'again'), 'active');
+  expect(next.node_id).toBe(first.node_id);
+  expect(await ours(world)).toMatchObject([{ Id: container?.Id }]);
+}
+
+/** Everything that was ever written down about it. */
+async function tellsNoSecret(world: ContainerWorld): Promise<void> {
+  const told = await world.ledger.rows<{ told: string }>(
+    `select e::text as told from evidence e union all select o::text from operations o union all select i.driver_state::text from instances i`,
+  );
+  expect(told.length).toBeGreaterThan(0);
+  for (const { told: text } of told) {
+    expect(text, 'an enrolment token').not.toMatch(/swe_[\w.-]{8}/);
+    for (const secret of [login.password, loginPair]) expect(text, 'who we are at the registry').not.toContain(secret);
+  }
+}
+
+/** A server for which an engine that is away is a failure like any other. */
+const impatient: Composition['drivers'] = (built) => {
+  const docker = built.get('docker');
+  if (!docker) throw new Error('there is no docker driver to break');
+  const ensure: Driver['ensure'] = async (target): Promise<DriverOutcome> => {
+    const answer = await docker.ensure(target);
+    if (answer.outcome !== 'wait' || !answer.message.includes('does not answer')) return answer;
+    return {
+      outcome: 'failed',
+      owner_layer: 'provider',
+      code: 'engine_away',
+      message: answer.message,
+      retryable: false,
+    };
+  };
+  return new Map([...built, ['docker', { ...docker, ensure }]]);
+};
+
+export const containerCounters: Counter[] = [
+  {
+    broken: 'an engine that is away taken for a failure',
+    composition: { drivers: impatient },
+    fails: /waited .* for progress to tell of the engine/,
+  },
+  { broken: 'no rule drift', composition: without('drift'), fails: /waited .* for the drift to be found/ },
+];
+
+/** `many` at once, after everything that can happen to one; and what does not depend on the engine where `whole`. */
+export const tellOfContainers = (stage: Stage, many: number, counters: Counter[], whole = true): void =>
+  scenario({
+    name: 'containers of an engine',
+    args: stage.args,
+    settings,
+    async story(plain) {
+      const world = { ...plain, stage };
+      // A telling that was to fail may have ended while the engine was away.
+      await world.stage.engine.start();
+      await containerPool(world, 'containers');
+      await removedBehindOurBack(world);
+      await engineGoesAway(world);
+      await missingImage(world);
+      await manyUpAndDown(world, many);
+      if (whole) await usedAgain(world);
+      await tellsNoSecret(world);
+    },
+    counters,
+  });
+
+/** Its deadline passes once the operation has reported this; what everything then says about that. */
+async function outOfTime(world: ContainerWorld, pool: string, spec: object, problem: string) {
+  await containerPool(world, pool, spec);
+  const id = await asked(world, pool);
+  await says(world, 'the problem to be reported', id, ({ message }) => message.includes(problem));
+  const { node_id } = await allocationOf(world, id);
+  await world.ledger.rows('update nodes set deadline_at = now() where node_id = $1', [node_id]);
+  const { owner_layer, reason } = await becomesAllocation(world, id, 'failed');
+  const { because } = await world.client.call('node-explain', { params: { id: node_id ?? '' } });
+  const told = await says(world, 'the error to be told', id, ({ error }) => error !== undefined);
+  const [fact] = await world.ledger.rows<{ data: { evidence: { step: string; code: string } } }>(
+    `select data from evidence where node_id = $1 and kind = 'node.failed'`,
+    [node_id],
+  );
+  return { owner_layer, reason, because, error: told.error, rests_on: fact?.data.evidence };
+}
+
+export const tellOfDeadlines = (stage: Stage): void =>
+  scenario({
+    name: 'deadlines that pass before a container runs',
+    args: stage.args,
+    async story(plain) {
+      const world = { ...plain, stage };
+      await world.stage.engine.start();
+      const nowhere = `127.0.0.1:${await freePort()}/worker:1`;
+      const hung = join(stage.directory, `${world.ledger.installation_id}.sock`);
+      const engine = await silentListener({ path: hung });
+      const [unpulled, unanswered] = await Promise.all([
+        outOfTime(world, 'unpulled', { image: nowhere }, 'could not be pulled'),
+        outOfTime(world, 'unanswered', { docker_host: `unix://${hung}` }, 'has not answered'),
+      ]);
+      expect(unpulled).toMatchObject({
+        owner_layer: 'provider',
+        because: { rule: 'provision-deadline', owner: 'provider' },
+        error: { owner_layer: 'provider' },
+        // On a busy machine the engine's last answer may have come too late.
+        rests_on: {
+          step: 'pull_image',
+          code: expect.stringMatching(/^(image_pull_failed|not_answered)$/),
+          owner_layer: 'provider',
+        },
+      });
+      expect(unpulled.reason).toMatch(
+        /at step pull_image \(owner provider\): .*(could not be pulled|has not answered)/,
+      );
+      expect(unpulled.because.verdict).toBe(unpulled.reason);
+      expect(unanswered).toMatchObject({
+        owner_layer: 'provider',
+        because: { rule: 'provision-deadline', owner: 'provider' },
+        error: { owner_layer: 'provider' },
+        rests_on: { step: 'pull_image', code: 'not_answered', owner_layer: 'provider' },
+      });
+      expect(unanswered.reason).toContain('the container engine has not answered yet');
+      await engine.close();
+    },
+    counters: [],
+  });

@@ -1,0 +1,47 @@
+/** Docker's own daemon, from unpacked packages. Needs root. It changes nothing on the host's network: containers use `network: host`. */
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { until } from '../until.ts';
+import { type StartEngine, startEngine } from './engine.ts';
+
+/** Docker's default is that its containers end with it; with `live_restore` they go on, as Podman's do. */
+export interface DockerdOptions {
+  live_restore: boolean;
+}
+
+const pidFile = (directory: string) => join(directory, 'docker.pid');
+const containerdPidFile = (directory: string) => join(directory, 'exec', 'containerd', 'containerd.pid');
+
+const noNetwork = ['--bridge=none', '--iptables=false', '--ip6tables=false', '--ip-forward=false', '--ip-masq=false'];
+
+/** `place` is where the packages were unpacked. A registry on loopback may speak plain HTTP without a setting. */
+export const dockerdIn =
+  (place: string, { live_restore }: DockerdOptions): StartEngine =>
+  () =>
+    startEngine({
+      name: 'dockerd',
+      launch(directory, socket) {
+        const programs = ['usr/sbin', 'usr/bin'].map((each) => join(place, each));
+        const places = [
+          ...['--data-root', join(directory, 'data')],
+          ...['--exec-root', join(directory, 'exec')],
+          ...['--pidfile', pidFile(directory)],
+          ...['--host', `unix://${socket}`],
+        ];
+        const args = [...places, ...noNetwork, `--live-restore=${live_restore}`, '--log-level=warn'];
+        return spawn('dockerd', args, {
+          // It finds containerd, its shim and runc on its path.
+          env: { ...process.env, PATH: [...programs, process.env.PATH].join(delimiter) },
+          stdio: ['ignore', 'ignore', 'pipe'],
+        });
+      },
+      async afterKill(directory) {
+        // The kernel kills containerd with its parent. A daemon started before that would take it over.
+        const pid =
+          existsSync(containerdPidFile(directory)) && readFileSync(containerdPidFile(directory), 'utf8').trim();
+        if (pid) await until('containerd to end', () => !existsSync(`/proc/${pid}`));
+        rmSync(pidFile(directory), { force: true });
+        rmSync(containerdPidFile(directory), { force: true });
+      },
+    });

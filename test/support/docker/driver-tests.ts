@@ -1,0 +1,206 @@
+/** What the docker driver makes of a real engine's answers, and that none of them holds a secret. The same for every engine. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { struckOut } from '../../../src/base/redact.ts';
+import { handle } from '../../../src/drivers/conformance.ts';
+import type { DockerDriverOptions } from '../../../src/drivers/docker/docker-driver.ts';
+import { containerName } from '../../../src/drivers/docker/labels.ts';
+import type { EnsureTarget } from '../../../src/drivers/driver.ts';
+import { until } from '../until.ts';
+import { type DockerWorld, dockerWorld } from './docker-world.ts';
+import type { StartEngine, TestEngine } from './engine.ts';
+import { type Registry, startRegistry } from './registry.ts';
+
+const login = { username: 'slipway', password: 'correct-horse-battery' };
+export function describeDockerDriver(name: string, start: StartEngine): void {
+  describe(`docker driver on ${name}`, () => {
+    let directory: string;
+    let registry: Registry;
+    let engine: TestEngine;
+    const worlds: DockerWorld[] = [];
+
+    const worldWith = (options: Partial<DockerDriverOptions> = {}) => {
+      const world = dockerWorld(engine, options);
+      worlds.push(world);
+      return world;
+    };
+
+    /** As `docker login` writes it. */
+    function authFile(password: string): string {
+      const path = join(directory, `${password}.json`);
+      const auth = Buffer.from(`${login.username}:${password}`).toString('base64');
+      writeFileSync(path, JSON.stringify({ auths: { [registry.address]: { auth } } }));
+      return path;
+    }
+
+    /** Stands in for Node, and so for the agent, in containers that are given this host's. */
+    function standIn(script: string): Partial<DockerDriverOptions> {
+      const node = join(mkdtempSync(join(directory, 'node-')), 'node');
+      const bundle = join(directory, 'agent.mjs');
+      writeFileSync(node, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+      writeFileSync(bundle, '');
+      return { agent_files: { node, bundle } };
+    }
+
+    beforeAll(async () => {
+      directory = mkdtempSync(join(tmpdir(), 'slipway-docker-'));
+      registry = await startRegistry(login);
+      engine = await start({ registry: registry.address });
+    });
+    afterEach(async () => {
+      for (const world of worlds.splice(0)) await world.close();
+    });
+    afterAll(async () => {
+      await engine.close();
+      await registry.close();
+      rmSync(directory, { recursive: true });
+    });
+
+    const inspected = async (world: DockerWorld, target: EnsureTarget) => {
+      const [container] = await world.containersOf(target);
+      const { body } = await engine.call<Record<string, unknown>>('GET', `/containers/${container?.Id}/json`);
+      return JSON.stringify(body);
+    };
+
+    const hasEnded = (world: DockerWorld, target: EnsureTarget) =>
+      until('its end', async () => ((await world.open().observe(target)).state === 'exited' ? true : undefined));
+
+    it('pulls an image that the engine does not have, and shows how far it is', async () => {
+      const world = worldWith({ auth_file: authFile(login.password) });
+      const target = world.withSpec({ image: registry.image });
+      const driver = world.open();
+      const halfWay = await until('the pull to be half-way', async () => {
+        const answer = await driver.ensure(target);
+        // A busy engine may take longer than a call is waited for; then the answer names no phase.
+        expect(answer.outcome).toBe('wait');
+        return answer.outcome === 'wait' && answer.parts?.length ? answer : undefined;
+      });
+      expect(halfWay.phase).toBe('pull_image');
+      expect(halfWay.message).toMatch(/pulling image 127\.0\.0\.1:\d+\/worker:1: 0 of \d layers/);
+      expect(halfWay.parts?.[0]).toMatchObject({ kind: 'layer', tone: 'busy' });
+      registry.release();
+      // The image holds nothing that could run: what matters is that there is a container of it.
+      await until('a container of the image', async () => {
+        await driver.ensure(target);
+        return (await world.containersOf(target)).length === 1 ? true : undefined;
+      });
+    });
+
+    it.each([
+      ['an image that the registry does not have', login.password, 'nothing:9', 'image_missing'],
+      ['a name that no image can have', login.password, 'Upper/Case:1', 'image_missing'],
+      ['a registry that does not let us in', 'wrong-horse-battery', 'worker:2', 'image_denied'],
+    ])('fails clearly and at once on %s', async (_, password, image, code) => {
+      const world = worldWith({ auth_file: authFile(password) });
+      const machine = handle(world, world.withSpec({ image: `${registry.address}/${image}` }));
+      const failure = await machine.ended('ensure');
+      expect(failure).toMatchObject({
+        outcome: 'failed',
+        owner_layer: 'provider',
+        code,
+        retryable: false,
+        phase: 'pull_image',
+      });
+      expect(failure.message).toContain(image);
+      expect(failure.message, 'words of the client').not.toContain('HTTP code');
+      for (const secret of [password, Buffer.from(`${login.username}:${password}`).toString('base64')])
+        expect(JSON.stringify(failure)).not.toContain(secret);
+      expect(await world.containersOf(machine.target)).toEqual([]);
+    });
+
+    it('waits for a registry that is away', async () => {
+      const world = worldWith();
+      const target = world.withSpec({ image: 'localhost:1/nothing:1' });
+      const driver = world.open();
+      const answer = await until('the pull to fail', async () => {
+        const outcome = await driver.ensure(target);
+        return outcome.message.includes('tried again') ? outcome : undefined;
+      });
+      expect(answer).toMatchObject({ outcome: 'wait', retry_seconds: 5, phase: 'pull_image' });
+      // Whether the next try is under way or has failed as well: a deadline that passes then names the error.
+      for (let times = 0; times < 3; times++) {
+        const next = await driver.ensure(target);
+        // A busy engine may also answer too late.
+        expect(['image_pull_failed', 'not_answered']).toContain(next.outcome === 'wait' && next.error?.code);
+      }
+    });
+
+    it('hands the enrolment token over in a file that no inspection shows', async () => {
+      const world = worldWith(
+        standIn('echo "$(cat /var/lib/slipway/agent.json)"; trap "exit 0" TERM; sleep 1000 & wait'),
+      );
+      const { target, done } = handle(
+        world,
+        world.withSpec({ agent: 'mounted', env: { PLAIN: 'only-for-the-command' } }),
+      );
+      const answer = await done('ensure');
+      const { enrollment_token } = target.bootstrap;
+      const shown = `${await inspected(world, target)} ${JSON.stringify(answer)}`;
+      expect(shown).not.toContain(enrollment_token);
+      expect(shown).not.toContain('only-for-the-command');
+      // It printed what it was given: the token reached it, and the diagnosis strikes it out.
+      const log = await until('its output', async () => (await world.open().diagnose(target)).attachments.at(0));
+      expect(log.text).toContain(`"enrollment_token":"${struckOut}"`);
+      expect(log.text).toContain('only-for-the-command');
+    });
+
+    it('does not start again what ended by itself, and says how it did', async () => {
+      const world = worldWith(standIn('echo password=hunter2hunter2; echo no licence >&2; exit 7'));
+      const { target, done, ended } = handle(world, world.withSpec({ agent: 'mounted' }));
+      await done('ensure');
+      await hasEnded(world, target);
+      expect(await world.open().observe(target)).toMatchObject({ present: true, ready: false });
+      const diagnosis = await world.open().diagnose(target);
+      expect(diagnosis).toMatchObject({ summary: 'the container exited with code 7', certain: true });
+      expect(diagnosis.attachments[0]?.text).toContain('no licence');
+      expect(JSON.stringify(diagnosis)).not.toContain('hunter2hunter2');
+      expect(await ended('ensure')).toMatchObject({
+        outcome: 'failed',
+        owner_layer: 'node',
+        code: 'agent_exited',
+        retryable: false,
+      });
+    });
+
+    it("tells the agent's own last word", async () => {
+      const said = JSON.stringify({ code: 'registration_refused', reason: 'the token was used up' });
+      const world = worldWith(standIn(`echo '${said}' > /var/lib/slipway/node/agent.exit.json; exit 13`));
+      const { target, done } = handle(world, world.withSpec({ agent: 'mounted' }));
+      await done('ensure');
+      await hasEnded(world, target);
+      // Podman shows nothing of a container's files for a moment while it tidies up.
+      const diagnosis = await until('its last word', async () => {
+        const seen = await world.open().diagnose(target);
+        return seen.code ? seen : undefined;
+      });
+      expect(diagnosis).toMatchObject({
+        code: 'registration_refused',
+        summary: 'the token was used up (the agent gave up: registration_refused)',
+        certain: true,
+      });
+    });
+
+    it('leaves a container alone that has its name and not its labels', async () => {
+      const world = worldWith();
+      const { target, ended, done } = handle(world, world.withSpec({}));
+      const { body } = await engine.call<{ Id: string }>('POST', `/containers/create?name=${containerName(target)}`, {
+        Image: engine.image,
+        Labels: { theirs: 'yes' },
+      });
+      expect(await ended('ensure')).toMatchObject({ outcome: 'failed', code: 'name_of_another', retryable: false });
+      await done('destroy');
+      expect((await engine.call('DELETE', `/containers/${body.Id}`)).status, 'theirs is still there').toBe(204);
+    });
+
+    it('fails clearly where no container could reach the server', async () => {
+      const world = worldWith();
+      const machine = handle(world, world.withSpec({ network: 'bridge' }));
+      const failure = { outcome: 'failed', owner_layer: 'control_plane', code: 'server_unreachable', retryable: false };
+      const message = expect.stringMatching(/network: host.*--public-url/);
+      expect(await machine.ended('ensure')).toMatchObject({ ...failure, message });
+      expect(await world.containersOf(machine.target)).toEqual([]);
+    });
+  });
+}
