@@ -7,7 +7,7 @@ import type { AllocationId } from '../base/ids.ts';
 import { evidenceKinds } from '../contract/evidence-kinds.ts';
 import { evidenceFor, explaining } from './because.ts';
 import { type Fact, recordEvidence } from './evidence.ts';
-import { blockCounter, recordMany } from './testing/block-counter.ts';
+import { areFactsSettled, blockCounter, recordMany } from './testing/block-counter.ts';
 import { testFleet } from './testing/fleet.ts';
 
 it.each([20, 200])(
@@ -67,6 +67,7 @@ it('reads no more for a tenant with very many allocations', async () => {
       ...{ at: fleet.now(), layer: 'workflow', kind: kinds[index % kinds.length] as Fact['kind'], summary: 'x' },
       allocation_id: `alloc_many_${1 + Math.trunc(index / 3)}` as AllocationId,
     }));
+    await until('every fact to be settled', () => areFactsSettled(store.db));
     const count = blockCounter(store.db);
     const blocksReadFor = (tenant: string | null) =>
       count((counting) => evidenceFor(counting, { ...node, deadline_at: null }, tenant, null));
@@ -86,14 +87,16 @@ it.each(['boot.stage', 'prerequisite.missing'] as const)(
       const fleet = await testFleet(store.db);
       const node = await fleet.node('ready');
       const count = blockCounter(store.db);
-      const blocksRead = () => count((counting) => evidenceFor(counting, { ...node, deadline_at: null }, null, null));
+      const blocksRead = async () => {
+        await until('every fact to be settled', () => areFactsSettled(store.db));
+        await store.db.query('analyze evidence');
+        return count((counting) => evidenceFor(counting, { ...node, deadline_at: null }, null, null));
+      };
       const { node_id, node_instance_id } = node;
       const report = { at: fleet.now(), layer: 'node', kind, summary: 'x'.repeat(200) } as const;
       await recordMany(store.db, 4_000, () => ({ ...report, node_id, node_instance_id }));
-      await store.db.query('analyze evidence');
       const ofFew = await blocksRead();
       await recordMany(store.db, 16_000, () => ({ ...report, node_id, node_instance_id }));
-      await store.db.query('analyze evidence');
       expect(await blocksRead()).toBeLessThan(1.5 * ofFew);
     } finally {
       await store.close();

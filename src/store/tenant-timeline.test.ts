@@ -4,9 +4,9 @@ import { testStore } from '../../test/support/store.ts';
 import { until } from '../../test/support/until.ts';
 import type { Evidence } from '../contract/evidence.ts';
 import type { Page } from '../contract/primitives.ts';
-import { headCursor, parseCursor } from './evidence.ts';
+import { parseCursor } from './evidence.ts';
 import { readTenantTimeline } from './tenant-timeline.ts';
-import { blockCounter, recordMany } from './testing/block-counter.ts';
+import { areFactsSettled, blockCounter, recordMany } from './testing/block-counter.ts';
 import { testFleet } from './testing/fleet.ts';
 
 /** A machine that acme had and globex has, on which the server recorded much that is nobody's. */
@@ -26,11 +26,7 @@ async function sharedMachine() {
       node_instance_id,
       allocation_id: index % 2 === 0 && allocation_id === globex.allocation_id ? null : allocation_id,
     }));
-  const isSettled = () =>
-    until('every fact to be settled', async () => {
-      const [last] = await store.db.query<{ seq: string }>('select max(seq)::text as seq from evidence');
-      return (await headCursor(store.db)).seq === last?.seq;
-    });
+  const isSettled = () => until('every fact to be settled', () => areFactsSettled(store.db));
   return { ...store, node_id, node_instance_id, acme, globex, record, isSettled };
 }
 

@@ -39,3 +39,11 @@ export async function recordMany(db: Database, count: number, fact: (index: numb
   for (let from = 0; from < count; from += 1_000)
     await db.transaction((tx) => recordEvidence(tx, facts.slice(from, from + 1_000)));
 }
+
+/** Facts become readable once no older transaction runs, in any database of the cluster. */
+export async function areFactsSettled(db: Queryable): Promise<boolean> {
+  const [row] = await db.query<{ settled: boolean }>(
+    'select coalesce(bool_and(xid < pg_snapshot_xmin(pg_current_snapshot())), true) as settled from evidence',
+  );
+  return row?.settled ?? false;
+}
