@@ -45,7 +45,7 @@ const isDirect = (action: NodeActionName): action is keyof typeof actions => Obj
 
 /** Refused unless the table opens the action in this state. */
 async function mustBeOpen(db: Queryable, id: string, action: NodeActionName): Promise<Node> {
-  const row = await joinedRow(db, id);
+  const row = await joinedRow(db, id, null);
   if (!row) throw new ApiProblem('node_not_found');
   const shown = nodeWire(row);
   const why_not = whyNotOnNode(action, await nodeSubject(db, shown, row.allocation_status));

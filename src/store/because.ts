@@ -29,8 +29,10 @@ const movedDeadline: EvidenceKind = 'node.deadline_moved';
 const ofRelease: readonly EvidenceKind[] = ['allocation.release_failed', 'driver.failed', 'driver.unanswered'];
 
 const mostFacts = 8;
-/** Read at once, since planning a look for each kind takes far longer than reading. Few machines have more of them. */
+/** One query for all kinds: planning one for each kind costs more than reading 100 rows. */
 const mostRecent = 100;
+/** Of a machine that reported much in the hands of others, its tenant's reports are looked for among these. */
+const maxScannedReports = 500;
 
 const newestFirst = (a: Evidence, b: Evidence) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0);
 
@@ -65,7 +67,7 @@ export async function evidenceFor(
   };
   const reports: EvidenceFilter = stuckInRelease
     ? { allocation_id: stuckInRelease, order: 'newest', kinds: ofRelease, limit: mostFacts }
-    : { ...about, partial_index: reportedIndex, limit: mostFacts };
+    : { ...about, partial_index: reportedIndex, max_scanned: maxScannedReports, limit: mostFacts };
   const [recent = [], told = []] = await readTimelines(db, [about, reports]);
   const wanted: readonly { kinds: readonly EvidenceKind[]; limit: number }[] = [
     { kinds: changeKinds, limit: 2 },

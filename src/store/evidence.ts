@@ -225,8 +225,10 @@ export interface EvidenceFilter {
   kind?: string;
   /** Any of these, and only facts that the server recorded itself. */
   kinds?: readonly EvidenceKind[];
-  /** The predicate of a partial index by node, as the index states it; with `node_id` only. Only the server's own facts. */
+  /** Predicate of a partial index on (node_id, xid, seq), as the index states it. Needs `node_id`. Only the server's own facts. */
   partial_index?: string;
+  /** With `partial_index`: look at this many facts of the index at most, whatever the other filters leave of them. */
+  max_scanned?: number;
   since?: string;
   until?: string;
   /** Only rows with an actor. */
@@ -242,9 +244,6 @@ export interface EvidenceFilter {
   limit: number;
   cursor?: Cursor;
 }
-
-/** Equality filters by column; the five ids among them each have their index, and an instance the way below. */
-const equalColumns = ['node_id', 'correlation_id', 'allocation_id', 'workflow_id', 'layer', 'kind'] as const;
 
 /** How a fact says what it is about, beside its columns; none has an index, so the audit's own is read. */
 const audit = {
@@ -276,21 +275,16 @@ const ofInstance = (id: string): string[] => [
 ];
 
 /**
- * An allocation belongs to one tenant, so it is looked up once; of other facts each one's allocation is. The planner must
- * not turn that into a join: a kept plan would then read all allocations of the tenant.
+ * With an allocation filter its tenant is looked up once, otherwise per fact. It stays a scalar subquery: as a join, a
+ * kept plan would read all allocations of the tenant.
  */
 export const isOfTenant = (tenant: string, allocation?: string): string =>
   `(select tenant from allocations where allocations.allocation_id = ${allocation ?? 'evidence.allocation_id'}) = ${tenant}`;
 
-/** The statement of one filter, with `count` rows at most; `bind` adds a value and returns its placeholder. */
-export function timelineSql(
-  filter: EvidenceFilter,
-  count: number,
-  bind: (value: unknown) => string,
-  selected = columns,
-): string {
-  const where = ['xid < pg_snapshot_xmin(pg_current_snapshot())'];
-  for (const column of equalColumns)
+/** What a fact must be like, apart from its place: none of these conditions has an index. */
+export function matching(filter: EvidenceFilter, bind: (value: unknown) => string): string[] {
+  const where: string[] = [];
+  for (const column of ['layer', 'kind'] as const)
     if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
   // Rows of a kind that the server writes are the server's, also for consoles and programs that ask by kind.
   if (filter.kind && isReservedKind(filter.kind)) where.push(isOwn('evidence'));
@@ -298,25 +292,59 @@ export function timelineSql(
     if (filter[name] !== undefined) where.push(`${bind(filter[name])} in (${audit[name].join(', ')})`);
   if (filter.kinds) where.push(`kind = any(${bind(filter.kinds)})`);
   if (filter.kinds || filter.partial_index) where.push(isOwn('evidence'));
-  if (filter.since) where.push(`at >= ${bind(filter.since)}::timestamptz`);
-  if (filter.until) where.push(`at < ${bind(filter.until)}::timestamptz`);
+  if (filter.partial_index && filter.node_instance_id !== undefined)
+    where.push(`node_instance_id = ${bind(filter.node_instance_id)}`);
   if (filter.audited) where.push('actor is not null');
   if (filter.tenant !== undefined)
     where.push(isOfTenant(bind(filter.tenant), filter.allocation_id && bind(filter.allocation_id)));
-  const newest = filter.order !== 'oldest';
+  return where;
+}
+
+/** Where facts are looked for, by the indexes and the partitions. */
+function placesOf(filter: EvidenceFilter, bind: (value: unknown) => string): string[][] {
+  const where = ['xid < pg_snapshot_xmin(pg_current_snapshot())'];
+  for (const column of ['node_id', 'correlation_id', 'allocation_id', 'workflow_id'] as const)
+    if (filter[column] !== undefined) where.push(`${column} = ${bind(filter[column])}`);
+  if (filter.since) where.push(`at >= ${bind(filter.since)}::timestamptz`);
+  if (filter.until) where.push(`at < ${bind(filter.until)}::timestamptz`);
   if (filter.cursor) {
-    where.push(
-      `(xid, seq) ${newest ? '<' : '>'} (${bind(filter.cursor.xid)}::xid8, ${bind(filter.cursor.seq)}::bigint)`,
-    );
+    const { xid, seq } = filter.cursor;
+    where.push(`(xid, seq) ${filter.order === 'oldest' ? '>' : '<'} (${bind(xid)}::xid8, ${bind(seq)}::bigint)`);
   }
-  const direction = newest ? 'desc' : 'asc';
-  const ordered = `order by evidence.xid ${direction}, evidence.seq ${direction} limit ${count}`;
-  const instance = filter.node_instance_id === undefined ? null : bind(filter.node_instance_id);
-  if (filter.partial_index) where.push(filter.partial_index, ...(instance ? [`node_instance_id = ${instance}`] : []));
-  const places = instance === null || filter.partial_index ? [] : ofInstance(instance);
-  const parts = places.map((place) => `(select * from evidence where ${[...where, place].join(' and ')} ${ordered})`);
-  const from = parts.length > 0 ? `(${parts.join(' union all ')}) evidence` : `evidence where ${where.join(' and ')}`;
-  return `select ${selected} from ${from} ${ordered}`;
+  if (filter.node_instance_id === undefined || filter.partial_index) return [where];
+  return ofInstance(bind(filter.node_instance_id)).map((place) => [...where, place]);
+}
+
+const orderOf = ({ order }: EvidenceFilter, count: number): string => {
+  const direction = order === 'oldest' ? 'asc' : 'desc';
+  return `order by evidence.xid ${direction}, evidence.seq ${direction} limit ${count}`;
+};
+
+/** The facts in the places of a filter, `count` of each at most. */
+export function placeSql(
+  filter: EvidenceFilter,
+  count: number,
+  bind: (value: unknown) => string,
+  more: readonly string[] = [],
+): string {
+  const ordered = orderOf(filter, count);
+  const [only = [], ...others] = placesOf(filter, bind).map((place) => [...place, ...more].join(' and '));
+  if (others.length === 0) return `select * from evidence where ${only} ${ordered}`;
+  const parts = [only, ...others].map((where) => `(select * from evidence where ${where} ${ordered})`);
+  return `select * from (${parts.join(' union all ')}) evidence ${ordered}`;
+}
+
+/** The statement of one filter, with `count` rows at most; `bind` adds a value and returns its placeholder. */
+function timelineSql(filter: EvidenceFilter, count: number, bind: (value: unknown) => string): string {
+  const index = filter.partial_index ? [filter.partial_index] : [];
+  const matches = matching(filter, bind);
+  const ordered = orderOf(filter, count);
+  if (!filter.max_scanned) {
+    const found = placeSql(filter, count, bind, [...index, ...matches]);
+    return `select ${columns} from (${found}) evidence ${ordered}`;
+  }
+  const scanned = placeSql(filter, filter.max_scanned, bind, index);
+  return `select ${columns} from (${scanned}) evidence where ${matches.join(' and ')} ${ordered}`;
 }
 
 export async function readTimeline(db: Queryable, filter: EvidenceFilter): Promise<Page<Evidence>> {

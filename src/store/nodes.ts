@@ -161,7 +161,7 @@ export async function readNode(db: Queryable, id: string, tenant: Tenancy = null
   return row && nodeWire(row);
 }
 
-export async function joinedRow(db: Queryable, id: string, tenant: Tenancy = null): Promise<JoinedRow | undefined> {
+export async function joinedRow(db: Queryable, id: string, tenant: Tenancy): Promise<JoinedRow | undefined> {
   const [row] = await db.query<JoinedRow>(
     `${joined} where node.node_id = $1 ${tenant === null ? '' : `and ${heldByTenant('$2')}`}`,
     [id, ...(tenant === null ? [] : [tenant])],

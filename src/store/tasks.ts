@@ -34,8 +34,11 @@ export interface TaskRow {
 /** The most times a task is handed out before it is given up. */
 export const mostLeases = 3;
 
-/** Within one lease. Beyond it the lease runs out and counts, so a task that ends its agent each time is given up as before. */
-export const maxRedeliveries = 50;
+/**
+ * Within one lease. After that the lease runs out and counts. Few, because the server cannot tell a task that was never
+ * received from one that ended its agent before the first progress report.
+ */
+export const maxRedeliveries = 4;
 
 const factOf = (
   task: TaskRow,
@@ -118,13 +121,14 @@ export async function countWaiting(db: Queryable, id: NodeInstanceId): Promise<n
 export interface Poll {
   /** When it came. */
   polled_at: Date;
-  /** The agent works on nothing: it never received the task that an earlier poll of it was handed. */
+  /** The agent has no task in progress, so a task that an earlier poll was handed was not received. */
   idle: boolean;
 }
 
 /**
- * Hands out the oldest task; on a fenced node only those that take it down. An idle agent first gets the task whose delivery was
- * lost: handed to an earlier poll, without progress since. That counts as the same lease, and only the first is evidence.
+ * Hands out the oldest task; on a fenced node only those that take it down. An idle agent first gets the task whose
+ * delivery was lost: handed to an earlier poll, without progress since. A redelivery stays within the same lease. Only
+ * the first redelivery of a lease is recorded.
  */
 export async function leaseNext(
   tx: Transaction,
@@ -151,6 +155,7 @@ export async function leaseNext(
             -- A held poll whose agent has long given it up must not take the task from a later one.
             and polled_at < $4
             and redeliveries < $6
+            and lease_until > $2
             and expires_at > $2
             and ($3 = false or type like 'release.%')
           order by created_at

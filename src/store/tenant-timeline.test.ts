@@ -76,6 +76,9 @@ it('reads no more of a machine on which others did very much', async () => {
     await record(3_000);
     const ofFew = { node: await blocksRead({ node_id }), instance: await blocksRead({ node_instance_id }) };
     await record(9_000);
+    // A filter that no fact passes must not have them all read.
+    expect(await blocksRead({ node_id, kind: 'evidence.frozen' })).toBeLessThan(1.5 * ofFew.node);
+    expect(await blocksRead({ node_id, layer: 'provider' })).toBeLessThan(1.5 * ofFew.node);
     expect(await blocksRead({ node_id })).toBeLessThan(1.5 * ofFew.node);
     expect(await blocksRead({ node_instance_id })).toBeLessThan(1.5 * ofFew.instance);
   } finally {

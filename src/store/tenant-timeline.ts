@@ -6,9 +6,9 @@ import {
   columns,
   type EvidenceFilter,
   type EvidenceRow,
-  isOfTenant,
+  matching,
+  placeSql,
   readTimeline,
-  timelineSql,
   toWire,
 } from './evidence.ts';
 
@@ -42,12 +42,13 @@ async function readShared(db: Queryable, tenant: string, filter: OfAnyTenant): P
   const [forward, back] = filter.order === 'oldest' ? ['asc', 'desc'] : ['desc', 'asc'];
   const rows = await db.query<EvidenceRow & { end_cursor: string; scanned_rows: number }>(
     `with scanned as materialized (
-       ${timelineSql(filter, maxScannedOfMachine, bind, '*')}
+       -- Without the other filters: one that few facts pass would have the whole history read.
+       ${placeSql(filter, maxScannedOfMachine, bind)}
      ),
      visible as (
        select *
        from scanned evidence
-       where ${isOfTenant(bind(tenant))}
+       where ${matching({ ...filter, tenant }, bind).join(' and ')}
        order by evidence.xid ${forward}, evidence.seq ${forward}
        limit ${filter.limit + 1}
      ),

@@ -16,6 +16,7 @@ import {
   type ProcessVerdict,
   rememberedProcesses,
   withHolder,
+  withoutHolder,
 } from '../../lifecycle/joins/duplicates.ts';
 import { type Contest, NameContested, noteContested } from '../../store/joins/contested.ts';
 import { nameHeld } from '../../store/joins/known-name.ts';
@@ -180,7 +181,8 @@ export async function mustBeRestart(
   }
   if (verdict === 'takes_back') await noteTakenBack({ ...contest, because: 'two_processes' }, services, at);
   const judged = { node_instance_id, endpoint, allocation_id };
-  if (process === null || (process === holder?.process && standing.client_processes === null)) return { judged };
+  if (standing.client_processes === null && (process === null || process === holder?.process)) return { judged };
+  if (process === null) return { judged, client_processes: withoutHolder(known, at) };
   const next = { process, endpoint: base_url, source };
   return { judged, client_processes: withHolder(known, next, at) };
 }

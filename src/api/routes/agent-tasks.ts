@@ -44,14 +44,14 @@ export const agentTaskHandlers: Pick<Handlers, 'agent-task-next' | 'agent-task-p
               (fact) => wakes(fact.kind) && fact.node_instance_id === session.node_instance_id,
             )
           : undefined;
-      const task = await leaseSigned(session, services, { polled_at, idle });
-      if (task) return { task };
-      if (next) await next;
       // A task that is handed to a closed connection would wait for its lease to end.
+      const task = request.raw.destroyed ? undefined : await leaseSigned(session, services, { polled_at, idle });
+      if (task) return { task };
       if (!next || request.raw.destroyed) {
         refuseBarred(session);
         return { task: null };
       }
+      await next;
     }
   },
   async 'agent-task-progress'({ agent, params, body }, services) {

@@ -34,7 +34,7 @@ async function isAgentless(node: NodeRow, { db, drivers }: ApiServices): Promise
 }
 
 async function checkupOf(id: string, services: ApiServices): Promise<Checkup> {
-  const node = await joinedRow(services.db, id);
+  const node = await joinedRow(services.db, id, null);
   if (!node) throw new ApiProblem('node_not_found');
   const at = now(services.clock);
   const agentless = await isAgentless(node, services);
@@ -102,7 +102,7 @@ export const checkupHandlers: Pick<Handlers, CheckupRoutes> = {
   async 'node-ping'({ params, body, correlation_id }, services) {
     const node = await mustSee(params.id, null, services);
     const node_instance_id = instanceOf(node) as NodeInstanceId;
-    const row = await joinedRow(services.db, params.id);
+    const row = await joinedRow(services.db, params.id, null);
     if (row && (await isAgentless(row, services))) throw new ApiProblem('no_agent');
     const who = { node_id: node.node_id as NodeId, node_instance_id, correlation_id };
     const task_id = await pingNow(services, who, body?.within_seconds);

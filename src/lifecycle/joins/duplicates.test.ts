@@ -7,6 +7,7 @@ import {
   maxProcesses,
   rememberedProcesses,
   withHolder,
+  withoutHolder,
 } from './duplicates.ts';
 
 const start = moment(Date.UTC(2030, 0, 1));
@@ -83,6 +84,23 @@ test('newcomers do not push the first process out of memory, however many had th
   expect(known).toHaveLength(maxProcesses);
   expect(known.at(-1)).toMatchObject({ process: order.at(-1), held_until: null });
   expect(judgeProcess({ known, claimant: 'start-0', is_beating: true, keep: 'first' })).toBe('takes_back');
+});
+
+test('a full memory keeps the first process and the one that a newcomer displaced', () => {
+  const order = Array.from({ length: maxProcesses }, (_, turn) => `start-${turn}`);
+  const full = order.reduce<ClientProcess[]>((all, each) => withHolder(all, named(each), at(0)), []);
+  const known = withHolder(full, named('newcomer'), at(1));
+  expect(known).toHaveLength(maxProcesses);
+  const judged = ['start-0', order.at(-1) ?? ''].map((claimant) =>
+    judgeProcess({ known, claimant, is_beating: true, keep: 'first' }),
+  );
+  expect(judged).toEqual(['takes_back', 'takes_back']);
+});
+
+test('a process without an instance id that has the name may restart, though others had it before', () => {
+  const known = withoutHolder(withHolder(withHolder([], named('a'), at(0)), named('b'), at(1)), at(2));
+  expect(judgeProcess({ known, claimant: null, is_beating: true, keep: 'first' })).toBe('restart');
+  expect(known.map(({ held_until }) => held_until)).toEqual([at(1).toISOString(), at(2).toISOString()]);
 });
 
 test('a process that lost the name is forgotten after an hour, its holder never', () => {

@@ -36,7 +36,7 @@ export interface ProcessFacts {
 /**
  * - restart: nothing is known against it
  * - takes_back: it had the name first and runs beside the holder, which loses the name
- * - refused: it is not the holder, which beats and keeps the name
+ * - refused: another process holds the name, is live and keeps it
  * - too_many: so many processes had the name lately that it waits for the holder to fall silent
  */
 export type ProcessVerdict = 'restart' | 'takes_back' | 'refused' | 'too_many';
@@ -44,7 +44,7 @@ export type ProcessVerdict = 'restart' | 'takes_back' | 'refused' | 'too_many';
 export function judgeProcess({ known, claimant, is_beating, keep }: ProcessFacts): ProcessVerdict {
   const holder = known.findIndex(({ held_until }) => held_until === null);
   if (!is_beating || holder < 0 || known[holder]?.process === claimant) return 'restart';
-  // A holder that names itself does so whenever it registers, so a process without a name is another one.
+  // The holder always sends its instance id, so a registration without one is another process.
   if (claimant === null) return keep === 'first' ? 'refused' : 'restart';
   const place = known.findIndex(({ process }) => process === claimant);
   if (place < 0) return known.length < maxProcesses ? 'restart' : 'too_many';
@@ -64,9 +64,15 @@ export function withHolder(
   now: Date,
 ): ClientProcess[] {
   const holder = { ...next, held_until: null };
-  const former = known.map((each) => ({ ...each, held_until: each.held_until ?? now.toISOString() }));
+  const former = withoutHolder(known, now);
   if (former.some(({ process }) => process === next.process))
     return former.map((each) => (each.process === next.process ? holder : each));
-  // The earliest stay: newcomers that each say goodbye at once must not push out the process that had the name before them.
-  return [...former.slice(0, maxProcesses - 1), holder];
+  if (known.length < maxProcesses) return [...former, holder];
+  // The first ones stay, and the last holder: newcomers that each say goodbye at once must not push them out.
+  const dropped = known.findLastIndex(({ held_until }) => held_until !== null);
+  return [...former.filter((_, index) => index !== dropped), holder];
 }
+
+/** The processes to remember once a process that sends no instance id has the name. */
+export const withoutHolder = (known: readonly ClientProcess[], now: Date): ClientProcess[] =>
+  known.map((each) => ({ ...each, held_until: each.held_until ?? now.toISOString() }));

@@ -36,7 +36,7 @@ export const applyHeldVerdict: Action = {
       actor: asker.actor,
       data: { held },
     };
-    const life = held.rule === 'liveness' ? await joinedRow(tx, node.node_id) : undefined;
+    const life = held.rule === 'liveness' ? await joinedRow(tx, node.node_id, null) : undefined;
     if (life && isFresh({ ...life, probe_ok_at: null }, at))
       throw new ApiProblem('action_illegal', 'It beats again, so the verdict that was held back is no longer true.');
     if (held.to === 'cleaning') {

@@ -89,9 +89,7 @@ export const liveNameAttacks: Attack[] = [
   },
   {
     name: '2: has a live AgentField process forgotten by processes that register and leave',
-    without: [
-      { file: duplicates, find: 'former.slice(0, maxProcesses - 1)', replace: 'former.slice(1 - maxProcesses)' },
-    ],
+    without: [{ file: duplicates, find: 'known.findLastIndex(', replace: 'known.findIndex(' }],
     async succeeds(server) {
       const { goesOn, node, base_url, isHeard, attacker, forged } = await liveProcess(server, 'forgotten');
       for (let turn = 0; turn < many; turn++) {
@@ -106,7 +104,7 @@ export const liveNameAttacks: Attack[] = [
   },
   {
     name: '10: floods the list of the processes that had a name',
-    without: [{ file: duplicates, find: 'former.slice(0, maxProcesses - 1)', replace: 'former' }],
+    without: [{ file: duplicates, find: 'known.length < maxProcesses) return', replace: 'known.length >= 0) return' }],
     async succeeds(server) {
       const { node, attacker, forged } = await liveProcess(server, 'flooded');
       for (let turn = 0; turn < many; turn++) {
