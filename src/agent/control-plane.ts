@@ -58,7 +58,7 @@ export interface ControlPlane {
   rotate(request: { signature: string }, signal: AbortSignal): Promise<Answer<CredentialReply>>;
   taskKeys(signal: AbortSignal): Promise<Answer<TaskKeysReply>>;
   heartbeat(beat: Heartbeat, signal: AbortSignal): Promise<Answer<BeatReply>>;
-  /** Says that the agent works on nothing, so only for an agent that does one task after another. */
+  /** Sends `idle=true`; call it only while no task is running. */
   nextTask(wait_seconds: number, signal: AbortSignal): Promise<Answer<{ task: SignedTask | null }>>;
   progress(task: SignedTask, message: string, signal: AbortSignal): Promise<Answer<{ lease_seconds: number }>>;
   result(task: SignedTask, result: TaskResult, signal: AbortSignal): Promise<Answer<true>>;
@@ -95,13 +95,13 @@ interface Sent {
   timeout_ms?: number;
   answer_timeout_ms?: number;
   is_poll?: boolean;
-  /** A failure that the caller handles itself. */
+  /** A failure code that is not reported through `onFailure`. */
   expected_code?: string;
   signal: AbortSignal;
 }
 
 /** How many polls go without `idle` after a server of an earlier version refused it. */
-const polls_without_idle = 100;
+const max_polls_without_idle = 100;
 
 export function controlPlane(parts: ControlPlaneParts): ControlPlane {
   const send = async <T>(name: CallName, sent: Sent, read: (body: unknown) => T | null): Promise<Answer<T>> => {
@@ -115,7 +115,7 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
     else if (!sent.signal.aborted && answer.failure.code !== sent.expected_code) parts.onFailure(answer.failure);
     return answer;
   };
-  let pollsWithoutIdle = 0;
+  let remaining_without_idle = 0;
   return {
     register: (json, as) => send('agent-register', { json, ...as }, readRegisterReply),
     rotate: (json, signal) => send('agent-credential-rotate', { json, signal }, readCredentialReply),
@@ -125,12 +125,12 @@ export function controlPlane(parts: ControlPlaneParts): ControlPlane {
     async nextTask(wait_seconds, signal) {
       const timeout_ms = wait_seconds * 1000 + parts.timeout_ms;
       const sent = { query: `?wait=${wait_seconds}`, timeout_ms, is_poll: true, signal };
-      if (pollsWithoutIdle > 0) pollsWithoutIdle--;
+      if (remaining_without_idle > 0) remaining_without_idle--;
       else {
         const idle = { query: `${sent.query}&idle=true`, expected_code: 'invalid_request' };
         const answer = await send('agent-task-next', { ...sent, ...idle }, readNextTask);
         if (answer.ok || answer.failure.code !== 'invalid_request') return answer;
-        pollsWithoutIdle = polls_without_idle;
+        remaining_without_idle = max_polls_without_idle;
       }
       return send('agent-task-next', sent, readNextTask);
     },

@@ -35,7 +35,7 @@ export interface TaskLoopParts {
 }
 
 export interface TaskLoop {
-  /** A beat was answered. If tasks wait, no pause between tries is sat out. */
+  /** Call after each answered beat. Skips the retry pause if tasks are waiting. */
   onBeatAnswered(tasks_waiting: number): void;
   done: Promise<void>;
 }
@@ -49,9 +49,8 @@ export function taskLoop(parts: TaskLoopParts): TaskLoop {
   let poll: AbortController | null = null;
   let interruptionsBefore = 0;
   /**
-   * The server answers a poll as soon as a task waits: one that stays open lost its answer, or never arrived. Where nothing
-   * else was lost since, it may only be slow, and ending it too soon would lose the task it brings. Where something was, the
-   * poll is lost as well, perhaps together with a task: the next one gets it, since it says that the agent is idle.
+   * The server answers a poll as soon as a task is queued, so a poll that is open while tasks wait is slow or lost. If
+   * another call failed since, assume that it is lost and poll again: `idle` makes the server redeliver the task.
    */
   const giveUpIfLost = (tasksWait: boolean) => {
     const open = poll;

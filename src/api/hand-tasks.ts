@@ -38,7 +38,7 @@ export async function leaseSigned(
 }
 
 export interface TaskHanding {
-  /** It has time for one; said again while one is on its way, it is still one. */
+  /** The agent can take one task. Repeating the request does not queue a second. */
   want(idle: boolean): void;
   /** There may be one. */
   look(): void;
@@ -62,7 +62,7 @@ export function handTasks(parts: {
         const poll = wanted;
         const task = poll && (await leaseSigned(await parts.session(), parts.services, poll));
         if (task) {
-          // Said again meanwhile, it is still one: a task that the agent drops comes with its next word.
+          // A repeated request still asks for one task. If the agent drops this one, its next idle request gets it again.
           wanted = null;
           parts.hand(task);
         }

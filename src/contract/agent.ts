@@ -164,8 +164,7 @@ const seq = { seq: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_
 
 const idle = Type.Optional(
   Type.Boolean({
-    description:
-      'The agent works on no task. It gets the task again whose delivery was lost. Leave it out where tasks run in parallel.',
+    description: 'No task is in progress. The server redelivers a lost task. Omit it if tasks run in parallel.',
   }),
 );
 

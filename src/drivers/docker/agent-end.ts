@@ -11,8 +11,8 @@ export interface AgentEnd {
 }
 
 /**
- * Ended as asked, by SIGKILL, by SIGTERM: somebody else's doing. Docker reports 255 for a container that was gone when the daemon
- * came back, as after a reboot of its host; nobody saw its real exit code.
+ * Exit codes that do not mean that the agent failed: clean exit, SIGKILL, SIGTERM, and 255, which Docker reports for a
+ * container that was gone when the daemon came back, as after a reboot. Nobody saw its real exit code.
  */
 const fromOutside = [0, 137, 143, 255];
 

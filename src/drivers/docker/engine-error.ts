@@ -10,14 +10,14 @@ export function wordsOf(error: unknown): string {
   return withoutClientPrefix(error);
 }
 
-/** The client parses no answer to a streaming request; it puts what it knows in front of the engine's words. */
+/** For streaming requests dockerode does not parse the body. It prefixes the engine's message with the status. */
 function withoutClientPrefix(error: Error): string {
   const reason = 'reason' in error && typeof error.reason === 'string' ? error.reason : 'unexpected';
   const prefix = `(HTTP code ${statusOf(error)}) ${reason} - `;
   return error.message.startsWith(prefix) ? error.message.slice(prefix.length).trim() : error.message;
 }
 
-/** Said of a name before any registry is asked, or by a registry that refuses it. */
+/** Matches an invalid image name, reported by the engine or by the registry. */
 export const invalidName = /invalid reference|must be lowercase|name invalid/i;
 
 const says = (error: unknown, words: RegExp) => statusOf(error) === 500 && words.test(wordsOf(error));
