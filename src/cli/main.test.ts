@@ -128,6 +128,11 @@ describe('tokens', () => {
     expect(stderr).toContain('tok_1 ci: operator, all tenants, never expires');
     expect(server.callsOf('token-create')[0]?.body).toEqual({ name: 'ci', role: 'operator', ttl_seconds: 2_592_000 });
   });
+  test('an empty tenant is sent, so that the server refuses it instead of making a token for all tenants', async () => {
+    server.on('token-create', () => ({ status: 201, body: { ...token, token: 'secret' } }));
+    await slipway(['tokens', 'create', '--name', 'ci', '--role', 'operator', '--tenant', '']);
+    expect(server.callsOf('token-create')[0]?.body).toEqual({ name: 'ci', role: 'operator', tenant: '' });
+  });
   test('are listed by default and deleted by id', async () => {
     server.on('token-list', () => ({ body: { items: [token], next_cursor: null } }));
     server.on('token-delete', () => ({ status: 204, body: '' }));

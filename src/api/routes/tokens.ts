@@ -44,7 +44,7 @@ export const tokenHandlers: Pick<Handlers, TokenRoutes> = {
           at,
           layer: 'operator',
           kind: 'token.created',
-          summary: `token ${body.name} (${body.role}) was made`,
+          summary: `token ${body.name} (${body.role}, ${body.tenant ? `tenant ${body.tenant}` : 'all tenants'}) was made`,
           data: { token_id: row.token_id, role: body.role, tenant: row.tenant, pool: row.pool },
           actor: actorOf(person()),
           correlation_id,

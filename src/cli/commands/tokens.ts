@@ -52,8 +52,9 @@ const makeCreate = (cli: Cli) =>
         const body = {
           name,
           role,
-          ...(tenant && { tenant }),
-          ...(pool && { pool }),
+          // An empty value, as from an unset variable, is the server's to refuse: without a tenant the token sees everything.
+          ...(tenant !== undefined && { tenant }),
+          ...(pool !== undefined && { pool }),
           ...(ttl !== undefined && { ttl_seconds: ttl }),
         };
         const token = await session.call('token-create', { body, idempotency_key: randomUUID() });
