@@ -1,4 +1,4 @@
-/** What the readiness check tells everybody, and what only the log has. */
+/** What the public readiness check says, and what only the log says. */
 import { expect, onTestFinished, test } from 'vitest';
 import { virtualClock } from './base/virtual-clock.ts';
 import { storeReadiness } from './open-store.ts';

@@ -42,7 +42,7 @@ export type Answer<T> = { ok: true; status: number; body: T } | { ok: false; fai
 export interface Transport {
   /** `read` gives null for a body that is not the expected reply. */
   call<T>(call: Call, read: (body: unknown) => T | null): Promise<Answer<T>>;
-  /** Counts calls other than polls that nobody answered. What was sent before such a call may be lost too. */
+  /** Counts calls, polls aside, that got no answer. A poll sent before such a call may be lost too. */
   interruptions(): number;
   close(): void;
 }

@@ -134,7 +134,7 @@ test('an idle connection makes room before anybody is refused', async () => {
   expect(connections.figures()).toMatchObject({ closed_idle: 1, refused: 0 });
 });
 
-test('a new connection that is closed itself, since all others are busy, costs nobody else theirs', async () => {
+test('when all others are busy, the new connection is closed and the others stay', async () => {
   const known = await many(6, '/held');
   await many(3, '/busy');
   held[0]?.end('served');

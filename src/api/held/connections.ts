@@ -191,7 +191,7 @@ export function createConnections(needs: {
       closeUnknownBeyond(same, caps.unknown_source);
     }
     closeUnknownBeyond(unknown, caps.unknown);
-    // Where all others are busy, the new connection itself was closed; nobody else needs to go.
+    // If all others are busy, the new connection was closed itself, and no other has to be.
     if (all.has(connection)) makeRoom(connection);
   };
 

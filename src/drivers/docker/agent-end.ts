@@ -12,7 +12,7 @@ export interface AgentEnd {
 
 /**
  * Exit codes that do not mean that the agent failed: clean exit, SIGKILL, SIGTERM, and 255, which Docker reports for a
- * container that was gone when the daemon came back, as after a reboot. Nobody saw its real exit code.
+ * container that was gone when the daemon came back, as after a reboot. Its real exit code is unknown.
  */
 const fromOutside = [0, 137, 143, 255];
 

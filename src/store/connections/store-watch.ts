@@ -51,7 +51,7 @@ export function watchStore({ clock, onLost }: { clock: Clock; onLost?(count: num
   const listeners: (() => void)[] = [];
   const lost = createLostAnswers({ clock, onLost });
   let lookedMs = clock.monotonicMs();
-  /** Since when something was asked and nothing was answered. A store that nobody asks is quiet, not away. */
+  /** Since when statements have been waiting without any answer. A store without statements is quiet, not away. */
   let unansweredMs: number | undefined;
   let hasFailed = false;
   let hasFailedToConnect = false;
