@@ -199,6 +199,11 @@ test('what was begun, answered, past its time, barred or of another instance doe
   await late.idlePoll(1);
   expect(await late.idlePoll(6)).toBeUndefined();
 
+  const ended = await worker();
+  await ended.queue('a', { lease_seconds: 10 });
+  await ended.idlePoll(1);
+  expect(await ended.idlePoll(12), 'its lease ended; the sweep counts it first').toBeUndefined();
+
   const fenced = await worker();
   await fenced.queue('command.run');
   const release = await fenced.queue('release.stop');
